@@ -1,0 +1,81 @@
+"""Values: time, types, watermarks and their strategies (PyFlink: ``pyflink.common``).
+
+Names are imported when they are first used, so that a worker loads only what it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eventide.common.configuration import Configuration
+    from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
+    from eventide.common.serialization import (
+        DeserializationSchema,
+        Encoder,
+        SerializationSchema,
+        SimpleStringSchema,
+    )
+    from eventide.common.time import Duration, Instant, Time
+    from eventide.common.typeinfo import TypeInformation, Types
+    from eventide.common.types import Row, RowKind
+    from eventide.common.watermark import MAX_WATERMARK, Watermark
+    from eventide.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+
+_MODULES = {
+    "Duration": "eventide.common.time",
+    "Time": "eventide.common.time",
+    "Instant": "eventide.common.time",
+    "Row": "eventide.common.types",
+    "RowKind": "eventide.common.types",
+    "Types": "eventide.common.typeinfo",
+    "TypeInformation": "eventide.common.typeinfo",
+    "Watermark": "eventide.common.watermark",
+    "MAX_WATERMARK": "eventide.common.watermark",
+    "WatermarkStrategy": "eventide.common.watermark_strategy",
+    "TimestampAssigner": "eventide.common.watermark_strategy",
+    "Configuration": "eventide.common.configuration",
+    "SerializationSchema": "eventide.common.serialization",
+    "DeserializationSchema": "eventide.common.serialization",
+    "SimpleStringSchema": "eventide.common.serialization",
+    "Encoder": "eventide.common.serialization",
+    "JobClient": "eventide.common.job",
+    "JobExecutionResult": "eventide.common.job",
+    "JobID": "eventide.common.job",
+    "JobStatus": "eventide.common.job",
+}
+
+__all__ = [
+    "Duration",
+    "Time",
+    "Instant",
+    "Row",
+    "RowKind",
+    "Types",
+    "TypeInformation",
+    "Watermark",
+    "MAX_WATERMARK",
+    "WatermarkStrategy",
+    "TimestampAssigner",
+    "Configuration",
+    "SerializationSchema",
+    "DeserializationSchema",
+    "SimpleStringSchema",
+    "Encoder",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,114 @@
+"""`Configuration`: options by name, as a job is started with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from eventide.errors import ProgramError
+
+__all__ = ["Configuration"]
+
+T = TypeVar("T")
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+class Configuration:
+    """Options by name. What was set as text can be read as a number, and the other way round.
+
+    >>> options = Configuration().set_integer("retries", 3).set_string("name", "orders")
+    >>> options.get_string("retries", "0"), options.get_integer("missing", 7)
+    ('3', 7)
+    """
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._options: dict[str, Any] = {} if other is None else dict(other._options)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, str]) -> Configuration:
+        """Return the options of a dict."""
+        configuration = cls()
+        configuration._options.update(map)
+        return configuration
+
+    def get_string(self, key: str, default_value: str | None) -> str | None:
+        """Return an option as text, or `default_value` where it is not set."""
+        return _as_text(self._options[key]) if key in self._options else default_value
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Set an option, and return this configuration."""
+        return self._set(key, value)
+
+    def get_integer(self, key: str, default_value: int | None) -> int | None:
+        """Return an option as an integer, or `default_value`; a `ProgramError` where it is none."""
+        return self._read(key, default_value, int, "an integer")
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Set an option, and return this configuration."""
+        return self._set(key, value)
+
+    def get_float(self, key: str, default_value: float | None) -> float | None:
+        """Return an option as a number, or `default_value`; a `ProgramError` where it is none."""
+        return self._read(key, default_value, float, "a number")
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set an option, and return this configuration."""
+        return self._set(key, value)
+
+    def get_boolean(self, key: str, default_value: bool | None) -> bool | None:
+        """Return an option as a truth value, or `default_value`; a `ProgramError` where it is none."""
+        return self._read(key, default_value, lambda text: _BOOLEANS[text.lower()], "true or false")
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set an option, and return this configuration."""
+        return self._set(key, value)
+
+    def key_set(self) -> set[str]:
+        """Return the names of all options that are set."""
+        return set(self._options)
+
+    def contains_key(self, key: str) -> bool:
+        """Say whether an option is set."""
+        return key in self._options
+
+    def remove_config(self, key: str) -> bool:
+        """Unset an option, and say whether it was set."""
+        return self._options.pop(key, None) is not None
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Set all options of another configuration, with `prefix` before their names."""
+        self._options.update({(prefix or "") + key: value for key, value in other._options.items()})
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Put all options into a dict, as they were set."""
+        target_dict.update(self._options)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return all options as text."""
+        return {key: _as_text(value) for key, value in self._options.items()}
+
+    def _set(self, key: str, value: Any) -> Configuration:
+        self._options[key] = value
+        return self
+
+    def _read(self, key: str, default_value: T | None, convert: Callable[[str], T], expected: str) -> T | None:
+        if key not in self._options:
+            return default_value
+        text = _as_text(self._options[key])
+        try:
+            return convert(text)
+        except (ValueError, KeyError) as error:
+            message = f"option {key!r}: expected {expected}, got {text!r}"
+            raise ProgramError(message) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        return f"Configuration({self.to_dict()!r})"
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,98 @@
+"""Jobs as a program sees them: id, status, result, and the client of a job that runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+__all__ = ["JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobID:
+    """The id of a job: on Spark, the id of its streaming query, which stays the same on the same checkpoint."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class JobStatus(Enum):
+    """What a job is doing. Flink: ``JobStatus``, as far as it can be told apart on Spark."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job will never run again.
+
+        >>> JobStatus.RUNNING.is_globally_terminal_state()
+        False
+        """
+        return self is not JobStatus.RUNNING
+
+
+@dataclass(frozen=True)
+class JobExecutionResult:
+    """What is known of a job that has ended.
+
+    ``metrics`` are counters by operator, among them ``numLateRecordsDropped`` and ``numLateRecordsToSideOutput``.
+    """
+
+    job_id: JobID
+    net_runtime_ms: int
+    metrics: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def get_job_id(self) -> JobID:
+        """The id of the job."""
+        return self.job_id
+
+    def get_net_runtime(self) -> int:
+        """How long the job ran, in milliseconds."""
+        return self.net_runtime_ms
+
+
+class JobClient(ABC):
+    """A running job. What PyFlink gives as a future is one here too: call its ``result()``."""
+
+    @abstractmethod
+    def get_job_id(self) -> JobID:
+        """The id of the job."""
+
+    @abstractmethod
+    def get_job_status(self) -> Future[JobStatus]:
+        """What the job is doing."""
+
+    @abstractmethod
+    def cancel(self) -> Future[None]:
+        """Stop the job behind its current micro-batch; it can go on later from its checkpoint."""
+
+    @abstractmethod
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        """The result, when the job has ended; its ``result()`` waits, and raises what made the job fail."""
+
+    @abstractmethod
+    def get_metrics(self) -> dict[str, dict[str, int]]:
+        """Counters by operator, up to the last finished micro-batch."""
+
+    @abstractmethod
+    def collected(self) -> Iterator[Any]:
+        """The elements of the job's collecting sink, as they come; ends with the job."""
+
+
+def completed(value: Any) -> Future[Any]:
+    """A future that is done.
+
+    >>> completed(3).result()
+    3
+    """
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future

@@ -1,0 +1,24 @@
+"""The types of elements, and the way between Python values and Arrow columns (PyFlink: ``pyflink.common.typeinfo``)."""
+
+from eventide.common.typeinfo._arrow import type_info_from_arrow
+from eventide.common.typeinfo._base import TypeInformation
+from eventide.common.typeinfo._basic import BasicTypeInfo
+from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
+from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
+from eventide.common.typeinfo._types import Types
+
+__all__ = [
+    "Types",
+    "TypeInformation",
+    "BasicTypeInfo",
+    "CompositeTypeInfo",
+    "TupleTypeInfo",
+    "RowTypeInfo",
+    "ListTypeInfo",
+    "MapTypeInfo",
+    "BytesTypeInfo",
+    "PickledBytesTypeInfo",
+    "TimeWindowTypeInfo",
+    "type_info_from_arrow",
+]

@@ -1,0 +1,74 @@
+"""What every type can do: name its Arrow type, and take values there and back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from eventide.errors import TypeMismatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TypeInformation(ABC):
+    """The type of elements, or of a part of them: how they travel as Arrow columns. Made with `Types`.
+
+    Types are values: they compare, hash, pickle, and read well as text. None fits every type and travels as null.
+    """
+
+    is_pickled: ClassVar[bool] = False
+    """Whether elements travel as opaque pickled bytes, because nothing better is known about them."""
+
+    @abstractmethod
+    def arrow_type(self) -> pa.DataType:
+        """Return the Arrow type of a column of such values."""
+
+    @abstractmethod
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the values as an Arrow array of `arrow_type`.
+
+        Raises:
+            TypeMismatch: A value does not fit the type; the error names the first one and where in the element it is.
+        """
+
+    @abstractmethod
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return the Python values of an array; the inverse of `to_arrow`.
+
+        Raises:
+            DataError: The array's type cannot be read as this type.
+        """
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a chunked array as one array, and any other as it is."""
+    import pyarrow as pa
+
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+
+
+def types_of(values: Iterable[Any]) -> set[type]:
+    """Return the types of all values but None; the quick way to see that all of them are as expected."""
+    return set(map(type, values)) - {type(None)}
+
+
+def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
+    """Convert every value but None.
+
+    Raises:
+        TypeMismatch: `convert` refused a value with a `ValueError`, a `TypeError` or an `OverflowError`.
+    """
+    converted = []
+    for index, value in enumerate(values):
+        try:
+            converted.append(None if value is None else convert(value))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise TypeMismatch(index, value, expected) from error
+    return converted

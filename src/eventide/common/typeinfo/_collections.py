@@ -1,0 +1,149 @@
+"""Types with any number of equal parts: lists, arrays and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
+from eventide.errors import DataError, TypeMismatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ListTypeInfo(TypeInformation):
+    """A list, or one of Flink's arrays, whose elements have one type.
+
+    Attributes:
+        name: LIST, or PRIMITIVE_ARRAY, BASIC_ARRAY or OBJECT_ARRAY, which are the same to Python; an array takes
+            tuples too.
+        element_type: The type of the elements.
+    """
+
+    name: str
+    element_type: TypeInformation
+
+    def arrow_type(self) -> pa.DataType:
+        """Return an Arrow list."""
+        import pyarrow as pa
+
+        return pa.list_(self.element_type.arrow_type())
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the lists as an Arrow array; see `TypeInformation.to_arrow`."""
+        import pyarrow as pa
+
+        accepted = (list,) if self.name == "LIST" else (list, tuple)
+        if not types_of(values) <= set(accepted):
+            convert_each(values, repr(self), lambda value: _instance(value, accepted))
+        elements = list(chain.from_iterable(value for value in values if value is not None))
+        try:
+            column = self.element_type.to_arrow(elements)
+        except TypeMismatch as error:
+            raise _within(error, values, "[{}]") from error
+        return pa.ListArray.from_arrays(_offsets(values), column, type=self.arrow_type())
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return Python lists."""
+        array = one_array(array)
+        try:
+            elements, lengths = array.flatten(), array.value_lengths().to_pylist()
+        except AttributeError as error:
+            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
+            raise DataError(message) from error
+        return _split(self.element_type.from_arrow(elements), lengths)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.element_type!r})"
+
+
+@dataclass(frozen=True)
+class MapTypeInfo(TypeInformation):
+    """A dict whose keys have one type, and whose values have one. A key is never None."""
+
+    key_type: TypeInformation
+    value_type: TypeInformation
+
+    def arrow_type(self) -> pa.DataType:
+        """Return an Arrow map."""
+        import pyarrow as pa
+
+        return pa.map_(self.key_type.arrow_type(), self.value_type.arrow_type())
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the dicts as an Arrow array; see `TypeInformation.to_arrow`."""
+        import pyarrow as pa
+
+        if not types_of(values) <= {dict}:
+            convert_each(values, repr(self), lambda value: _instance(value, (dict,)))
+        keys = list(chain.from_iterable(value for value in values if value is not None))
+        items = list(chain.from_iterable(value.values() for value in values if value is not None))
+        try:
+            if None in keys:
+                raise TypeMismatch(keys.index(None), None, repr(self.key_type))
+            key_column = self.key_type.to_arrow(keys)
+        except TypeMismatch as error:
+            raise _within(error, values, "key {}") from error
+        try:
+            item_column = self.value_type.to_arrow(items)
+        except TypeMismatch as error:
+            raise _within(error, values, "value {}") from error
+        return pa.MapArray.from_arrays(_offsets(values), key_column, item_column).cast(self.arrow_type())
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return Python dicts."""
+        import pyarrow as pa
+
+        array = one_array(array)
+        if not pa.types.is_map(array.type):
+            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
+            raise DataError(message)
+        entry = pa.struct([pa.field("key", array.type.key_type, nullable=False), array.type.item_field])
+        entries = array.cast(pa.list_(entry))
+        keys, items = entries.flatten().flatten()
+        pairs = zip(self.key_type.from_arrow(keys), self.value_type.from_arrow(items), strict=True)
+        split = _split(list(pairs), entries.value_lengths().to_pylist())
+        return [None if value is None else dict(value) for value in split]
+
+    def __repr__(self) -> str:
+        return f"MAP({self.key_type!r}, {self.value_type!r})"
+
+
+def _instance(value: Any, types: tuple[type, ...]) -> Any:
+    if not isinstance(value, types):
+        raise TypeError(type(value))
+    return value
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Return where each value's elements start, null for None, and where the last one's end."""
+    import pyarrow as pa
+
+    ends = accumulate((0 if value is None else len(value) for value in values), initial=0)
+    *starts, end = ends
+    return pa.array([None if v is None else s for v, s in zip(values, starts, strict=True)] + [end], pa.int32())
+
+
+def _split(elements: list[Any], lengths: list[int | None]) -> list[Any]:
+    """Cut a list into lists of the given lengths; None stays None."""
+    ends = list(accumulate((length or 0 for length in lengths), initial=0))
+    return [
+        None if length is None else elements[start : start + length]
+        for length, start in zip(lengths, ends[:-1], strict=True)
+    ]
+
+
+def _within(error: TypeMismatch, values: Sequence[Any], place: str) -> TypeMismatch:
+    """Return an error about the n-th of all elements as one about an element of one of `values`."""
+    position = error.index
+    for index, value in enumerate(values):
+        size = 0 if value is None else len(value)
+        if position < size:
+            path = place.format(position) + (f".{error.path}" if error.path else "")
+            return TypeMismatch(index, error.value, error.expected, path)
+        position -= size
+    return error

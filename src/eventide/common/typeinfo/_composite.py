@@ -1,0 +1,198 @@
+"""Types with fields: tuples and rows, which travel as Arrow structs, field by field."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
+from eventide.common.types import Row, RowKind
+from eventide.errors import DataError, ProgramError, TypeMismatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class CompositeTypeInfo(TypeInformation):
+    """What tuples and rows share: fields of different types, and the way through columns.
+
+    Attributes:
+        types: The types of the fields.
+    """
+
+    types: tuple[TypeInformation, ...]
+
+    @property
+    @abstractmethod
+    def field_names(self) -> list[str]:
+        """The names of the fields; f0, f1, ... where they have none."""
+
+    @property
+    def field_types(self) -> list[TypeInformation]:
+        """The types of the fields."""
+        return list(self.types)
+
+    def get_field_names(self) -> list[str]:
+        """Return `field_names`, under PyFlink's name."""
+        return self.field_names
+
+    def get_field_types(self) -> list[TypeInformation]:
+        """Return `field_types`, under PyFlink's name."""
+        return self.field_types
+
+    def arrow_type(self) -> pa.DataType:
+        """Return an Arrow struct."""
+        import pyarrow as pa
+
+        columns = zip(self.field_names, self.types, strict=True)
+        return pa.struct([pa.field(name, field_type.arrow_type()) for name, field_type in columns])
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the values as an Arrow array; see `TypeInformation.to_arrow`.
+
+        The values are turned into columns first, so that the work for one cell is done in C.
+        """
+        import pyarrow as pa
+
+        rows: Sequence[Any] = values
+        if types_of(values) - {tuple} or {len(value) for value in values if value is not None} - {len(self.types)}:
+            rows = convert_each(values, repr(self), self._fields_of)
+        absent = pa.array([row is None for row in rows], pa.bool_()) if None in rows else None
+        if absent is not None:
+            nothing = (None,) * len(self.types)
+            rows = [nothing if row is None else row for row in rows]
+        columns = [self._column(i, list(map(itemgetter(i), rows))) for i in range(len(self.types))]
+        return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type()), mask=absent)
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return the Python values of a struct array; the fields count by position, whatever their names are."""
+        import pyarrow as pa
+
+        array = one_array(array)
+        if not pa.types.is_struct(array.type) or array.type.num_fields != len(self.types):
+            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
+            raise DataError(message)
+        columns = zip(self.types, array.flatten(), strict=True)
+        values = self._from_fields(zip(*(field_type.from_arrow(c) for field_type, c in columns), strict=True))
+        if not array.null_count:
+            return values
+        return [value if there else None for there, value in zip(array.is_valid().to_pylist(), values, strict=True)]
+
+    def _column(self, i: int, cells: list[Any]) -> pa.Array:
+        try:
+            return self.types[i].to_arrow(cells)
+        except TypeMismatch as error:
+            separator = "." if error.path and error.path[0] != "[" else ""
+            path = f"{self.field_names[i]}{separator}{error.path}"
+            raise TypeMismatch(error.index, error.value, error.expected, path) from error
+
+    def _check_width(self, cells: Sequence[Any]) -> Sequence[Any]:
+        if len(cells) != len(self.types):
+            raise ValueError(len(cells))
+        return cells
+
+    @abstractmethod
+    def _fields_of(self, value: Any) -> Sequence[Any]:
+        """Return the fields of a value in their order, or raise where the value does not fit."""
+
+    @abstractmethod
+    def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Return the Python values that have these fields."""
+
+
+@dataclass(frozen=True)
+class TupleTypeInfo(CompositeTypeInfo):
+    """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
+
+    types: tuple[TypeInformation, ...]
+
+    def __post_init__(self) -> None:
+        check_fields("TUPLE", self.types)
+
+    @property
+    def field_names(self) -> list[str]:
+        """The names f0, f1, ..."""
+        return [f"f{i}" for i in range(len(self.types))]
+
+    def _fields_of(self, value: Any) -> Sequence[Any]:
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(type(value))
+        return self._check_width(value)
+
+    def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        return list(rows)
+
+    def __repr__(self) -> str:
+        return f"TUPLE({', '.join(map(repr, self.types))})"
+
+
+@dataclass(frozen=True)
+class RowTypeInfo(CompositeTypeInfo):
+    """A `Row`, with or without names; tuples and lists are taken too, and dicts where there are names.
+
+    A row with names is read by name. Only rows of kind INSERT travel: there is no column for the kind.
+    """
+
+    types: tuple[TypeInformation, ...]
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields("ROW", self.types)
+        if self.names is None:
+            return
+        if len(self.names) != len(self.types):
+            message = f"ROW_NAMED: {len(self.names)} names for {len(self.types)} types"
+            raise ProgramError(message)
+        if len(set(self.names)) != len(self.names):
+            message = f"ROW_NAMED: the names are not all different: {', '.join(self.names)}"
+            raise ProgramError(message)
+
+    @property
+    def field_names(self) -> list[str]:
+        """The names of the fields; f0, f1, ... where they have none."""
+        return [f"f{i}" for i in range(len(self.types))] if self.names is None else list(self.names)
+
+    def get_field_index(self, field_name: str) -> int:
+        """Return the position of a field, or -1 where the fields have no names; a `ValueError` if it is not there."""
+        return -1 if self.names is None else self.names.index(field_name)
+
+    def _fields_of(self, value: Any) -> Sequence[Any]:
+        if isinstance(value, Row):
+            if value.get_row_kind() is not RowKind.INSERT:
+                raise ValueError(value.get_row_kind())
+            if self.names is None or value.has_field_names(self.names):
+                return self._check_width(tuple(value))
+            return self._by_name(value.as_dict())
+        if isinstance(value, dict):
+            return self._by_name(value)
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(type(value))
+        return self._check_width(value)
+
+    def _by_name(self, fields: dict[str, Any]) -> Sequence[Any]:
+        if self.names is None or fields.keys() != set(self.names):
+            raise ValueError(list(fields))
+        return [fields[name] for name in self.names]
+
+    def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        names = self.names
+        return [Row.of_fields(names, row) for row in rows]
+
+    def __repr__(self) -> str:
+        if self.names is None:
+            return f"ROW({', '.join(map(repr, self.types))})"
+        return f"ROW({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
+
+
+def check_fields(what: str, types: Sequence[Any]) -> None:
+    """Raise a `ProgramError` where the types of a composite's fields are none, or are not types."""
+    if not types:
+        message = f"{what}: expected at least one field"
+        raise ProgramError(message)
+    for i, field_type in enumerate(types):
+        if not isinstance(field_type, TypeInformation):
+            message = f"{what}: expected a TypeInformation for field {i}, got {field_type!r}"
+            raise ProgramError(message)

@@ -1,0 +1,159 @@
+"""The factory of all types, with PyFlink's names."""
+
+# ruff: noqa: N802
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eventide.common.typeinfo._base import TypeInformation
+from eventide.common.typeinfo._basic import BasicTypeInfo
+from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
+from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
+from eventide.errors import ProgramError
+
+
+class Types:
+    """Makes the types of elements. A declared type travels as columns; everything else travels pickled.
+
+    >>> Types.TUPLE([Types.STRING(), Types.LONG()])
+    TUPLE(STRING, LONG)
+    >>> Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.INT())]).field_names
+    ['user', 'tags']
+    """
+
+    @staticmethod
+    def STRING() -> TypeInformation:
+        """Text: ``str``."""
+        return BasicTypeInfo("STRING")
+
+    @staticmethod
+    def CHAR() -> TypeInformation:
+        """One character: a ``str`` of length 1."""
+        return BasicTypeInfo("CHAR")
+
+    @staticmethod
+    def BOOLEAN() -> TypeInformation:
+        """A truth value: ``bool``."""
+        return BasicTypeInfo("BOOLEAN")
+
+    @staticmethod
+    def BYTE() -> TypeInformation:
+        """An integer of 8 bits: ``int``, -128 to 127."""
+        return BasicTypeInfo("BYTE")
+
+    @staticmethod
+    def SHORT() -> TypeInformation:
+        """An integer of 16 bits: ``int``."""
+        return BasicTypeInfo("SHORT")
+
+    @staticmethod
+    def INT() -> TypeInformation:
+        """An integer of 32 bits: ``int``."""
+        return BasicTypeInfo("INT")
+
+    @staticmethod
+    def LONG() -> TypeInformation:
+        """An integer of 64 bits: ``int``."""
+        return BasicTypeInfo("LONG")
+
+    @staticmethod
+    def BIG_INT() -> TypeInformation:
+        """An integer of up to 38 digits: ``int``."""
+        return BasicTypeInfo("BIG_INT")
+
+    @staticmethod
+    def FLOAT() -> TypeInformation:
+        """A number of 32 bits: ``float`` or ``int``, rounded; comes back as ``float``."""
+        return BasicTypeInfo("FLOAT")
+
+    @staticmethod
+    def DOUBLE() -> TypeInformation:
+        """A number of 64 bits: ``float`` or ``int``; comes back as ``float``."""
+        return BasicTypeInfo("DOUBLE")
+
+    @staticmethod
+    def BIG_DEC() -> TypeInformation:
+        """A decimal number of up to 20 digits before the point and 18 behind: ``decimal.Decimal``."""
+        return BasicTypeInfo("BIG_DEC")
+
+    @staticmethod
+    def SQL_DATE() -> TypeInformation:
+        """A date: ``datetime.date``."""
+        return BasicTypeInfo("SQL_DATE")
+
+    @staticmethod
+    def SQL_TIME() -> TypeInformation:
+        """A time of day without a zone: ``datetime.time``, to the microsecond."""
+        return BasicTypeInfo("SQL_TIME")
+
+    @staticmethod
+    def SQL_TIMESTAMP() -> TypeInformation:
+        """A point in time: ``datetime.datetime``, naive ones in UTC; comes back naive, in UTC."""
+        return BasicTypeInfo("SQL_TIMESTAMP")
+
+    @staticmethod
+    def INSTANT() -> TypeInformation:
+        """A point in time: `Instant`, in whole microseconds."""
+        return BasicTypeInfo("INSTANT")
+
+    @staticmethod
+    def TIME_WINDOW() -> TypeInformation:
+        """A `TimeWindow`, as a struct of the timestamps start and end. Not in PyFlink."""
+        return TimeWindowTypeInfo()
+
+    @staticmethod
+    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+        """Any object, pickled: the type of what is not declared."""
+        return PickledBytesTypeInfo()
+
+    @staticmethod
+    def TUPLE(field_types: Sequence[TypeInformation]) -> TupleTypeInfo:
+        """A ``tuple`` with fields of these types."""
+        return TupleTypeInfo(tuple(field_types))
+
+    @staticmethod
+    def ROW(field_types: Sequence[TypeInformation]) -> RowTypeInfo:
+        """A `Row` with fields of these types."""
+        return RowTypeInfo(tuple(field_types))
+
+    @staticmethod
+    def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[TypeInformation]) -> RowTypeInfo:
+        """A `Row` with fields of these names and types."""
+        return RowTypeInfo(tuple(field_types), tuple(field_names))
+
+    @staticmethod
+    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+        """A ``list`` of elements of one type."""
+        return ListTypeInfo("LIST", _checked("LIST", element_type_info))
+
+    @staticmethod
+    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A ``list`` of numbers; of BYTE, a ``bytes`` object."""
+        if element_type == Types.BYTE():
+            return BytesTypeInfo()
+        return ListTypeInfo("PRIMITIVE_ARRAY", _checked("PRIMITIVE_ARRAY", element_type))
+
+    @staticmethod
+    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A ``list`` of numbers or text, None among them allowed."""
+        return ListTypeInfo("BASIC_ARRAY", _checked("BASIC_ARRAY", element_type))
+
+    @staticmethod
+    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A ``list`` of elements of one type, None among them allowed."""
+        return ListTypeInfo("OBJECT_ARRAY", _checked("OBJECT_ARRAY", element_type))
+
+    @staticmethod
+    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+        """A ``dict`` with keys of one type and values of one type."""
+        return MapTypeInfo(_checked("MAP", key_type_info), _checked("MAP", value_type_info))
+
+
+def _checked(what: str, part: TypeInformation) -> TypeInformation:
+    """Return `part` where it is a type, and raise a `ProgramError` where it is not."""
+    if not isinstance(part, TypeInformation):
+        message = f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}"
+        raise ProgramError(message)
+    return part

@@ -1,0 +1,201 @@
+"""`Row`, a value with fields, and `RowKind`, what a row says about a changing table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, overload
+
+from eventide.errors import ProgramError
+
+__all__ = ["Row", "RowKind"]
+
+
+class RowKind(Enum):
+    """What a row says about a changing table: something was inserted, updated (before and after) or deleted."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self.value]
+
+
+class Row:
+    """A value with fields, which are known by position and, where they are named, by name.
+
+    Rows with the same named fields are equal whatever their order. A row hashes, but it can also be changed: do not
+    change one that is a key.
+
+    Raises:
+        ProgramError: Positional and named fields are mixed, or a field is asked for that is not there.
+
+    >>> row = Row(name="Alice", age=11)
+    >>> row
+    Row(name='Alice', age=11)
+    >>> row["name"], row.age, row[1], "age" in row
+    ('Alice', 11, 11, True)
+    >>> Person = Row("name", "age")
+    >>> Person("Bob", 12)
+    Row(name='Bob', age=12)
+    >>> Row(1, 2)
+    <Row(1, 2)>
+    """
+
+    __slots__ = ("_fields", "_row_kind", "_values")
+
+    _fields: Sequence[str] | None
+    _values: list[Any]
+    _row_kind: RowKind
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ProgramError("Row: give either positional or named fields, not both")
+        self._fields = list(kwargs) if kwargs else None
+        self._values = list(kwargs.values()) if kwargs else list(args)
+        self._row_kind = RowKind.INSERT
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """Return a row of another kind than INSERT."""
+        row = Row(*args, **kwargs)
+        row.set_row_kind(row_kind)
+        return row
+
+    @staticmethod
+    def of_fields(field_names: Sequence[str] | None, values: Iterable[Any]) -> Row:
+        """Return a row of `values` in the order of `field_names`; the quick way to make many. Not in PyFlink.
+
+        >>> Row.of_fields(["id", "class"], [1, "b"])
+        Row(id=1, class='b')
+        """
+        row = Row.__new__(Row)
+        row._fields = field_names
+        row._values = list(values)
+        row._row_kind = RowKind.INSERT
+        return row
+
+    def get_row_kind(self) -> RowKind:
+        """Return the kind, INSERT unless it was set."""
+        return self._row_kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set the kind."""
+        self._row_kind = row_kind
+
+    def get_field_names(self) -> list[str] | None:
+        """Return the names of the fields, or None where they have none. Not in PyFlink."""
+        return None if self._fields is None else list(self._fields)
+
+    def has_field_names(self, names: tuple[str, ...]) -> bool:
+        """Say whether the fields have these names in this order, or have none. Not in PyFlink."""
+        return self._fields is None or self._fields is names or tuple(self._fields) == names
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        """Name the fields, in their order."""
+        self._fields = list(field_names)
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """Return the values of some fields; all values where the fields have no names."""
+        return list(self._values) if self._fields is None else [self[name] for name in names]
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Return the fields as a dict; with `recursive`, the rows inside too, in lists and dicts as well.
+
+        Raises:
+            TypeError: The fields have no names.
+
+        >>> Row(key=1, value=Row(a=2)).as_dict(True)
+        {'key': 1, 'value': {'a': 2}}
+        """
+        if self._fields is None:
+            raise TypeError("a row whose fields have no names cannot become a dict")
+        values = [_plain(value) for value in self._values] if recursive else self._values
+        return dict(zip(self._fields, values, strict=False))
+
+    def __call__(self, *args: Any) -> Row:
+        """Make a row whose field names are the values of this one."""
+        if len(args) > len(self):
+            message = f"Row: {self!r} has {len(self)} fields, got {len(args)} values"
+            raise ProgramError(message)
+        row = Row.of_fields(self._values, args)
+        row._row_kind = self._row_kind
+        return row
+
+    def _index(self, name: str) -> int:
+        if self._fields is not None and name in self._fields:
+            return self._fields.index(name)
+        known = "its fields have no names" if self._fields is None else f"there are {', '.join(self._fields)}"
+        message = f"Row: there is no field {name!r}; {known}"
+        raise ProgramError(message)
+
+    @overload
+    def __getitem__(self, item: slice) -> list[Any]: ...
+
+    @overload
+    def __getitem__(self, item: int | str) -> Any: ...
+
+    def __getitem__(self, item: int | str | slice) -> Any:
+        return self._values[item if isinstance(item, (int, slice)) else self._index(item)]
+
+    def __setitem__(self, key: int | str | slice, value: Any) -> None:
+        if isinstance(key, slice):
+            self._values[key] = value
+        else:
+            self._values[key if isinstance(key, int) else self._index(key)] = value
+
+    def __getattr__(self, item: str) -> Any:
+        if item.startswith("_") or self._fields is None or item not in self._fields:
+            raise AttributeError(item)
+        return self._values[self._fields.index(item)]
+
+    def __contains__(self, item: object) -> bool:
+        return item in (self._values if self._fields is None else self._fields)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return self._row_kind is other._row_kind and self._canonical() == other._canonical()
+
+    def __hash__(self) -> int:
+        names, values = self._canonical()
+        return hash((None if names is None else tuple(names), tuple(values)))
+
+    def _canonical(self) -> tuple[list[str] | None, list[Any]]:
+        """Return names and values, sorted by name."""
+        if self._fields is None:
+            return None, self._values
+        order = sorted(range(len(self._fields)), key=self._fields.__getitem__)
+        return [self._fields[i] for i in order], [self._values[i] for i in order if i < len(self._values)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._fields, tuple(self._values), self._row_kind)
+
+    def __repr__(self) -> str:
+        if self._fields is None:
+            return f"<Row({', '.join(map(repr, self._values))})>"
+        return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self._values, strict=False))})"
+
+
+def _restore(fields: Sequence[str] | None, values: tuple[Any, ...], row_kind: RowKind) -> Row:
+    row = Row.of_fields(fields, values)
+    row.set_row_kind(row_kind)
+    return row
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(recursive=True)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

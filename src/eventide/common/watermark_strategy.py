@@ -1,0 +1,134 @@
+"""Where timestamps come from and how watermarks follow: `WatermarkStrategy` and `TimestampAssigner`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventide.common._ms import to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.watermark_generators import BoundedOutOfOrderness, MaximumBasedGenerator, NoWatermarks
+from eventide.errors import ProgramError
+
+__all__ = ["TimestampAssigner", "WatermarkStrategy"]
+
+
+class TimestampAssigner(ABC):
+    """Gives each element its event time. Subclass it, or hand a function to the strategy instead.
+
+    >>> class PaymentTime(TimestampAssigner):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["paid_at_ms"]
+    >>> PaymentTime().extract_timestamp({"paid_at_ms": 1_700_000_000_000}, 0)
+    1700000000000
+    """
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the event time of an element, in milliseconds since the epoch (UTC).
+
+        Called once for each element, in the order of its split.
+
+        Args:
+            value: The element.
+            record_timestamp: The timestamp that the element has so far, from its source or an earlier assigner; the
+                smallest 64-bit integer when it has none.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _FunctionAssigner(TimestampAssigner):
+    """A function ``(element, record_timestamp) -> milliseconds`` as a `TimestampAssigner`."""
+
+    function: Callable[[Any, int], int]
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return self.function(value, record_timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkStrategy:
+    """How the timestamps of a stream are found and how its watermarks follow from them.
+
+    A strategy is a value: each ``with_*`` returns a new one that keeps everything else, in any order. (PyFlink's
+    ``with_idleness`` forgets the timestamp assigner; eventide's methods forget nothing.)
+
+    Attributes:
+        generator: The description of the watermarks.
+        timestamp_assigner: The object that gives an element its timestamp, or None.
+        timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
+            two is set; with neither, the timestamps of the source are kept.
+
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
+    >>> strategy.with_timestamp_assigner("event_time").describe()
+    "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
+    """
+
+    generator: MaximumBasedGenerator
+    timestamp_assigner: TimestampAssigner | None = None
+    timestamp_column: Any = None
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkStrategy:
+        """Return a strategy for elements that are out of order, but by no more than a bound.
+
+        Args:
+            max_out_of_orderness: How much older than the newest element another may be without being late.
+
+        Raises:
+            ProgramError: The bound is negative or no length of time.
+        """
+        return WatermarkStrategy(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Return a strategy for elements whose timestamps never go back within a split."""
+        return WatermarkStrategy(BoundedOutOfOrderness(0))
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """Return a strategy that gives no watermark until the stream ends."""
+        return WatermarkStrategy(NoWatermarks())
+
+    def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkStrategy:
+        """Return the same strategy with another source of timestamps, which replaces the one before.
+
+        Args:
+            timestamp_assigner: A `TimestampAssigner`; or a function ``(element, record_timestamp)`` that returns
+                milliseconds since the epoch; or, beyond PyFlink, the name of a column, or a Spark ``Column``, which is
+                evaluated without calling Python for each element.
+
+        Raises:
+            ProgramError: The argument is none of these.
+        """
+        if isinstance(timestamp_assigner, TimestampAssigner):
+            return replace(self, timestamp_assigner=timestamp_assigner, timestamp_column=None)
+        if isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
+            return replace(self, timestamp_assigner=None, timestamp_column=timestamp_assigner)
+        if callable(timestamp_assigner):
+            return replace(self, timestamp_assigner=_FunctionAssigner(timestamp_assigner), timestamp_column=None)
+        message = (
+            "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
+            f"a column name or a Column, got {timestamp_assigner!r}"
+        )
+        raise ProgramError(message)
+
+    def describe(self) -> str:
+        """Return one line for plans and logs: the watermarks, and where the timestamps come from."""
+        return f"{self.generator.describe()}, timestamps {self._timestamps()}"
+
+    def _timestamps(self) -> str:
+        if isinstance(self.timestamp_assigner, _FunctionAssigner):
+            return f"from function {getattr(self.timestamp_assigner.function, '__name__', 'callable')}"
+        if self.timestamp_assigner is not None:
+            return f"from {type(self.timestamp_assigner).__name__}"
+        if self.timestamp_column is not None:
+            return f"from column {self.timestamp_column!r}"
+        return "of the source"
+
+
+def _is_spark_column(value: object) -> bool:
+    """Say whether a value is a Spark column, classic or Connect, without importing Spark."""
+    return any(base.__name__ == "Column" for base in type(value).__mro__)

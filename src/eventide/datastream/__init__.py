@@ -1,0 +1,121 @@
+"""Streams, windows, functions and state (PyFlink: ``pyflink.datastream``).
+
+Names are imported when they are first used: a worker that needs a trigger does not load the fluent API.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eventide.datastream.data_stream import (
+        AllWindowedStream,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+        WindowedStream,
+    )
+    from eventide.datastream.execution_mode import RuntimeExecutionMode
+    from eventide.datastream.functions import (
+        AggregateFunction,
+        AllWindowFunction,
+        FilterFunction,
+        FlatMapFunction,
+        Function,
+        KeyedStateStore,
+        KeySelector,
+        MapFunction,
+        ProcessAllWindowFunction,
+        ProcessWindowFunction,
+        ReduceFunction,
+        RuntimeContext,
+        WindowFunction,
+    )
+    from eventide.datastream.output_tag import OutputTag
+    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from eventide.datastream.window import (
+        CountWindow,
+        GlobalWindow,
+        MergingWindowAssigner,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        Window,
+        WindowAssigner,
+    )
+
+_MODULES = {
+    "StreamExecutionEnvironment": "eventide.datastream.stream_execution_environment",
+    "RuntimeExecutionMode": "eventide.datastream.execution_mode",
+    "DataStream": "eventide.datastream.data_stream",
+    "KeyedStream": "eventide.datastream.data_stream",
+    "WindowedStream": "eventide.datastream.data_stream",
+    "AllWindowedStream": "eventide.datastream.data_stream",
+    "DataStreamSink": "eventide.datastream.data_stream",
+    "OutputTag": "eventide.datastream.output_tag",
+    "Function": "eventide.datastream.functions",
+    "MapFunction": "eventide.datastream.functions",
+    "FlatMapFunction": "eventide.datastream.functions",
+    "FilterFunction": "eventide.datastream.functions",
+    "KeySelector": "eventide.datastream.functions",
+    "ReduceFunction": "eventide.datastream.functions",
+    "AggregateFunction": "eventide.datastream.functions",
+    "WindowFunction": "eventide.datastream.functions",
+    "AllWindowFunction": "eventide.datastream.functions",
+    "ProcessWindowFunction": "eventide.datastream.functions",
+    "ProcessAllWindowFunction": "eventide.datastream.functions",
+    "RuntimeContext": "eventide.datastream.functions",
+    "KeyedStateStore": "eventide.datastream.functions",
+    "Window": "eventide.datastream.window",
+    "TimeWindow": "eventide.datastream.window",
+    "CountWindow": "eventide.datastream.window",
+    "GlobalWindow": "eventide.datastream.window",
+    "WindowAssigner": "eventide.datastream.window",
+    "MergingWindowAssigner": "eventide.datastream.window",
+    "TriggerResult": "eventide.datastream.window",
+    "Trigger": "eventide.datastream.window",
+}
+
+__all__ = [
+    "StreamExecutionEnvironment",
+    "RuntimeExecutionMode",
+    "DataStream",
+    "KeyedStream",
+    "WindowedStream",
+    "AllWindowedStream",
+    "DataStreamSink",
+    "OutputTag",
+    "Function",
+    "MapFunction",
+    "FlatMapFunction",
+    "FilterFunction",
+    "KeySelector",
+    "ReduceFunction",
+    "AggregateFunction",
+    "WindowFunction",
+    "AllWindowFunction",
+    "ProcessWindowFunction",
+    "ProcessAllWindowFunction",
+    "RuntimeContext",
+    "KeyedStateStore",
+    "Window",
+    "TimeWindow",
+    "CountWindow",
+    "GlobalWindow",
+    "WindowAssigner",
+    "MergingWindowAssigner",
+    "TriggerResult",
+    "Trigger",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

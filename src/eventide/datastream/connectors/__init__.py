@@ -1,0 +1,24 @@
+"""Where streams come from and go to: descriptions only, no client library is imported here."""
+
+from eventide.datastream.connectors.collection import CollectionSource
+from eventide.datastream.connectors.number_seq import NumberSequenceSource
+from eventide.datastream.connectors.sink import (
+    CollectSink,
+    DataFrameSink,
+    FormatSink,
+    PrintSink,
+    Sink,
+)
+from eventide.datastream.connectors.source import IDLE, Source
+
+__all__ = [
+    "IDLE",
+    "CollectSink",
+    "CollectionSource",
+    "DataFrameSink",
+    "FormatSink",
+    "NumberSequenceSource",
+    "PrintSink",
+    "Sink",
+    "Source",
+]

@@ -1,0 +1,55 @@
+"""Where results go: descriptions that a host carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Sink:
+    """Base of all sinks, for ``DataStream.sink_to``."""
+
+
+@dataclass(frozen=True)
+class PrintSink(Sink):
+    """Prints each element on the driver, behind ``identifier> `` where one is given."""
+
+    identifier: str | None = None
+
+    def line(self, value: Any) -> str:
+        """The line for one element.
+
+        >>> PrintSink("flights").line(("JFK", 3))
+        "flights> ('JFK', 3)"
+        """
+        return str(value) if self.identifier is None else f"{self.identifier}> {value}"
+
+
+@dataclass(frozen=True)
+class CollectSink(Sink):
+    """Hands each element to the program: what ``execute_and_collect`` uses."""
+
+
+@dataclass(frozen=True)
+class DataFrameSink(Sink):
+    """Calls ``function(data_frame, batch_id)`` on the driver for every micro-batch, as Spark's ``foreachBatch``.
+
+    A micro-batch that is run again after a failure comes with the same id and the same rows.
+    """
+
+    function: Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True)
+class FormatSink(Sink):
+    """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka``, …
+
+    Exactly once where Spark's sink is: the file formats are.
+
+    >>> FormatSink("parquet", {"path": "out"})
+    FormatSink(format='parquet', options={'path': 'out'})
+    """
+
+    format: str
+    options: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,99 @@
+"""The one base class of sources: splits, positions, and reading from one position to another."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+
+
+class _Idle(Enum):
+    IDLE = "idle"
+
+    def __repr__(self) -> str:
+        return "IDLE"
+
+
+IDLE = _Idle.IDLE
+"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: it no longer holds the
+watermark back, until its next element."""
+
+
+class Source(ABC):
+    """A source made of splits, each a sequence of elements with positions.
+
+    A split is what has an order and a pace of its own: a partition of a topic, a file, a device. Every source written
+    on this class gets a watermark per split, has all of its splits known from the start, is replayed exactly after a
+    failure, and takes a limit of rows per micro-batch.
+
+    A position is an integer: how many elements of the split come before it. What lies between two positions must
+    always be the same. The object travels to the workers, so it must pickle; ``splits`` and ``latest_position`` are
+    called on the driver, ``read`` on the workers.
+
+    Flink: ``Source`` with its ``SplitEnumerator`` and ``SourceReader``, in one class without threads.
+
+    >>> class Letters(Source):
+    ...     def splits(self):
+    ...         return ["upper", "lower"]
+    ...     def latest_position(self, split):
+    ...         return 26
+    ...     def read(self, split, start, end):
+    ...         first = ord("A") if split == "upper" else ord("a")
+    ...         yield from (chr(first + i) for i in range(start, end))
+    >>> list(Letters().read("upper", 0, 3))
+    ['A', 'B', 'C']
+    """
+
+    @abstractmethod
+    def splits(self) -> list[str]:
+        """The names of all splits; asked again before every micro-batch, so that new ones may appear."""
+
+    @abstractmethod
+    def latest_position(self, split: str) -> int:
+        """The position behind the last element that is there now."""
+
+    @abstractmethod
+    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
+        """The elements of a split from position ``start`` up to, not including, ``end``.
+
+        Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
+        :meth:`get_produced_type` declares, or :data:`IDLE`.
+        """
+
+    def initial_position(self, split: str) -> int:
+        """Where a split is read from when the job starts without a checkpoint."""
+        return 0
+
+    def is_bounded(self) -> bool:
+        """Whether the input ends. Then each split ends at its latest position, and the end of all closes all windows."""
+        return True
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the elements; undeclared ones travel pickled."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+    def has_ended(self, split: str, position: int) -> bool:
+        """Whether nothing will ever come behind a position."""
+        return self.is_bounded() and position >= self.latest_position(split)
+
+    def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
+        """Where the next micro-batch should end, given where each split stands.
+
+        Without a limit, that is the latest position of each. A limit is shared: every split gets an equal part first,
+        what some leave over goes to the others.
+        """
+        left = {split: max(0, self.latest_position(split) - position) for split, position in positions.items()}
+        if max_rows is None:
+            return {split: position + left[split] for split, position in positions.items()}
+        taken = dict.fromkeys(positions, 0)
+        budget = max_rows
+        while budget > 0 and (hungry := [split for split in left if taken[split] < left[split]]):
+            share = max(1, budget // len(hungry))
+            for split in hungry:
+                more = min(share, left[split] - taken[split], budget)
+                taken[split] += more
+                budget -= more
+        return {split: position + taken[split] for split, position in positions.items()}

@@ -1,0 +1,64 @@
+"""What a stream flows into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from eventide.common.job import JobClient, JobStatus
+from eventide.datastream._graph import SinkTransformation
+
+
+class DataStreamSink:
+    """A sink in the program, to be named. Flink: ``DataStreamSink``."""
+
+    def __init__(self, transformation: SinkTransformation) -> None:
+        self._transformation = transformation
+
+    def name(self, name: str) -> Self:
+        """Name the sink."""
+        self._transformation.name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Give the sink an id that stays when the program changes around it."""
+        self._transformation.uid = uid
+        return self
+
+
+class CloseableIterator:
+    """The elements that a job collects, as they come. Closing it cancels the job.
+
+    Use it in a ``with`` block, or run it to its end.
+    """
+
+    def __init__(self, client: JobClient, limit: int | None = None) -> None:
+        self._client = client
+        self._elements = client.collected()
+        self._left = limit
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._left is not None:
+            if self._left == 0:
+                self.close()
+                raise StopIteration
+            self._left -= 1
+        return next(self._elements)
+
+    def next(self) -> Any:
+        """The next element; raises StopIteration when the job has ended."""
+        return next(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel the job if it still runs."""
+        if self._client.get_job_status().result() is JobStatus.RUNNING:
+            self._client.cancel().result()

@@ -1,0 +1,212 @@
+"""The stream: elements of one type, on which functions are chained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream._graph import (
+    AssignTransformation,
+    FunctionTransformation,
+    KeyTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    Transformation,
+    UnionTransformation,
+    WindowTransformation,
+)
+from eventide.datastream.connectors import CollectSink, DataFrameSink, PrintSink, Sink
+from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
+from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
+from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.window import WindowAssigner
+from eventide.errors import ProgramError
+from eventide.runtime.chain import Filter, FlatMap, Map
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from eventide.datastream.data_stream._keyed import KeyedStream
+    from eventide.datastream.data_stream._windowed import AllWindowedStream
+    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_F = TypeVar("_F")
+
+
+class DataStream:
+    """A stream of elements: tuples, ``Row`` objects, or any Python object.
+
+    Elements whose type is declared (``output_type=Types.…``) travel between stages as Arrow columns, others pickled.
+    Flink: ``DataStream``.
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
+        self._env = env
+        self._transformation = transformation
+
+    def get_name(self) -> str:
+        """The name of the operator that this stream comes from."""
+        return self._transformation.name
+
+    def name(self, name: str) -> Self:
+        """Name the operator, for messages, counters and ``explain``."""
+        self._transformation.name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Give the operator an id that stays when the program changes around it."""
+        self._transformation.uid = uid
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Let this operator run in fewer subtasks than the environment has.
+
+        Raises:
+            ProgramError: if it is not a positive number.
+        """
+        self._transformation.parallelism = self._env.checked_parallelism(parallelism)
+        return self
+
+    def get_type(self) -> TypeInformation:
+        """The declared type of the elements."""
+        return self._transformation.type_info
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that this stream belongs to."""
+        return self._env
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn each element into one other."""
+        call = func.map if isinstance(func, MapFunction) else _callable("map", func)
+        return self._then(FunctionTransformation("map", self._transformation, Map, call, func, output_type))
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keep the elements for which the function is true."""
+        call = func.filter if isinstance(func, FilterFunction) else _callable("filter", func)
+        type_info = self._transformation.type_info
+        return self._then(FunctionTransformation("filter", self._transformation, Filter, call, func, type_info))
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Turn each element into any number of others."""
+        call = func.flat_map if isinstance(func, FlatMapFunction) else _callable("flat_map", func)
+        return self._then(FunctionTransformation("flat_map", self._transformation, FlatMap, call, func, output_type))
+
+    def key_by(
+        self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values."""
+        from eventide.datastream.data_stream._keyed import KeyedStream
+
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else _callable("key_by", key_selector)
+        key = KeyTransformation(self._transformation, select, key_type or Types.PICKLED_BYTE_ARRAY())
+        return KeyedStream(self._env, key)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Take this stream and others of the same type as one; their watermarks combine by minimum.
+
+        Raises:
+            ProgramError: if the streams have different declared types or belong to another environment.
+        """
+        inputs = [self._transformation, *(stream._transformation for stream in streams)]
+        types = {node.type_info for node in inputs}
+        if len(types) > 1:
+            raise ProgramError(f"union needs streams of one type; these have {sorted(map(str, types))}")
+        if any(stream._env is not self._env for stream in streams):
+            raise ProgramError("union needs streams of one environment; one of these was made by another")
+        return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give the elements event time, and the stream watermarks, in place of those that came before.
+
+        Raises:
+            ProgramError: if there is no source of timestamps.
+        """
+        strategy = watermark_strategy
+        if not isinstance(strategy, WatermarkStrategy):
+            raise ProgramError(f"assign_timestamps_and_watermarks needs a WatermarkStrategy, not {strategy!r}")
+        if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
+            raise ProgramError(
+                "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
+            )
+        assigns = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+        if not assigns and not self._transformation.has_timestamps:
+            raise ProgramError(
+                f"the elements of {self._transformation.name!r} have no timestamps, and the strategy "
+                f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
+            )
+        return self._then(AssignTransformation("timestamps and watermarks", self._transformation, strategy))
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Put all elements into windows together, in one subtask."""
+        from eventide.datastream.data_stream._windowed import AllWindowedStream
+
+        return AllWindowedStream(self._env, self._transformation, window_assigner)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The stream of a side output of the window operator that this stream comes from.
+
+        Raises:
+            ProgramError: if this stream does not come from a window operator directly.
+        """
+        source = self._transformation
+        if not isinstance(source, WindowTransformation):
+            raise ProgramError(
+                f"{source.name!r} has no side outputs; call get_side_output on the result of a window operator itself"
+            )
+        type_info = source.side_outputs.get(output_tag.tag_id, output_tag.type_info)
+        return self._then(SideOutputTransformation(source, output_tag.tag_id, type_info))
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print each element on the driver."""
+        return self._into("print", PrintSink(sink_identifier))
+
+    def sink_to(self, sink: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
+        """Hand the elements to a sink, or to a function of a DataFrame and a batch id.
+
+        Raises:
+            ProgramError: if it is neither.
+        """
+        if not isinstance(sink, Sink):
+            sink = DataFrameSink(_callable("sink_to", sink))
+        return self._into("sink", sink)
+
+    add_sink = sink_to
+    """PyFlink's older name of :meth:`sink_to`."""
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator:
+        """Run the job for this stream alone, and give its elements as they come."""
+        sink = SinkTransformation("collect", self._transformation, CollectSink())
+        return CloseableIterator(self._env.run([sink], job_execution_name), limit)
+
+    def to_data_frame(self) -> DataFrame:
+        """This stream as an ordinary Spark DataFrame, with a column for each field of its declared type.
+
+        It is a streaming DataFrame, to be written with ``writeStream`` by the caller, unless all that it comes from
+        is batch DataFrames, or the runtime mode is BATCH.
+
+        Raises:
+            ProgramError: if the type is not declared, because pickled objects have no columns.
+        """
+        return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
+
+    def explain(self) -> None:
+        """Print the stages of the job for this stream, what runs in each, how elements travel, and where state is."""
+        print(self._env.explanation([SinkTransformation("result", self._transformation, CollectSink())]))
+
+    def _then(self, transformation: Transformation) -> DataStream:
+        return DataStream(self._env, transformation)
+
+    def _into(self, name: str, sink: Sink) -> DataStreamSink:
+        transformation = SinkTransformation(name, self._transformation, sink)
+        self._env.add_sink_transformation(transformation)
+        return DataStreamSink(transformation)
+
+
+def _callable(where: str, function: _F) -> _F:
+    if not callable(function):
+        raise ProgramError(f"{where} needs a function or a function object, not {function!r}")
+    return function

@@ -1,0 +1,229 @@
+"""Windowed streams: what happens to the elements of each window, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from eventide.common._ms import to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream._graph import Transformation, WindowTransformation
+from eventide.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.window import Evictor, NeverTrigger, Trigger, WindowAssigner
+from eventide.errors import ProgramError
+from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
+from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
+from eventide.runtime.window.operator import WindowSpec
+
+if TYPE_CHECKING:
+    from eventide.datastream.data_stream._stream import DataStream
+    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class _Windowed:
+    """What keyed and unkeyed windows share: settings, checks, and the operator that they make."""
+
+    _adapters: tuple[tuple[type, Callable[[Any], FiringFunction]], ...] = ()
+
+    def __init__(
+        self, env: StreamExecutionEnvironment, source: Transformation, assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        if not isinstance(assigner, WindowAssigner):
+            raise ProgramError(f"a window needs a window assigner, such as TumblingEventTimeWindows, not {assigner!r}")
+        if assigner.is_event_time() and not source.has_timestamps:
+            raise ProgramError(
+                f"{type(assigner).__name__} needs event time, but the elements of {source.name!r} have no timestamps; "
+                "call assign_timestamps_and_watermarks with a strategy that has a timestamp assigner before"
+            )
+        self._env = env
+        self._source = source
+        self._assigner = assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor = assigner.get_default_evictor()
+        self._lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that this stream belongs to."""
+        return self._env
+
+    def get_input_type(self) -> TypeInformation:
+        """The declared type of the elements."""
+        return self._source.type_info
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Set when windows fire, in place of the assigner's own rule.
+
+        Raises:
+            ProgramError: if windows merge and the trigger cannot.
+        """
+        if not isinstance(trigger, Trigger):
+            raise ProgramError(f"trigger needs a Trigger, not {trigger!r}")
+        if self._assigner.is_merging and not trigger.can_merge():
+            raise ProgramError(
+                f"the windows of {type(self._assigner).__name__} merge, but {type(trigger).__name__} cannot; use a "
+                "trigger whose can_merge() is True and which implements on_merge()"
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Set which elements of a window the function sees or the window keeps; all elements are stored then.
+
+        Raises:
+            ProgramError: if windows merge and the evictor cannot.
+        """
+        if not isinstance(evictor, Evictor):
+            raise ProgramError(f"evictor needs an Evictor, not {evictor!r}")
+        if self._assigner.is_merging and not evictor.can_merge():
+            raise ProgramError(
+                f"the windows of {type(self._assigner).__name__} merge, but {type(evictor).__name__} cannot; use an "
+                "evictor whose can_merge() is True"
+            )
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: Duration | Time | int) -> Self:
+        """Keep each window for late elements until the watermark has passed its end by so much; each fires it again.
+
+        Raises:
+            ProgramError: if it is negative or no length of time.
+        """
+        self._lateness_ms = to_ms(time_ms, "allowed lateness")
+        if self._lateness_ms < 0:
+            raise ProgramError(f"the allowed lateness must not be negative, and is {time_ms!r}")
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Send elements that are too late to a side output instead of dropping them; they are counted either way.
+
+        Raises:
+            ProgramError: if nothing can be late, because the windows are not made of event time.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramError(f"side_output_late_data needs an OutputTag, not {output_tag!r}")
+        if not self._assigner.is_event_time():
+            raise ProgramError(
+                f"nothing can be late for {type(self._assigner).__name__}, whose windows are not made of event time; "
+                "leave side_output_late_data out"
+            )
+        self._late_tag = output_tag
+        return self
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
+        function = ReduceFunction.of(reduce_function)
+        if window_function is None and output_type is None:
+            output_type = self._source.type_info
+        return self._operator("reduce", Reduced(function), window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Aggregate the elements of each window as they come; with a window function on top, it gets the result.
+
+        ``accumulator_type`` is taken for PyFlink's sake; accumulators are kept pickled.
+        """
+        if not isinstance(aggregate_function, AggregateFunction):
+            raise ProgramError(f"aggregate needs an AggregateFunction, not {aggregate_function!r}")
+        return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
+
+    def _operator(
+        self,
+        kind: str,
+        contents: Reduced | Aggregated | None,
+        window_function: Any,
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        from eventide.datastream.data_stream._stream import DataStream
+
+        firing = PassOn() if window_function is None else self._firing_function(kind, window_function)
+        trigger = self._trigger or self._assigner.get_default_trigger(None)
+        if self._trigger is None and isinstance(trigger, NeverTrigger):
+            raise ProgramError(
+                f"{type(self._assigner).__name__} never fires by itself, so all elements would be kept for ever; set a "
+                "trigger, such as trigger(CountTrigger.of(100)), or NeverTrigger() if that is what you want"
+            )
+        kept: Contents = (contents or AllElements()) if self._evictor is None else Evictable(contents)
+        late = self._late_tag
+
+        def build(name: str) -> WindowSpec:
+            return WindowSpec(
+                name=name,
+                assigner=self._assigner,
+                trigger=trigger,
+                contents=kept,
+                function=firing,
+                evictor=self._evictor,
+                lateness_ms=self._lateness_ms,
+                late_tag=None if late is None else late.tag_id,
+            )
+
+        side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
+        name = f"{type(self._assigner).__name__}.{kind}"
+        return DataStream(self._env, WindowTransformation(name, self._source, output_type, build, side_outputs))
+
+    def _firing_function(self, kind: str, function: Any) -> FiringFunction:
+        for accepted, adapter in self._adapters:
+            if isinstance(function, accepted):
+                return adapter(function)
+        names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
+        raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
+
+
+class WindowedStream(_Windowed):
+    """The elements of each key in windows. Flink: ``WindowedStream``."""
+
+    _adapters = ((WindowFunction, Apply), (ProcessWindowFunction, Process))
+
+    def apply(
+        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call a function with the key, the window and all of its elements when it fires."""
+        return self._operator("apply", None, window_function, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call a function with the key, a context and all elements of a window when it fires."""
+        return self._operator("process", None, process_window_function, output_type)
+
+
+class AllWindowedStream(_Windowed):
+    """All elements in windows, in one subtask. Flink: ``AllWindowedStream``."""
+
+    _adapters = ((AllWindowFunction, ApplyAll), (ProcessAllWindowFunction, ProcessAll))
+
+    def apply(
+        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call a function with the window and all of its elements when it fires."""
+        return self._operator("apply", None, window_function, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call a function with a context and all elements of a window when it fires."""
+        return self._operator("process", None, process_window_function, output_type)

@@ -1,0 +1,34 @@
+"""The functions that users write (PyFlink: ``pyflink.datastream.functions``)."""
+
+from eventide.datastream.functions._aggregate import AggregateFunction
+from eventide.datastream.functions._basic import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeySelector,
+    MapFunction,
+    ReduceFunction,
+)
+from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
+from eventide.datastream.functions._window import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+
+__all__ = [
+    "Function",
+    "MapFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "KeySelector",
+    "ReduceFunction",
+    "AggregateFunction",
+    "WindowFunction",
+    "AllWindowFunction",
+    "ProcessWindowFunction",
+    "ProcessAllWindowFunction",
+    "RuntimeContext",
+    "KeyedStateStore",
+]

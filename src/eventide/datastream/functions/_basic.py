@@ -1,0 +1,111 @@
+"""Functions of one element or two, and what all functions have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    from eventide.datastream.functions._context import RuntimeContext
+
+
+class Function(ABC):
+    """The base of all functions of a user. A function is pickled and sent to the workers.
+
+    One subtask uses one object: `open` first, then the elements, one by one, then `close`.
+    """
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Prepare for work; called once before the first element of a subtask in a worker."""
+
+    def close(self) -> None:
+        """Release what `open` took; called once after the last element."""
+
+
+class MapFunction(Function):
+    """Turns each element into one other.
+
+    >>> class Double(MapFunction):
+    ...     def map(self, value):
+    ...         return 2 * value
+    >>> Double().map(21)
+    42
+    """
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """Return the element that takes the place of `value`."""
+
+
+class FilterFunction(Function):
+    """Keeps some elements and drops the others."""
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Say whether `value` stays."""
+
+
+class FlatMapFunction(Function):
+    """Turns each element into any number of others.
+
+    >>> class Words(FlatMapFunction):
+    ...     def flat_map(self, value):
+    ...         yield from value.split()
+    >>> list(Words().flat_map("to be"))
+    ['to', 'be']
+    """
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any]:
+        """Return, or yield, the elements that take the place of `value`."""
+
+
+class KeySelector(Function):
+    """Finds the key of an element. Equal keys meet in one subtask, so the answer must not change."""
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """Return the key of `value`; it must be hashable."""
+
+
+class ReduceFunction(Function):
+    """Combines two elements into one of the same kind; it must be associative.
+
+    >>> class Sum(ReduceFunction):
+    ...     def reduce(self, value1, value2):
+    ...         return value1 + value2
+    >>> Sum().reduce(40, 2)
+    42
+    """
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return `value1`, the result so far, and `value2`, the newer element, in one."""
+
+    @staticmethod
+    def of(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceFunction:
+        """Return a plain function of two values as a `ReduceFunction`, and a `ReduceFunction` as it is.
+
+        Raises:
+            ProgramError: `function` is neither.
+
+        >>> ReduceFunction.of(max).reduce(40, 2)
+        40
+        """
+        if isinstance(function, ReduceFunction):
+            return function
+        if not callable(function):
+            message = f"expected a ReduceFunction or a function of two values, got {function!r}"
+            raise ProgramError(message)
+        return _CallableReduce(function)
+
+
+class _CallableReduce(ReduceFunction):
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self._function(value1, value2)

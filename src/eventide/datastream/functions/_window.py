@@ -1,0 +1,101 @@
+"""Functions of the contents of a window."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from eventide.datastream.functions._basic import Function
+from eventide.datastream.functions._context import KeyedStateStore
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+W = TypeVar("W")
+W2 = TypeVar("W2")
+
+
+class _WindowContext(ABC, Generic[W2]):
+    """The window that fires, the times at which it does, and state. All times are in milliseconds."""
+
+    @abstractmethod
+    def window(self) -> W2:
+        """Return the window."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the current watermark of the operator."""
+
+    @abstractmethod
+    def window_state(self) -> KeyedStateStore:
+        """Return the state of this key in this window; the function's ``clear`` must delete it."""
+
+    @abstractmethod
+    def global_state(self) -> KeyedStateStore:
+        """Return the state of this key in all windows together."""
+
+
+class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Turns the contents of a key's window into results."""
+
+    @abstractmethod
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
+
+        Args:
+            key: The key.
+            window: The window.
+            inputs: Its elements, in the order of arrival; only the aggregate, after ``reduce`` or ``aggregate``.
+        """
+
+
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Turns the contents of a window over a stream without keys into results."""
+
+    @abstractmethod
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """Return, or yield, the results of a window that fires; see `WindowFunction.apply`."""
+
+
+class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Turns the contents of a key's window into results, and can ask for times and state.
+
+    >>> class Count(ProcessWindowFunction):
+    ...     def process(self, key, context, elements):
+    ...         yield key, context.window().start, len(list(elements))
+    """
+
+    class Context(_WindowContext[W2]):
+        """The surroundings of one firing."""
+
+    @abstractmethod
+    def process(self, key: KEY, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+        """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
+
+        Args:
+            key: The key.
+            context: The window, the watermark and state.
+            elements: Its elements, in the order of arrival; only the aggregate, after ``reduce`` or ``aggregate``.
+        """
+
+    def clear(self, context: Context[W]) -> None:
+        """Delete the function's own state of a window that closes, its ``window_state()``."""
+
+
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Turns the contents of a window over a stream without keys into results, and can ask for times and state."""
+
+    class Context(_WindowContext[W2]):
+        """The surroundings of one firing."""
+
+    @abstractmethod
+    def process(self, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+        """Return, or yield, the results of a window that fires; see `ProcessWindowFunction.process`."""
+
+    def clear(self, context: Context[W]) -> None:
+        """Delete the function's own state of a window that closes, its ``window_state()``."""

@@ -1,0 +1,61 @@
+"""The name of a side output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eventide.common.typeinfo import TypeInformation, Types
+
+__all__ = ["OutputTag"]
+
+
+class OutputTag:
+    """A named and typed side output of an operator: for late elements, or for what a function sends there.
+
+    Tags are equal when their names are; they do not change.
+
+    Args:
+        tag_id: The name, not empty.
+        type_info: The type of the elements; a list of types means ``Types.ROW``, None means pickled objects.
+
+    Raises:
+        ValueError: The name is empty.
+        TypeError: `type_info` is none of the three.
+
+    >>> OutputTag("late-data", Types.TUPLE([Types.STRING(), Types.LONG()]))
+    OutputTag('late-data', TUPLE(STRING, LONG))
+    """
+
+    __slots__ = ("_tag_id", "_type_info")
+
+    def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
+        if not tag_id:
+            raise ValueError("OutputTag: the tag_id must not be None or empty")
+        if type_info is None:
+            type_info = Types.PICKLED_BYTE_ARRAY()
+        elif isinstance(type_info, list):
+            type_info = Types.ROW(type_info)
+        elif not isinstance(type_info, TypeInformation):
+            message = f"OutputTag {tag_id!r}: expected None, a list or a TypeInformation, got {type_info!r}"
+            raise TypeError(message)
+        self._tag_id = tag_id
+        self._type_info: TypeInformation = type_info
+
+    @property
+    def tag_id(self) -> str:
+        """The name."""
+        return self._tag_id
+
+    @property
+    def type_info(self) -> TypeInformation:
+        """The type of the elements."""
+        return self._type_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputTag) and self._tag_id == other._tag_id
+
+    def __hash__(self) -> int:
+        return hash(self._tag_id)
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self._tag_id!r}, {self._type_info})"

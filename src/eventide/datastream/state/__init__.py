@@ -1,0 +1,37 @@
+"""State that survives a restart: its descriptors and its interfaces (PyFlink: ``pyflink.datastream.state``)."""
+
+from eventide.datastream.state._descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from eventide.datastream.state._interfaces import (
+    AggregatingState,
+    AppendingState,
+    ListState,
+    MapState,
+    MergingState,
+    ReducingState,
+    State,
+    ValueState,
+)
+
+__all__ = [
+    "State",
+    "ValueState",
+    "AppendingState",
+    "MergingState",
+    "ListState",
+    "MapState",
+    "ReducingState",
+    "AggregatingState",
+    "StateDescriptor",
+    "ValueStateDescriptor",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
+    "ReducingStateDescriptor",
+    "AggregatingStateDescriptor",
+]

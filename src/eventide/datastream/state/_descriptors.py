@@ -1,0 +1,153 @@
+"""Names and types of state: what a function shows to get at its state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.functions import AggregateFunction, ReduceFunction
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    from eventide.datastream.functions import KeyedStateStore
+    from eventide.datastream.state._interfaces import State
+
+
+class StateDescriptor(ABC):
+    """The name of a state within its operator, and the type of what it holds. Not to be changed once made.
+
+    Args:
+        name: The name, different from that of every other state of the operator.
+        type_info: The type of what is stored.
+
+    Raises:
+        ProgramError: The name is empty, or the type is no `TypeInformation`.
+    """
+
+    def __init__(self, name: str, type_info: TypeInformation) -> None:
+        if not isinstance(name, str) or not name:
+            message = f"state descriptor: expected a name, got {name!r}"
+            raise ProgramError(message)
+        self.name = name
+        self.type_info = _checked_type(name, type_info)
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self.name
+
+    @abstractmethod
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the state of this name from `store`; the descriptor knows of which kind it is."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info})"
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """Describes a `ValueState`.
+
+    >>> ValueStateDescriptor("last_seen", Types.LONG())
+    ValueStateDescriptor('last_seen', LONG)
+    """
+
+    def __init__(self, name: str, value_type_info: TypeInformation) -> None:
+        super().__init__(name, value_type_info)
+
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the `ValueState` of this name."""
+        return store.get_state(self)
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Describes a `ListState`; `element_type` is the type of one element."""
+
+    def __init__(self, name: str, elem_type_info: TypeInformation) -> None:
+        self.element_type = _checked_type(name, elem_type_info)
+        super().__init__(name, Types.LIST(elem_type_info))
+
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the `ListState` of this name."""
+        return store.get_list_state(self)
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Describes a `MapState`; `key_type` and `value_type` are the types of its keys and values."""
+
+    def __init__(self, name: str, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+        self.key_type = _checked_type(name, key_type_info)
+        self.value_type = _checked_type(name, value_type_info)
+        super().__init__(name, Types.MAP(key_type_info, value_type_info))
+
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the `MapState` of this name."""
+        return store.get_map_state(self)
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Describes a `ReducingState`.
+
+    Args:
+        name: The name.
+        reduce_function: A `ReduceFunction`, or a plain function of two values.
+        type_info: The type of the values.
+
+    Raises:
+        ProgramError: `reduce_function` is neither.
+
+    >>> ReducingStateDescriptor("earliest", min, Types.LONG()).get_reduce_function().reduce(3, 2)
+    2
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation,
+    ) -> None:
+        super().__init__(name, type_info)
+        self._reduce_function = ReduceFunction.of(reduce_function)
+
+    def get_reduce_function(self) -> ReduceFunction:
+        """Return the function, as a `ReduceFunction` in any case."""
+        return self._reduce_function
+
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the `ReducingState` of this name."""
+        return store.get_reducing_state(self)
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Describes an `AggregatingState`.
+
+    Args:
+        name: The name.
+        agg_function: The `AggregateFunction`.
+        state_type_info: The type of its accumulator, which is what is stored.
+
+    Raises:
+        ProgramError: `agg_function` is no `AggregateFunction`.
+    """
+
+    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation) -> None:
+        super().__init__(name, state_type_info)
+        if not isinstance(agg_function, AggregateFunction):
+            message = f"state {name!r}: expected an AggregateFunction, got {agg_function!r}"
+            raise ProgramError(message)
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        """Return the function."""
+        return self._agg_function
+
+    def bind(self, store: KeyedStateStore) -> State:
+        """Return the `AggregatingState` of this name."""
+        return store.get_aggregating_state(self)
+
+
+def _checked_type(name: str, type_info: object) -> TypeInformation:
+    if not isinstance(type_info, TypeInformation):
+        message = f"state {name!r}: expected a TypeInformation such as Types.LONG(), got {type_info!r}"
+        raise ProgramError(message)
+    return type_info

@@ -1,0 +1,229 @@
+"""The environment: where a program gets its streams from and starts its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from eventide.common.configuration import Configuration
+from eventide.common.execution_config import ExecutionConfig
+from eventide.common.job import JobClient, JobExecutionResult
+from eventide.common.typeinfo import TypeInformation
+from eventide.common.watermark_generators import NoWatermarks
+from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream._graph import DataFrameTransformation, SinkTransformation, SourceTransformation
+from eventide.datastream.checkpoint_config import CheckpointConfig
+from eventide.datastream.connectors import CollectionSource, Source
+from eventide.datastream.data_stream._stream import DataStream
+from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.errors import ProgramError
+from eventide.plan.compiler import compile_plan
+from eventide.plan.explain import explain
+from eventide.plan.job import JobPlan
+from eventide.plan.settings import Host, JobSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_MAX_PARALLELISM = 128
+
+
+class StreamExecutionEnvironment:
+    """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._config = ExecutionConfig()
+        self._checkpoint_config = CheckpointConfig()
+        self._parallelism: int | None = None
+        self._max_parallelism = _MAX_PARALLELISM
+        self._runtime_mode = RuntimeExecutionMode.STREAMING
+        self._available_now = False
+        self._max_rows_per_batch: int | None = None
+        self._sinks: list[SinkTransformation] = []
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None, spark: SparkSession | None = None
+    ) -> StreamExecutionEnvironment:
+        """An environment on Spark.
+
+        Args:
+            configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``.
+            spark: the session to use. Without it, the active one is used; without that, a local one is made.
+        """
+        from eventide.spark.host import SparkHost
+
+        return StreamExecutionEnvironment(SparkHost.find(spark, configuration))
+
+    def get_config(self) -> ExecutionConfig:
+        """Settings of the whole job."""
+        return self._config
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Where the job keeps its checkpoint."""
+        return self._checkpoint_config
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the number of subtasks of each keyed operator; by default, the number of cores."""
+        self._parallelism = self.checked_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """The number of subtasks of each keyed operator."""
+        return self._parallelism or self._host.default_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Set the number of key groups, which is the upper limit of the parallelism; 128 by default."""
+        self._max_parallelism = self.checked_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups."""
+        return self._max_parallelism
+
+    def checked_parallelism(self, parallelism: int) -> int:
+        """A parallelism, if it is one; raises ProgramError otherwise."""
+        if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= 32_768:
+            raise ProgramError(f"a parallelism must be a whole number from 1 to 32768, not {parallelism!r}")
+        return parallelism
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
+        """Choose between streaming and batch execution.
+
+        BATCH reads bounded input as a whole, and no watermark comes before its end, so that nothing is late.
+        AUTOMATIC is BATCH if all sources are bounded.
+        """
+        self._runtime_mode = execution_mode
+        return self
+
+    def set_available_now(self, available_now: bool = True) -> Self:
+        """End the job when it has handled all that was there when it started, as Spark's ``availableNow``.
+
+        A job with bounded sources alone ends by itself.
+        """
+        self._available_now = available_now
+        return self
+
+    def set_max_rows_per_batch(self, max_rows: int | None) -> Self:
+        """Limit how many rows each source gives to one micro-batch.
+
+        Holds for sources on :class:`~eventide.datastream.connectors.Source`; a DataFrame brings its own options.
+
+        Raises:
+            ProgramError: if it is not a positive number.
+        """
+        if max_rows is not None and (not isinstance(max_rows, int) or isinstance(max_rows, bool) or max_rows < 1):
+            raise ProgramError(f"the limit of rows per micro-batch must be 1 or more, not {max_rows!r}")
+        self._max_rows_per_batch = max_rows
+        return self
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """A stream of the elements of a collection, in its order; their type may be declared."""
+        source = CollectionSource(collection, type_info)
+        return DataStream(self, SourceTransformation("collection", source, source.get_produced_type()))
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of a source, with a watermark for each of its splits.
+
+        Raises:
+            ProgramError: if the source is not one, or the strategy needs timestamps and has no assigner.
+        """
+        if not isinstance(source, Source):
+            raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
+        node = SourceTransformation(source_name, source, type_info or source.get_produced_type())
+        stream = DataStream(self, node)
+        strategy = watermark_strategy
+        has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+        if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
+            return stream
+        return stream.assign_timestamps_and_watermarks(strategy)
+
+    def from_data_frame(
+        self,
+        df: DataFrame,
+        watermark_strategy: WatermarkStrategy | None = None,
+        split_by: Sequence[str | Column] | None = None,
+        splits: Sequence[Any] | None = None,
+        order_by: Sequence[str | Column] | None = None,
+    ) -> DataStream:
+        """A stream of the rows of a streaming or batch DataFrame, as ``Row`` elements with its column names.
+
+        Args:
+            df: any DataFrame: Kafka, files, rate, Delta, …
+            watermark_strategy: timestamps and watermarks. A column name or ``Column`` as timestamp assigner is
+                evaluated by Spark; it must be a timestamp, or whole milliseconds.
+            split_by: the columns that identify the split of a row; each split has a watermark of its own. Without it,
+                the DataFrame is one split.
+            splits: the splits that are expected, as values (or tuples of values) of ``split_by``: they hold the
+                watermark back until they have spoken. Others join when they first speak.
+            order_by: the columns that give the order of arrival within a split. Without it, rows come in the order of
+                Spark's partitions.
+
+        Raises:
+            ProgramError: for columns that are not there, or ``splits`` without ``split_by``.
+        """
+        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
+        reader = self._host.read_data_frame(df, strategy, split_by, splits, order_by)
+        has_column = strategy.timestamp_column is not None
+        node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
+        stream = DataStream(self, node)
+        if watermark_strategy is None:
+            return stream
+        if has_column:
+            strategy = WatermarkStrategy(strategy.generator)
+        return stream.assign_timestamps_and_watermarks(strategy)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the job of all sinks, and wait for its end."""
+        return self.execute_async(job_name).get_job_execution_result().result()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start the job of all sinks.
+
+        Raises:
+            ProgramError: if the program has no sink.
+        """
+        if not self._sinks:
+            raise ProgramError("the program has no sink; add one, such as print(), or call execute_and_collect()")
+        sinks, self._sinks = self._sinks, []
+        return self.run(sinks, job_name)
+
+    def explain(self) -> None:
+        """Print the stages of the job of all sinks so far."""
+        print(self.explanation(self._sinks))
+
+    def add_sink_transformation(self, sink: SinkTransformation) -> None:
+        """Take a sink into the next job."""
+        self._sinks.append(sink)
+
+    def run(self, sinks: Sequence[SinkTransformation], job_name: str | None) -> JobClient:
+        """Start a job for some sinks."""
+        return self._host.run(self._plan(sinks), self._settings(job_name))
+
+    def explanation(self, sinks: Sequence[SinkTransformation]) -> str:
+        """The text that ``explain`` prints."""
+        return explain(self._plan(sinks))
+
+    def data_frame_of(self, sink: SinkTransformation) -> Any:
+        """The DataFrame of the stream before a sink."""
+        return self._host.to_data_frame(self._plan([sink]), self._settings(None))
+
+    def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
+        return compile_plan(sinks, min(self.get_parallelism(), self._max_parallelism), self._max_parallelism)
+
+    def _settings(self, job_name: str | None) -> JobSettings:
+        return JobSettings(
+            job_name=job_name or "eventide job",
+            runtime_mode=self._runtime_mode,
+            checkpoint_location=self._checkpoint_config.get_checkpoint_storage_dir(),
+            trigger_interval_ms=self._config.get_auto_watermark_interval(),
+            available_now=self._available_now,
+            max_rows_per_batch=self._max_rows_per_batch,
+        )

@@ -1,0 +1,61 @@
+"""Windows, and what belongs to them: assigners, triggers and evictors (PyFlink: ``pyflink.datastream.window``)."""
+
+from eventide.datastream.window._assigners import (
+    GlobalWindows,
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.datastream.window._continuous import ContinuousEventTimeTrigger
+from eventide.datastream.window._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from eventide.datastream.window._evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    TimestampedValue,
+)
+from eventide.datastream.window._sessions import (
+    DynamicEventTimeSessionWindows,
+    EventTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+)
+from eventide.datastream.window._triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    PurgingTrigger,
+    Trigger,
+    TriggerResult,
+)
+from eventide.datastream.window._windows import CountWindow, GlobalWindow, TimeWindow, Window
+
+__all__ = [
+    "Window",
+    "TimeWindow",
+    "CountWindow",
+    "GlobalWindow",
+    "WindowAssigner",
+    "MergingWindowAssigner",
+    "TumblingEventTimeWindows",
+    "SlidingEventTimeWindows",
+    "EventTimeSessionWindows",
+    "DynamicEventTimeSessionWindows",
+    "SessionWindowTimeGapExtractor",
+    "GlobalWindows",
+    "CountTumblingWindowAssigner",
+    "CountSlidingWindowAssigner",
+    "Trigger",
+    "TriggerResult",
+    "EventTimeTrigger",
+    "ContinuousEventTimeTrigger",
+    "CountTrigger",
+    "PurgingTrigger",
+    "NeverTrigger",
+    "Evictor",
+    "TimestampedValue",
+    "CountEvictor",
+    "TimeEvictor",
+    "DeltaEvictor",
+]

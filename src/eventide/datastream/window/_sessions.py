@@ -1,0 +1,131 @@
+"""Session windows in event time: they end when a key has been quiet for a gap."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common._ms import add_ms, to_positive_ms
+from eventide.common.time import Duration, Time
+from eventide.common.time_window import TimeWindow
+from eventide.datastream.window._assigners import MergingWindowAssigner, WindowAssigner, check_has_timestamp
+from eventide.datastream.window._triggers import EventTimeTrigger, Trigger
+from eventide.errors import DataError, ProgramError
+
+
+class SessionWindowTimeGapExtractor(ABC):
+    """Gives each element the gap that ends its session."""
+
+    @abstractmethod
+    def extract(self, element: Any) -> int:
+        """Return the gap behind this element, in milliseconds, more than 0."""
+
+
+class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+    """What both kinds of sessions share."""
+
+    def merge_windows(
+        self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
+    ) -> None:
+        """Merge windows that overlap or touch, so that events exactly one gap apart are in one session."""
+        TimeWindow.merge_windows(windows, callback)
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+        """Return an `EventTimeTrigger`."""
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        """True."""
+        return True
+
+
+@dataclass(frozen=True)
+class EventTimeSessionWindows(_SessionWindows):
+    """Sessions with one gap for all elements.
+
+    Each element opens a window from its timestamp to its timestamp plus the gap; windows that touch become one.
+
+    Raises:
+        ProgramError: The gap is not positive.
+
+    >>> sessions = EventTimeSessionWindows.with_gap(Time.minutes(1))
+    >>> sessions.assign_windows("element", 5_000, None)
+    [TimeWindow(start=5000, end=65000)]
+    """
+
+    session_gap: int
+
+    def __post_init__(self) -> None:
+        to_positive_ms(self.session_gap, "session gap")
+
+    @staticmethod
+    def with_gap(size: Duration | Time | int) -> EventTimeSessionWindows:
+        """Return sessions that end after a quiet time of `size`."""
+        return EventTimeSessionWindows(to_positive_ms(size, "session gap"))
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
+        """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
+    ) -> list[TimeWindow]:
+        """Return the window that the element opens; a `DataError` says that it has no timestamp."""
+        check_has_timestamp(element, timestamp)
+        return [TimeWindow(timestamp, add_ms(timestamp, self.session_gap))]
+
+
+@dataclass(frozen=True)
+class DynamicEventTimeSessionWindows(_SessionWindows):
+    """Sessions in which each element brings its own gap.
+
+    A session ends where the last of its elements' windows ends: a short gap does not shorten a longer one.
+
+    Raises:
+        ProgramError: The extractor is neither a `SessionWindowTimeGapExtractor` nor a function.
+
+    >>> sessions = EventTimeSessionWindows.with_dynamic_gap(lambda element: element["gap"])
+    >>> sessions.assign_windows({"gap": 20}, 5, None)
+    [TimeWindow(start=5, end=25)]
+    """
+
+    extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.extractor, SessionWindowTimeGapExtractor) and not callable(self.extractor):
+            message = (
+                "session gap: expected a SessionWindowTimeGapExtractor or a function of the element, "
+                f"got {self.extractor!r}"
+            )
+            raise ProgramError(message)
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
+        """Return sessions with the gaps that `extractor` gives."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
+    ) -> list[TimeWindow]:
+        """Return the window that the element opens.
+
+        Raises:
+            DataError: The element has no timestamp, or its gap is no positive integer.
+        """
+        check_has_timestamp(element, timestamp)
+        return [TimeWindow(timestamp, add_ms(timestamp, self._gap(element)))]
+
+    def _gap(self, element: Any) -> int:
+        extractor = self.extractor
+        gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
+        if type(gap) is not int or gap <= 0:
+            message = f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}"
+            raise DataError(message)
+        return gap

@@ -1,0 +1,55 @@
+"""The exceptions of eventide: one tree, so that one ``except EventideError`` catches all of them.
+
+Which branch says who can help: `ProgramError` the author of the program, `DataError` the owner of the data,
+`UserFunctionError` the author of a function, `StateError` whoever restarts a job. All of them pickle, because they
+travel from Spark's workers to the driver.
+"""
+
+from typing import Any
+
+__all__ = ["DataError", "EventideError", "ProgramError", "StateError", "TypeMismatch", "UserFunctionError"]
+
+
+class EventideError(Exception):
+    """The root of every exception that eventide raises on its own account."""
+
+
+class ProgramError(EventideError, ValueError):
+    """The program cannot be built or run as it is written; raised before any data is read where that is possible."""
+
+
+class DataError(EventideError):
+    """An element is bad: it has no usable timestamp, does not fit its declared type, or cannot be read."""
+
+
+class UserFunctionError(EventideError):
+    """A function of the user raised; the original exception is the ``__cause__`` where it could be kept."""
+
+
+class StateError(EventideError):
+    """The state of a checkpoint does not fit the program that is restarted from it."""
+
+
+class TypeMismatch(DataError):
+    """A value does not fit the type that was declared for it.
+
+    Args:
+        index: Position of the element among the elements that were converted together.
+        value: The value that does not fit; it may be a part of the element.
+        expected: The declared type of that value, as text.
+        path: Where in the element the value sits, such as ``f1`` or ``user.tags[2]``; empty for the element itself.
+
+    >>> print(TypeMismatch(3, "x", "INT", "f1"))
+    element 3, field f1: expected INT, got 'x' (str)
+    """
+
+    def __init__(self, index: int, value: Any, expected: str, path: str = "") -> None:
+        super().__init__(index, value, expected, path)
+        self.index = index
+        self.value = value
+        self.expected = expected
+        self.path = path
+
+    def __str__(self) -> str:
+        where = f"element {self.index}" + (f", field {self.path}" if self.path else "")
+        return f"{where}: expected {self.expected}, got {self.value!r} ({type(self.value).__name__})"

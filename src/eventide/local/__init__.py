@@ -1,0 +1,1 @@
+"""The twin: a plan run in this process, without Spark."""

@@ -1,0 +1,79 @@
+"""The twin as a host of programs: runs a job to its end when it is started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any, NoReturn
+
+from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.datastream.connectors import CollectSink
+from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.errors import ProgramError
+from eventide.local.runner import BatchResult, LocalRunner
+from eventide.plan.job import JobPlan
+from eventide.plan.settings import Host, JobSettings
+
+
+class LocalHost(Host):
+    """Runs jobs in this process. ``last_run`` is what the last job gave, micro-batch by micro-batch."""
+
+    def __init__(self) -> None:
+        self.last_run: list[BatchResult] = []
+
+    def default_parallelism(self) -> int:
+        """Two, so that what depends on the number of subtasks shows."""
+        return 2
+
+    def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        """Run a job to its end: an unbounded source ends with what it has."""
+        if settings.runtime_mode is not RuntimeExecutionMode.STREAMING:
+            raise ProgramError("the local environment runs in streaming mode only; leave set_runtime_mode out")
+        started = time.monotonic()
+        runner = LocalRunner(plan, settings.max_rows_per_batch)
+        self.last_run = []
+        for result in runner.batches():
+            self.last_run.append(result)
+        collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
+        collected = [
+            value
+            for batch in self.last_run
+            for number, rows in batch.elements.items()
+            if number in collecting
+            for value, _ in rows
+        ]
+        result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
+        return _FinishedJob(result, collected)
+
+    def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
+        """Refused: there is no Spark here."""
+        raise ProgramError("from_data_frame needs Spark; in the local environment use from_collection or ScriptedSource")
+
+    def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:
+        """Refused: there is no Spark here."""
+        raise ProgramError("to_data_frame needs Spark; in the local environment use execute_and_collect()")
+
+
+class _FinishedJob(JobClient):
+    def __init__(self, result: JobExecutionResult, elements: list[Any]) -> None:
+        self._result = result
+        self._elements = elements
+
+    def get_job_id(self) -> JobID:
+        return self._result.job_id
+
+    def get_job_status(self) -> Future[JobStatus]:
+        return completed(JobStatus.FINISHED)
+
+    def cancel(self) -> Future[None]:
+        return completed(None)
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        return completed(self._result)
+
+    def get_metrics(self) -> dict[str, dict[str, int]]:
+        return self._result.metrics
+
+    def collected(self) -> Iterator[Any]:
+        return iter(self._elements)

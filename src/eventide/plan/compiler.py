@@ -1,0 +1,209 @@
+"""Turns the graph into stages: what can be chained is chained, every keyed operator begins a stage."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream._graph import (
+    AssignTransformation,
+    DataFrameTransformation,
+    FunctionTransformation,
+    KeyTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    UnionTransformation,
+    WindowTransformation,
+)
+from eventide.plan.identity import stage_identity
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
+from eventide.runtime.chain import AssignTimestamps, ChainNode, Edge
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.eventtime.gate import GateInput
+from eventide.runtime.source import SourceSpec
+from eventide.runtime.stage import StageSpec
+
+
+def compile_plan(sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> JobPlan:
+    """Compile what the sinks need.
+
+    Args:
+        sinks: the sinks of the program.
+        parallelism: the number of subtasks of each keyed stage.
+        max_parallelism: the number of key groups.
+    """
+    return _Compiler(sinks, parallelism, max_parallelism).compile()
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A chain node while its children are still being found."""
+
+    step: Any = None
+    tag: str | None = None
+    nodes: list[_Growing] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+    def finished(self) -> ChainNode:
+        return ChainNode(self.step, self.tag, tuple(node.finished() for node in self.nodes), tuple(self.edges))
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How a stream got from its task's head to where the compiler stands."""
+
+    head: Transformation
+    producer: str
+    assigner: int | None = None
+    key: KeyTransformation | None = None
+
+
+class _Compiler:
+    def __init__(self, sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> None:
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+        self._nodes = _reachable(sinks)
+        self._names = _unique_names(self._nodes)
+        self._consumers: dict[int, list[Transformation]] = defaultdict(list)
+        for node in self._nodes:
+            for source in node.inputs:
+                self._consumers[source.number].append(node)
+        self._windows = [node for node in self._nodes if isinstance(node, WindowTransformation)]
+        self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
+        targets = [*self._windows, *self._sinks]
+        self._number = {node.number: number for number, node in enumerate(targets, start=1)}
+        self._edges: dict[int, list[tuple[Edge, Transformation]]] = defaultdict(list)
+        self._edge_count = 0
+
+    def compile(self) -> JobPlan:
+        sources = [
+            self._source(node)
+            for node in self._nodes
+            if isinstance(node, SourceTransformation | DataFrameTransformation)
+        ]
+        stages = [self._stage(node) for node in self._windows]
+        sinks = [
+            SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink)
+            for node in self._sinks
+        ]
+        return JobPlan(tuple(sources), tuple(stages), tuple(sinks), self._parallelism)
+
+    def _source(self, node: SourceTransformation | DataFrameTransformation) -> SourceSpec | DataFrameSourceSpec:
+        name, root = self._names[node.number], self._chain(node)
+        if isinstance(node, SourceTransformation):
+            return SourceSpec(name, node.source, node.type_info, root)
+        return DataFrameSourceSpec(name, node.reader, node.type_info, root)
+
+    def _stage(self, node: WindowTransformation) -> StageSpec:
+        # Inputs come from sources and from earlier windows, whose chains were built before this one.
+        edges = self._edges[node.number]
+        name = self._names[node.number]
+        operator = node.build(name)
+        keyed = any(edge.key_selector is not None for edge, _ in edges)
+        return StageSpec(
+            number=self._number[node.number],
+            name=name,
+            operator=operator,
+            inputs=tuple(self._gate_input(edge, head) for edge, head in edges),
+            codecs={edge.number: edge.codec for edge, _ in edges},
+            root=self._chain(node),
+            parallelism=self._parallelism_of(node) if keyed else 1,
+            max_parallelism=self._max_parallelism,
+            identity=stage_identity(node, operator, edges, self._max_parallelism),
+        )
+
+    def _gate_input(self, edge: Edge, head: Transformation) -> GateInput:
+        if isinstance(head, WindowTransformation):
+            subtasks = range(self._subtasks_of(head))
+            return GateInput(edge.number, tuple(map(str, subtasks)), is_source=False)
+        if isinstance(head, SourceTransformation):
+            return GateInput(edge.number, tuple(head.source.splits()), is_source=True)
+        splits = head.reader.known_splits() if isinstance(head, DataFrameTransformation) else ()
+        return GateInput(edge.number, tuple(splits), is_source=True)
+
+    def _parallelism_of(self, node: Transformation) -> int:
+        return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
+
+    def _subtasks_of(self, node: Transformation) -> int:
+        keyed = isinstance(node.inputs[0], KeyTransformation)
+        return self._parallelism_of(node) if keyed else 1
+
+    def _chain(self, head: Transformation) -> ChainNode:
+        root = _Growing()
+        self._follow(head, root, _Path(head, self._names[head.number]))
+        return root.finished()
+
+    def _follow(self, node: Transformation, grown: _Growing, path: _Path) -> None:
+        """Attach everything that consumes ``node`` to the chain node that produces its elements."""
+        for consumer in self._consumers[node.number]:
+            self._attach(consumer, grown, path)
+
+    def _attach(self, consumer: Transformation, grown: _Growing, path: _Path) -> None:
+        name = self._names[consumer.number]
+        if isinstance(consumer, FunctionTransformation):
+            child = _Growing(consumer.kind(name, consumer.call, consumer.user_function))
+            grown.nodes.append(child)
+            self._follow(consumer, child, _Path(path.head, name, path.assigner))
+        elif isinstance(consumer, AssignTransformation):
+            child = _Growing(AssignTimestamps(name, consumer.number, consumer.strategy))
+            grown.nodes.append(child)
+            self._follow(consumer, child, _Path(path.head, name, consumer.number))
+        elif isinstance(consumer, SideOutputTransformation):
+            child = _Growing(tag=consumer.tag)
+            grown.nodes.append(child)
+            self._follow(consumer, child, path)
+        elif isinstance(consumer, KeyTransformation):
+            self._follow(consumer, grown, _Path(path.head, path.producer, path.assigner, consumer))
+        elif isinstance(consumer, UnionTransformation):
+            self._follow(consumer, grown, path)
+        else:
+            grown.edges.append(self._edge(consumer, path))
+
+    def _edge(self, target: Transformation, path: _Path) -> Edge:
+        self._edge_count += 1
+        to_sink = isinstance(target, SinkTransformation)
+        key_type = None if path.key is None or to_sink else path.key.key_type
+        edge = Edge(
+            number=self._edge_count,
+            target=self._number[target.number],
+            producer=path.producer,
+            codec=ElementCodec(_incoming_type(target), key_type),
+            subtasks=self._parallelism if to_sink else self._subtasks_of(target),
+            key_selector=None if path.key is None or to_sink else path.key.select,
+            max_parallelism=self._max_parallelism,
+            assigner=path.assigner,
+            has_watermarks=not to_sink,
+        )
+        self._edges[target.number].append((edge, path.head))
+        return edge
+
+
+def _incoming_type(target: Transformation) -> TypeInformation:
+    return target.inputs[0].type_info
+
+
+def _reachable(sinks: Sequence[Transformation]) -> list[Transformation]:
+    """Every transformation that a sink needs, sources first: numbers grow with creation."""
+    found: dict[int, Transformation] = {}
+    waiting: list[Transformation] = list(sinks)
+    while waiting:
+        node = waiting.pop()
+        if node.number not in found:
+            found[node.number] = node
+            waiting.extend(node.inputs)
+    return [found[number] for number in sorted(found)]
+
+
+def _unique_names(nodes: list[Transformation]) -> dict[int, str]:
+    """Give operators of one name numbers, so that counters and messages tell them apart."""
+    seen: Counter[str] = Counter()
+    names = {}
+    for node in nodes:
+        seen[node.name] += 1
+        names[node.number] = node.name if seen[node.name] == 1 else f"{node.name}-{seen[node.name]}"
+    return names

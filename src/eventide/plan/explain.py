@@ -1,0 +1,65 @@
+"""A plan in words: the stages, what runs in each, how elements travel, and where state is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eventide.plan.job import DataFrameSourceSpec, JobPlan
+from eventide.runtime.chain import AssignTimestamps, ChainNode, Edge
+from eventide.runtime.source import SourceSpec
+from eventide.runtime.stage import StageSpec
+
+
+def explain(plan: JobPlan) -> str:
+    """Describe a plan, one line for each thing that a reader may want to know."""
+    targets = {stage.number: f"stage {stage.number}" for stage in plan.stages}
+    targets |= {sink.number: f"sink {sink.name!r}" for sink in plan.sinks}
+    lines: list[str] = []
+    for source in plan.sources:
+        lines += [_source_title(source), *_chain(source.root, targets)]
+    for stage in plan.stages:
+        lines += [*_stage_title(stage), *_chain(stage.root, targets)]
+    lines += [f"Sink {sink.name!r}: {sink.sink!r}, elements of type {sink.type_info}" for sink in plan.sinks]
+    return "\n".join(lines)
+
+
+def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:
+    if isinstance(source, DataFrameSourceSpec):
+        return f"Source {source.name!r}: {source.reader.describe()}"
+    kind = "bounded" if source.source.is_bounded() else "unbounded"
+    splits = source.source.splits()
+    shown = ", ".join(splits[:5]) + (", …" if len(splits) > 5 else "")
+    return f"Source {source.name!r}: {type(source.source).__name__}, {kind}, {len(splits)} split(s): {shown}"
+
+
+def _stage_title(stage: StageSpec) -> Iterator[str]:
+    operator = stage.operator
+    yield f"Stage {stage.number} {stage.name!r}: element by element, {stage.parallelism} subtask(s)"
+    yield f"  windows    {operator.assigner!r}"
+    yield f"  trigger    {operator.trigger!r}" + (f", evictor {operator.evictor!r}" if operator.evictor else "")
+    late = "dropped and counted" if operator.late_tag is None else f"to side output {operator.late_tag!r}"
+    yield f"  late       allowed lateness {operator.lateness_ms} ms, later than that {late}"
+    contents = type(operator.contents).__name__
+    identity = f"operator id {stage.identity.get('operator id')}"
+    yield f"  state      'stage {stage.number}', {identity}: {contents} per key and window, {stage.max_parallelism} key groups"
+
+
+def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator[str]:
+    indent = "  " * depth
+    for edge in root.edges:
+        yield f"{indent}-> {_edge(edge, targets)}"
+    for node in root.nodes:
+        if node.tag is not None:
+            yield f"{indent}side output {node.tag!r}"
+        elif isinstance(node.step, AssignTimestamps):
+            yield f"{indent}{node.step.name}: {node.step.strategy.describe()}"
+        elif node.step is not None:
+            yield f"{indent}{node.step.name}"
+        yield from _chain(node, targets, depth + 1)
+
+
+def _edge(edge: Edge, targets: dict[int, str]) -> str:
+    value = "Arrow columns" if edge.codec.columnar else "pickled (declare output_type to send columns)"
+    if edge.key_selector is None:
+        return f"{targets[edge.target]}: {edge.codec.value_type} as {value}"
+    return f"{targets[edge.target]} by key ({edge.codec.key_type}): {edge.codec.value_type} as {value}"

@@ -1,0 +1,61 @@
+"""What a host gets to run: sources, keyed stages in order, and sinks, joined by numbered edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.connectors import Sink
+from eventide.runtime.chain import ChainNode
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.source import SourceSpec
+from eventide.runtime.stage import StageSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameSourceSpec:
+    """A source that is a Spark DataFrame; ``reader`` is the Spark host's own description of it."""
+
+    name: str
+    reader: Any
+    type_info: TypeInformation
+    root: ChainNode
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec:
+    """Where a sink's frames are addressed to, and what to do with their elements."""
+
+    number: int
+    name: str
+    type_info: TypeInformation
+    sink: Sink
+
+    @property
+    def codec(self) -> ElementCodec:
+        """How its elements travel."""
+        return ElementCodec(self.type_info)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """A whole job.
+
+    The stages form one line: a frame for a later stage, or for a sink, passes through those before it untouched. So
+    every operator runs exactly once in a micro-batch, however many consumers its results have.
+    """
+
+    sources: tuple[SourceSpec | DataFrameSourceSpec, ...]
+    stages: tuple[StageSpec, ...]
+    sinks: tuple[SinkSpec, ...]
+    parallelism: int
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the input of every source of ours ends."""
+        return all(source.source.is_bounded() for source in self.sources if isinstance(source, SourceSpec))
+
+    def identity(self) -> dict[str, dict[str, str]]:
+        """What must stay as it is for the state of a checkpoint to fit."""
+        return {f"stage {stage.number}": stage.identity for stage in self.stages}

@@ -1,0 +1,47 @@
+"""How a job is to be run, as far as the program says."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.job import JobClient
+from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.plan.job import JobPlan
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """The settings of one execution.
+
+    ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
+    when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
+    """
+
+    job_name: str
+    runtime_mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
+    checkpoint_location: str | None = None
+    trigger_interval_ms: int = 0
+    available_now: bool = False
+    max_rows_per_batch: int | None = None
+
+
+class Host(ABC):
+    """What runs a plan: Spark, or this process."""
+
+    @abstractmethod
+    def default_parallelism(self) -> int:
+        """The parallelism of a program that does not set one."""
+
+    @abstractmethod
+    def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        """Start a job."""
+
+    @abstractmethod
+    def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> Any:
+        """Describe a Spark DataFrame as a source, with ``type_info`` and ``known_splits()``."""
+
+    @abstractmethod
+    def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> Any:
+        """The DataFrame of a plan with one sink."""

@@ -1,0 +1,1 @@
+"""How watermarks combine: one combiner, and the gate that feeds it from splits and subtasks."""

@@ -1,0 +1,37 @@
+"""What goes wrong in a user's function is said with the operator, the key and the element."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from eventide.errors import EventideError, UserFunctionError
+
+_LONGEST = 500
+
+
+def shown(value: Any) -> str:
+    """A value's text form, cut where it would flood a message."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+
+
+def user_function_error(operator: str, error: Exception, *, during: str, **what: Any) -> EventideError:
+    """Wrap what a user's function raised; eventide's own errors keep their type and get the place added."""
+    place = ", ".join(f"{name} {shown(value)}" for name, value in what.items())
+    head = f"in operator {operator!r}, {during}" + (f" with {place}" if place else "")
+    if isinstance(error, EventideError):
+        return type(error)(f"{head}: {error}")
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    return UserFunctionError(f"{head}: the user's function raised {error!r}. Its traceback:\n{trace}")
+
+
+@contextmanager
+def calling(operator: str, *, during: str, **what: Any) -> Iterator[None]:
+    """Guard one call into user code."""
+    try:
+        yield
+    except Exception as error:
+        raise user_function_error(operator, error, during=during, **what) from error

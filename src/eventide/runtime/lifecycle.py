@@ -1,0 +1,60 @@
+"""Opening and closing what users wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from eventide.datastream.functions import RuntimeContext
+from eventide.runtime.chain import ChainNode
+from eventide.runtime.invoke import calling
+from eventide.runtime.stage import StageSpec
+
+
+class _HasChain(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def root(self) -> ChainNode: ...
+
+
+def open_all(sources: Iterable[_HasChain], stages: Iterable[StageSpec], index: int = 0) -> None:
+    """Call ``open`` of every function, once before its first element."""
+    for name, parallelism, function in _functions(sources, stages):
+        open_function(name, parallelism, function, index)
+
+
+def close_all(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> None:
+    """Call ``close`` of every function, once behind its last element."""
+    for name, _, function in _functions(sources, stages):
+        close_function(name, function)
+
+
+def open_function(name: str, parallelism: int, function: Any, index: int = 0) -> None:
+    """Open one function, if it is an object that can be opened."""
+    if hasattr(function, "open"):
+        with calling(name, during="when its function was opened"):
+            function.open(RuntimeContext(name, parallelism, index))
+
+
+def close_function(name: str, function: Any) -> None:
+    """Close one function, if it is an object that can be closed."""
+    if hasattr(function, "close"):
+        with calling(name, during="when its function was closed"):
+            function.close()
+
+
+def _functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> Iterator[tuple[str, int, Any]]:
+    for source in sources:
+        yield from _chained(source.root, 1)
+    for stage in stages:
+        for function in stage.operator.user_functions():
+            yield stage.name, stage.parallelism, function
+        yield from _chained(stage.root, stage.parallelism)
+
+
+def _chained(root: ChainNode, parallelism: int) -> Iterator[tuple[str, int, Any]]:
+    for node in root.all_nodes():
+        if node.step is not None and node.step.user_function is not None:
+            yield node.step.name, parallelism, node.step.user_function

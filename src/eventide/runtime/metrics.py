@@ -1,0 +1,46 @@
+"""Plain counters with Flink's names, per operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+RECORDS_IN = "numRecordsIn"
+RECORDS_OUT = "numRecordsOut"
+LATE_DROPPED = "numLateRecordsDropped"
+LATE_TO_SIDE_OUTPUT = "numLateRecordsToSideOutput"
+WITHOUT_WINDOW = "numRecordsWithoutWindow"
+
+OperatorCounters: TypeAlias = dict[str, dict[str, int]]
+
+
+class Metrics:
+    """Counters of one task during one micro-batch.
+
+    >>> metrics = Metrics()
+    >>> metrics.count("window", LATE_DROPPED)
+    >>> metrics.counters()
+    {'window': {'numLateRecordsDropped': 1}}
+    """
+
+    def __init__(self) -> None:
+        self._counters: Counter[tuple[str, str]] = Counter()
+
+    def count(self, operator: str, counter: str, by: int = 1) -> None:
+        """Add to a counter of an operator."""
+        self._counters[operator, counter] += by
+
+    def counters(self) -> OperatorCounters:
+        """What was counted, by operator and counter."""
+        return add_up([{operator: {name: n}} for (operator, name), n in self._counters.items() if n])
+
+
+def add_up(parts: list[OperatorCounters]) -> OperatorCounters:
+    """Add the counters of several tasks or micro-batches."""
+    total: OperatorCounters = {}
+    for part in parts:
+        for operator, counters in part.items():
+            into = total.setdefault(operator, {})
+            for name, n in counters.items():
+                into[name] = into.get(name, 0) + n
+    return total

@@ -1,0 +1,153 @@
+"""Source tasks: they read ranges of splits, run what is chained to the source, and report for each split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.connectors.source import IDLE, Source
+from eventide.errors import ProgramError
+from eventide.runtime.chain import ChainNode, ChainRun
+from eventide.runtime.events import Elements, Signal, SplitReport
+from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.metrics import RECORDS_OUT, Metrics
+from eventide.runtime.router import Router
+
+_CHUNK = 8_192
+_FRAME = 65_536
+
+Offsets: TypeAlias = dict[str, dict[str, Any]]
+"""Where a source stands: for each split its ``position``, and whether it has ``ended``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """All that a host must know to run a source; picklable."""
+
+    name: str
+    source: Source
+    type_info: TypeInformation
+    root: ChainNode
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRange:
+    """What one micro-batch reads of one split; ``ended`` says that nothing comes behind it."""
+
+    split: str
+    start: int
+    end: int
+    ended: bool
+
+
+def initial_offsets(source: Source) -> Offsets:
+    """Where a source stands before its first micro-batch.
+
+    Raises:
+        ProgramError: if it has no splits, because such a stream would never end nor say anything.
+    """
+    splits = source.splits()
+    if not splits:
+        raise ProgramError(f"the source {source!r} has no splits; splits() must name at least one")
+    return {split: {"position": source.initial_position(split), "ended": False} for split in splits}
+
+
+def next_offsets(source: Source, start: Offsets, max_rows: int | None) -> Offsets:
+    """Where the next micro-batch ends; equal to ``start`` if there is nothing to do."""
+    known = {split: start.get(split) or initial for split, initial in initial_offsets(source).items()}
+    open_positions = {split: at["position"] for split, at in known.items() if not at["ended"]}
+    planned = source.next_positions(open_positions, max_rows)
+    ends = {
+        split: {"position": position, "ended": source.has_ended(split, position)}
+        for split, position in planned.items()
+    }
+    return start | known | ends
+
+
+def ranges_between(start: Offsets, end: Offsets) -> list[SplitRange]:
+    """The parts of splits between two offsets; a split that merely ends has an empty one."""
+    ranges = []
+    for split, at in end.items():
+        before = start.get(split, {"position": 0, "ended": False})
+        if at != before or split not in start:
+            ranges.append(SplitRange(split, before["position"], at["position"], at["ended"]))
+    return ranges
+
+
+def source_ends(start: Offsets, end: Offsets) -> bool:
+    """Whether the whole source ends between two offsets."""
+    return all(at["ended"] for at in end.values()) and not (start and all(at["ended"] for at in start.values()))
+
+
+class SourceTask:
+    """One task of a source during one micro-batch."""
+
+    def __init__(self, name: str, type_info: TypeInformation, root: ChainNode, place: int = 0) -> None:
+        self._name = name
+        self._type_info = type_info
+        self._root = root
+        self._place = place
+        self._metrics = Metrics()
+
+    def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
+        """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
+        for part in ranges:
+            chunks = self._chunks(source, part)
+            yield from self.send_split(part.split, chunks, ended=part.ended)
+        if ends_source:
+            router = Router(self._root, "", self._place)
+            for edge in self._root.all_edges():
+                yield from router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
+        yield self.metrics_frame()
+
+    def _chunks(self, source: Source, part: SplitRange) -> Iterator[tuple[Elements, bool]]:
+        """The elements of a range in handy numbers, each with whether the split is idle behind them."""
+        chunk, order, idle = Elements(), 0, False
+        try:
+            for item in source.read(part.split, part.start, part.end):
+                values = [item]
+                if item is IDLE:
+                    idle = True
+                    continue
+                if isinstance(item, pa.RecordBatch):
+                    values = self._type_info.from_arrow(item.to_struct_array())
+                idle = False
+                for value in values:
+                    chunk.append(value, None, order)
+                    order += 1
+                if len(chunk) >= _CHUNK:
+                    yield chunk, False
+                    chunk = Elements()
+        except Exception as error:
+            raise user_function_error(
+                self._name, error, during="while it read its source", split=part.split, start=part.start, end=part.end
+            ) from error
+        yield chunk, idle
+
+    def send_split(self, split: str, chunks: Iterable[tuple[Elements, bool]], *, ended: bool) -> Iterator[Frame]:
+        """Run the elements of one split through the chain, and report its watermark on each edge behind them."""
+        router = Router(self._root, split, self._place)
+        run = ChainRun(router.send)
+        idle = False
+        for elements, idle in chunks:  # noqa: B007 - the last one's idleness is the split's
+            self._metrics.count(self._name, RECORDS_OUT, len(elements))
+            try:
+                run.push(self._root, {None: elements})
+            except Exception as error:
+                raise user_function_error(self._name, error, during="behind the source", split=split) from error
+            if router.size >= _FRAME:
+                yield from router.element_frames(0)
+        yield from router.element_frames(0)
+        for edge in self._root.all_edges():
+            watermark = None if edge.assigner is None else run.watermark_of(self._root, edge.assigner)
+            yield from router.signal_frames(edge, Signal.SPLIT_REPORT, 0, SplitReport(watermark, idle, ended))
+
+    def metrics_frame(self) -> Frame:
+        """What this task counted."""
+        content = {"operators": self._metrics.counters()}
+        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, self._name, content)

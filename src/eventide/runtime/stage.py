@@ -1,0 +1,135 @@
+"""A keyed stage: one window operator behind a shuffle, with the functions chained to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.common._ms import MAX_MS
+from eventide.errors import StateError
+from eventide.runtime.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.events import Signal, interleave
+from eventide.runtime.eventtime.combiner import Progress
+from eventide.runtime.eventtime.gate import Gate, GateInput
+from eventide.runtime.identity import differences
+from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
+from eventide.runtime.router import Router
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.window.operator import WindowOperator, WindowSpec
+
+_GATE = "gate"
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """All that a host must know to run a stage; picklable.
+
+    ``number`` is where frames for it are addressed to, ``codecs`` how the elements of each incoming edge travel,
+    ``identity`` what its stored state depends on.
+    """
+
+    number: int
+    name: str
+    operator: WindowSpec
+    inputs: tuple[GateInput, ...]
+    codecs: dict[int, ElementCodec]
+    root: ChainNode
+    parallelism: int
+    max_parallelism: int
+    identity: dict[str, str] = field(default_factory=dict)
+
+
+class StageTask:
+    """One subtask of a stage during one micro-batch.
+
+    The frames of the batch are put into one defined order, so that a batch that is run again gives the same output.
+    Round by round, the elements are handled first, under the watermark as it stands; then the signals take effect
+    together, the operator fires what the new watermark passes, and the results go out before the watermark.
+    """
+
+    def __init__(self, spec: StageSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+        self._spec = spec
+        self._subtask = subtask
+        self._backend = backend
+        self._gate = Gate(spec.inputs)
+        stored = backend.get(_GATE)
+        if stored is not None:
+            content = json.loads(stored)
+            changes = differences(content["identity"], spec.identity)
+            if changes:
+                raise StateError(
+                    f"the state of operator {spec.name!r} was made by another program: {'; '.join(changes)}. "
+                    "Start with a new checkpoint location, or undo these changes"
+                )
+            self._gate.restore(content["gate"])
+        self._keyed = KeyedState(backend, spec.max_parallelism)
+        self._metrics = Metrics()
+        self._operator = WindowOperator(
+            spec.operator, self._keyed, self._metrics, self._gate.watermark, clock_ms
+        )
+        self._router = Router(spec.root, str(subtask), subtask)
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Handle the frames of a micro-batch for this subtask, give those for the next stages, and store the state."""
+        rounds: dict[int, list[Frame]] = {}
+        for frame in frames:
+            rounds.setdefault(frame.round, []).append(frame)
+        for round_ in sorted(rounds):
+            yield from self._run_round(round_, rounds[round_])
+        self._keyed.flush()
+        stored = {"identity": self._spec.identity, "gate": self._gate.snapshot()}
+        self._backend.put(_GATE, json.dumps(stored).encode())
+        yield self._metrics_frame()
+
+    def _run_round(self, round_: int, frames: list[Frame]) -> Iterator[Frame]:
+        parts = [
+            (frame.edge, frame.channel, self._spec.codecs[frame.edge].decode(frame.content))
+            for frame in frames
+            if frame.signal is Signal.ELEMENTS
+        ]
+        if parts:
+            parts.sort(key=lambda part: (part[0], part[1], part[2].order[0]))
+            elements = interleave([part[2] for part in parts])
+            self._metrics.count(self._spec.name, RECORDS_IN, len(elements))
+            self._operator.process(elements)
+        for frame in sorted(frames, key=lambda f: (f.edge, f.channel, f.signal)):
+            if frame.signal is not Signal.ELEMENTS:
+                self._gate.receive(frame.signal, frame.edge, frame.channel, frame.content)
+        progress = self._gate.advance()
+        if progress.watermark is not None:
+            self._operator.advance(progress.watermark)
+        yield from self._send_outputs(round_, progress)
+
+    def _send_outputs(self, round_: int, progress: Progress) -> Iterator[Frame]:
+        run = ChainRun(self._router.send)
+        outputs = self._operator.take_outputs()
+        self._metrics.count(self._spec.name, RECORDS_OUT, sum(map(len, outputs.values())))
+        run.push(self._spec.root, outputs)
+        yield from self._router.element_frames(round_)
+        for edge in self._spec.root.all_edges():
+            yield from self._signals(edge, round_, progress, run)
+
+    def _signals(self, edge: Edge, round_: int, progress: Progress, run: ChainRun) -> Iterator[Frame]:
+        """The status and watermark on one edge; an assigner on the way replaces all watermarks but the last one."""
+        if progress.idle is False:
+            yield from self._router.signal_frames(edge, Signal.ACTIVE, round_)
+        watermark = progress.watermark
+        if edge.assigner is not None and watermark != MAX_MS:
+            watermark = run.watermark_of(self._spec.root, edge.assigner)
+        if watermark is not None:
+            yield from self._router.signal_frames(edge, Signal.WATERMARK, round_, watermark)
+        if progress.idle:
+            yield from self._router.signal_frames(edge, Signal.IDLE, round_)
+
+    def _metrics_frame(self) -> Frame:
+        content: dict[str, Any] = {"operators": self._metrics.counters()}
+        if self._subtask == 0:
+            content["watermarks"] = {self._spec.name: self._gate.watermark}
+            content["splits"] = self._gate.split_watermarks()
+        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, self._spec.name, content)
+

@@ -1,0 +1,1 @@
+"""Keyed state and timers, kept as few large values in any store of bytes."""

@@ -1,0 +1,47 @@
+"""The seam between operators and whatever stores their state: named values of bytes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class StateBackend(Protocol):
+    """Stores the state of one operator in one subtask.
+
+    A call is dear (some 0.1 ms on Spark) whatever it carries up to some 10 KB, so operators make few calls with
+    large values. What was put is there at the next micro-batch if this one succeeds, and only then.
+    """
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name."""
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+
+
+class MemoryBackend:
+    """State in a dict: for the twin, for tests, and for harnesses.
+
+    >>> backend = MemoryBackend()
+    >>> backend.put("a", b"1")
+    >>> backend.get("a"), backend.get("b")
+    (b'1', None)
+    """
+
+    def __init__(self, values: dict[str, bytes] | None = None) -> None:
+        self.values = {} if values is None else values
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None."""
+        return self.values.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name."""
+        self.values[name] = value
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+        self.values.pop(name, None)

@@ -1,0 +1,245 @@
+"""The state objects that user code holds: thin views of the keyed state, by descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
+from eventide.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from eventide.errors import ProgramError
+from eventide.runtime.state.keyed import KeyedState
+
+Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
+
+
+class _Cell:
+    """The slot of one named state under the key and namespace that are current when it is used."""
+
+    def __init__(self, keyed: KeyedState, name: str, scope: Scope) -> None:
+        self._keyed = keyed
+        self._name = name
+        self._scope = scope
+
+    def read(self) -> Any:
+        return self._keyed.read(*self._scope(), self._name)
+
+    def write(self, value: Any) -> None:
+        self._keyed.write(*self._scope(), self._name, value)
+
+    def clear(self) -> None:
+        self._keyed.take(*self._scope(), self._name)
+
+    def take(self, namespace: Hashable) -> Any:
+        """Remove and return what is stored under another namespace of the current key."""
+        key, _ = self._scope()
+        return self._keyed.take(key, namespace, self._name)
+
+
+class _Handle:
+    def __init__(self, cell: _Cell) -> None:
+        self._cell = cell
+
+    def clear(self) -> None:
+        self._cell.clear()
+
+
+class _Value(_Handle, ValueState[Any]):
+    def value(self) -> Any:
+        return self._cell.read()
+
+    def update(self, value: Any) -> None:
+        self._cell.write(value)
+
+
+class _Merging(_Handle):
+    """A state whose values under several namespaces can become one."""
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        raise NotImplementedError
+
+    def merge_from(self, namespaces: Iterable[Hashable]) -> None:
+        for namespace in namespaces:
+            other = self._cell.take(namespace)
+            if other is not None:
+                own = self._cell.read()
+                self._cell.write(other if own is None else self._combine(own, other))
+
+
+class _List(_Merging, ListState[Any]):
+    def get(self) -> Iterator[Any]:
+        return iter(self._cell.read() or ())
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        self.add_all([value])
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        stored = self._cell.read()
+        if stored is None:
+            self._cell.write(list(values))
+        else:
+            stored.extend(values)
+
+    def update(self, values: Iterable[Any]) -> None:
+        self._cell.write(list(values))
+
+    def _combine(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return left + right
+
+
+class _Map(_Handle, MapState[Any, Any]):
+    def _entries(self) -> dict[Any, Any]:
+        return self._cell.read() or {}
+
+    def get(self, key: Any) -> Any:
+        return self._entries().get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        self.put_all({key: value})
+
+    def put_all(self, entries: Any) -> None:
+        stored = self._entries()
+        stored.update(entries)
+        self._cell.write(stored)
+
+    def remove(self, key: Any) -> None:
+        stored = self._entries()
+        stored.pop(key, None)
+        if not stored:
+            self._cell.clear()
+
+    def contains(self, key: Any) -> bool:
+        return key in self._entries()
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return list(self._entries().items())
+
+    def keys(self) -> Iterable[Any]:
+        return list(self._entries())
+
+    def values(self) -> Iterable[Any]:
+        return list(self._entries().values())
+
+    def is_empty(self) -> bool:
+        return not self._entries()
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+
+class _Reducing(_Merging, ReducingState[Any]):
+    def __init__(self, cell: _Cell, function: ReduceFunction) -> None:
+        super().__init__(cell)
+        self._reduce = function.reduce
+
+    def get(self) -> Any:
+        return self._cell.read()
+
+    def add(self, value: Any) -> None:
+        own = self._cell.read()
+        self._cell.write(value if own is None else self._reduce(own, value))
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._reduce(left, right)
+
+
+class _Aggregating(_Merging, AggregatingState[Any, Any]):
+    def __init__(self, cell: _Cell, function: AggregateFunction) -> None:
+        super().__init__(cell)
+        self._function = function
+
+    def get(self) -> Any:
+        accumulator = self._cell.read()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        accumulator = self._cell.read()
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._cell.write(self._function.add(value, accumulator))
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._function.merge(left, right)
+
+
+class StateHandles(KeyedStateStore):
+    """Builds each state object once, for one scope (a prefix keeps apart those who may use equal names)."""
+
+    def __init__(self, keyed: KeyedState, prefix: str, scope: Scope) -> None:
+        self._keyed = keyed
+        self._prefix = prefix
+        self._scope = scope
+        self._handles: dict[str, Any] = {}
+
+    def _once(self, descriptor: StateDescriptor, build: Callable[[_Cell], Any]) -> Any:
+        handle = self._handles.get(descriptor.name)
+        if handle is None:
+            cell = _Cell(self._keyed, f"{self._prefix}{descriptor.name}", self._scope)
+            handle = self._handles[descriptor.name] = build(cell)
+        return handle
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """One value."""
+        state: ValueState[Any] = self._once(state_descriptor, _Value)
+        return state
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list."""
+        state: ListState[Any] = self._once(state_descriptor, _List)
+        return state
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """A map."""
+        state: MapState[Any, Any] = self._once(state_descriptor, _Map)
+        return state
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """One value, reduced from all that was added."""
+        state: ReducingState[Any] = self._once(
+            state_descriptor, lambda cell: _Reducing(cell, state_descriptor.get_reduce_function())
+        )
+        return state
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """One result, aggregated from all that was added."""
+        state: AggregatingState[Any, Any] = self._once(
+            state_descriptor, lambda cell: _Aggregating(cell, state_descriptor.get_agg_function())
+        )
+        return state
+
+    def merge(self, descriptor: StateDescriptor, namespaces: Iterable[Hashable]) -> None:
+        """Merge the values under other namespaces of the current key into the current one."""
+        handle = descriptor.bind(self)
+        if not isinstance(handle, _Merging):
+            raise ProgramError(
+                f"the state {descriptor.name!r} cannot be merged when windows merge; use a list, reducing or "
+                "aggregating state, or let the trigger's can_merge return False"
+            )
+        handle.merge_from(namespaces)

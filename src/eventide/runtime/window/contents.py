@@ -1,0 +1,133 @@
+"""What a window keeps of its elements: all of them, or what a reduce or aggregate function makes of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eventide.datastream.functions import AggregateFunction, ReduceFunction
+from eventide.datastream.window import TimestampedValue
+
+
+class Contents(Protocol):
+    """How elements gather in a window; what is kept is a plain value that can be pickled."""
+
+    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+        """What is kept after one more element; ``kept`` is None in a window that has nothing."""
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """What is kept after two windows became one."""
+
+    def view(self, kept: Any) -> Iterable[Any]:
+        """What the window function gets to see."""
+
+    @property
+    def user_function(self) -> Any:
+        """The reduce or aggregate function, to be opened and closed; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllElements:
+    """Keeps every element, in the order of arrival."""
+
+    user_function: None = None
+
+    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+        """Append the element."""
+        if kept is None:
+            return [value]
+        kept.append(value)
+        return kept
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """All of the one, then all of the other."""
+        return left + right
+
+    def view(self, kept: Any) -> Iterable[Any]:
+        """A list of the elements, which the user's function may change without harm."""
+        return list(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """Keeps one element, in a list of one: what the reduce function made of all."""
+
+    function: ReduceFunction
+
+    @property
+    def user_function(self) -> Any:
+        """The function."""
+        return self.function
+
+    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+        """Reduce the element into what is kept."""
+        return [value] if kept is None else [self.function.reduce(kept[0], value)]
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Reduce the two."""
+        return [self.function.reduce(left[0], right[0])]
+
+    def view(self, kept: Any) -> Iterable[Any]:
+        """The one element."""
+        return [kept[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """Keeps the accumulator of an aggregate function, in a list of one."""
+
+    function: AggregateFunction
+
+    @property
+    def user_function(self) -> Any:
+        """The function."""
+        return self.function
+
+    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+        """Add the element to the accumulator."""
+        accumulator = self.function.create_accumulator() if kept is None else kept[0]
+        return [self.function.add(value, accumulator)]
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Merge the two accumulators."""
+        return [self.function.merge(left[0], right[0])]
+
+    def view(self, kept: Any) -> Iterable[Any]:
+        """The one result; a copy where it is the accumulator itself, which goes on changing."""
+        result = self.function.get_result(kept[0])
+        return [copy.deepcopy(result) if result is kept[0] else result]
+
+
+@dataclass(frozen=True, slots=True)
+class Evictable:
+    """Keeps every element with its timestamp, and lets a reduce or aggregate function see them when it fires."""
+
+    incremental: Reduced | Aggregated | None = None
+
+    @property
+    def user_function(self) -> Any:
+        """The reduce or aggregate function, if there is one."""
+        return None if self.incremental is None else self.incremental.function
+
+    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+        """Append the element with its timestamp."""
+        element = TimestampedValue(value, timestamp)
+        if kept is None:
+            return [element]
+        kept.append(element)
+        return kept
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """All of the one, then all of the other."""
+        return left + right
+
+    def view(self, kept: Any) -> Iterable[Any]:
+        """The elements without their timestamps, or the one result over them (nothing where there are none)."""
+        if self.incremental is None:
+            return [element.value for element in kept]
+        result = None
+        for element in kept:
+            result = self.incremental.add(result, element.value, element.timestamp)
+        return [] if result is None else self.incremental.view(result)

@@ -1,0 +1,141 @@
+"""What triggers, evictors, assigners and window functions see of the operator that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from eventide.common._ms import MIN_MS
+from eventide.datastream.functions import KeyedStateStore, ProcessWindowFunction
+from eventide.datastream.state import StateDescriptor
+from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
+from eventide.errors import ProgramError
+from eventide.runtime.state.handles import StateHandles
+from eventide.runtime.state.keyed import KeyedState
+
+TRIGGER_STATE = "trigger:"
+WINDOW_STATE = "window:"
+GLOBAL_STATE = "global:"
+
+
+class Moment:
+    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
+
+    def __init__(self) -> None:
+        self.key: Any = None
+        self.window: Any = None
+        self.merged: Sequence[Window] = ()
+        self.watermark = MIN_MS
+        self.processing_time = MIN_MS
+
+    def window_scope(self) -> tuple[Any, Hashable]:
+        """The key and window at hand: where the state of one window lives."""
+        return self.key, self.window
+
+    def key_scope(self) -> tuple[Any, Hashable]:
+        """The key at hand: where the state of a key as a whole lives."""
+        return self.key, None
+
+
+class TriggerView(Trigger.OnMergeContext):
+    """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
+
+    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
+        self._moment = moment
+        self._keyed = keyed
+        self._states = StateHandles(keyed, TRIGGER_STATE, moment.window_scope)
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def get_current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Have ``on_event_time`` called when the watermark reaches a time."""
+        self._keyed.register_timer(time, self._moment.key, self._moment.window)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Undo :meth:`register_event_time_timer`."""
+        self._keyed.delete_timer(time, self._moment.key, self._moment.window)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Refused: this operator works in event time."""
+        raise ProgramError(
+            f"a trigger registered a processing-time timer at {time}, but processing-time timers are not available; "
+            "use register_event_time_timer"
+        )
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Nothing to undo: no processing-time timer can have been registered."""
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        """The trigger's state for the key and window at hand."""
+        return state_descriptor.bind(self._states)
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        """Merge the trigger's state of the windows that are becoming one."""
+        self._states.merge(state_descriptor, self._moment.merged)
+
+
+class AssignerView(WindowAssigner.WindowAssignerContext):
+    """The operator as a window assigner sees it."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+
+class EvictorView(Evictor.EvictorContext):
+    """The operator as an evictor sees it."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def get_current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+
+class FiringContext(ProcessWindowFunction.Context[Any]):
+    """The operator as a window function sees it."""
+
+    def __init__(self, moment: Moment, keyed: KeyedState, merging: bool) -> None:
+        self._moment = moment
+        self._merging = merging
+        self._window_state = StateHandles(keyed, WINDOW_STATE, moment.window_scope)
+        self._global_state = StateHandles(keyed, GLOBAL_STATE, moment.key_scope)
+
+    def window(self) -> Any:
+        """The window that fires."""
+        return self._moment.window
+
+    def current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+    def window_state(self) -> KeyedStateStore:
+        """State for the key and window; not for windows that merge, whose identity changes (as in Flink)."""
+        if self._merging:
+            raise ProgramError(
+                "per-window state is not available with windows that merge, because their identity changes; "
+                "use global_state()"
+            )
+        return self._window_state
+
+    def global_state(self) -> KeyedStateStore:
+        """State for the key, shared by all its windows."""
+        return self._global_state

@@ -1,0 +1,244 @@
+"""The window operator: elements go into windows, triggers say when they fire, the watermark says when they go."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.window import Evictor, Trigger, TriggerResult, Window, WindowAssigner
+from eventide.errors import DataError, ProgramError
+from eventide.runtime.events import Elements
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.window.contents import Contents
+from eventide.runtime.window.contexts import (
+    TRIGGER_STATE,
+    WINDOW_STATE,
+    AssignerView,
+    EvictorView,
+    FiringContext,
+    Moment,
+    TriggerView,
+)
+from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.merging import MergingWindows, SeparateWindows, Windows
+from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late
+
+_CONTENTS = "contents"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """All that describes a window operator; picklable, and built into a living one by each task."""
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: FiringFunction
+    evictor: Evictor[Any, Any] | None = None
+    lateness_ms: int = 0
+    late_tag: str | None = None
+
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote, to be opened and closed."""
+        functions = [self.contents.user_function, self.function.user_function]
+        return [function for function in functions if function is not None]
+
+
+class WindowOperator:
+    """One window operator in one subtask.
+
+    Elements are handled one by one under the watermark that is current when they arrive; :meth:`advance` moves the
+    watermark and fires what it passes, in the order of time over all keys. Results carry the last millisecond of
+    their window as their event time. Outputs gather, by side output, until :meth:`take_outputs`.
+
+    Flink: ``WindowOperator`` and ``EvictingWindowOperator``; merging and not merging windows take one path here.
+    """
+
+    def __init__(self, spec: WindowSpec, keyed: KeyedState, metrics: Metrics, watermark_ms: int, clock_ms: int) -> None:
+        self._spec = spec
+        self._keyed = keyed
+        self._metrics = metrics
+        self._windows: Windows = (
+            MergingWindows(spec.assigner, keyed) if spec.assigner.is_merging else SeparateWindows()  # type: ignore[arg-type]
+        )
+        self._moment = moment = Moment()
+        moment.watermark = watermark_ms
+        moment.processing_time = clock_ms
+        self._trigger_view = TriggerView(moment, keyed)
+        self._assigner_view = AssignerView(moment)
+        self._evictor_view = EvictorView(moment)
+        self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
+        self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
+
+    def process(self, elements: Elements) -> None:
+        """Handle elements in their order, all under the current watermark.
+
+        Raises:
+            DataError: for an element without a timestamp where windows are made of event time.
+            UserFunctionError: if a function, trigger, assigner or evictor raised.
+        """
+        key = value = None
+        try:
+            for key, value, timestamp in elements.rows():
+                self._process_one(key, value, timestamp)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="while it handled an element", key=key, element=value
+            ) from error
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and fire all timers that it passes."""
+        moment = self._moment
+        moment.watermark = watermark_ms
+        try:
+            for time_ms, moment.key, moment.window in self._keyed.due_timers(watermark_ms):
+                self._on_timer(time_ms)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
+            ) from error
+
+    def take_outputs(self) -> dict[str | None, Elements]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+        outputs, self._outputs = self._outputs, defaultdict(Elements)
+        return outputs
+
+    def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
+        spec = self._spec
+        moment = self._moment
+        if timestamp is None and spec.assigner.is_event_time():
+            raise DataError(
+                "the element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
+                "strategy with a timestamp assigner"
+            )
+        moment.key = key
+        accepted = False
+        windows = spec.assigner.assign_windows(value, timestamp, self._assigner_view)
+        for window in windows:
+            actual = self._windows.add(key, window, self._on_merge)
+            if self._is_late(actual):
+                self._windows.retire(key, actual)
+                continue
+            accepted = True
+            moment.window = actual
+            self._add(actual, value, timestamp)
+            self._react(spec.trigger.on_element(value, timestamp, actual, self._trigger_view))
+            cleanup = cleanup_time(actual.max_timestamp(), spec.lateness_ms)
+            if cleanup is not None and spec.assigner.is_event_time():
+                self._keyed.register_timer(cleanup, key, actual)
+        if not accepted:
+            self._on_unaccepted(value, timestamp)
+
+    def _is_late(self, window: Window) -> bool:
+        spec = self._spec
+        return spec.assigner.is_event_time() and is_window_late(
+            window.max_timestamp(), spec.lateness_ms, self._moment.watermark
+        )
+
+    def _on_unaccepted(self, value: Any, timestamp: int | None) -> None:
+        spec = self._spec
+        if timestamp is None or not is_element_late(timestamp, spec.lateness_ms, self._moment.watermark):
+            self._metrics.count(spec.name, WITHOUT_WINDOW)
+        elif spec.late_tag is None:
+            self._metrics.count(spec.name, LATE_DROPPED)
+        else:
+            self._metrics.count(spec.name, LATE_TO_SIDE_OUTPUT)
+            self._emit(spec.late_tag, value, timestamp)
+
+    def _add(self, window: Window, value: Any, timestamp: int | None) -> None:
+        key = self._moment.key
+        state_window = self._windows.state_window(key, window)
+        kept = self._keyed.read(key, state_window, _CONTENTS)
+        self._keyed.write(key, state_window, _CONTENTS, self._spec.contents.add(kept, value, timestamp))
+
+    def _on_merge(self, result: Window, merged: list[Window], state_window: Window, others: list[Window]) -> None:
+        spec, keyed, moment = self._spec, self._keyed, self._moment
+        if self._is_late(result):
+            raise ProgramError(
+                f"the assigner {spec.assigner!r} merged {merged!r} into {result!r}, which the watermark "
+                f"{moment.watermark} has passed already; a merged window must not end before what it is made of"
+            )
+        moment.window, moment.merged = result, merged
+        spec.trigger.on_merge(result, self._trigger_view)
+        moment.merged = ()
+        for window in merged:
+            if window != result:
+                moment.window = window
+                self._clear_trigger(window)
+                self._delete_cleanup_timer(window)
+        for other in others:
+            moved = keyed.take(moment.key, other, _CONTENTS)
+            if moved is not None:
+                kept = keyed.read(moment.key, state_window, _CONTENTS)
+                joined = moved if kept is None else spec.contents.merge(kept, moved)
+                keyed.write(moment.key, state_window, _CONTENTS, joined)
+
+    def _on_timer(self, time_ms: int) -> None:
+        spec, moment = self._spec, self._moment
+        window = moment.window
+        if self._windows.state_window(moment.key, window) is None:
+            return
+        self._react(spec.trigger.on_event_time(time_ms, window, self._trigger_view))
+        if time_ms == cleanup_time(window.max_timestamp(), spec.lateness_ms):
+            self._drop(window)
+
+    def _react(self, result: TriggerResult) -> None:
+        if result is TriggerResult.CONTINUE:
+            return
+        state_window = self._windows.state_window(self._moment.key, self._moment.window)
+        if result.is_fire():
+            self._fire(state_window)
+        if result.is_purge():
+            self._keyed.take(self._moment.key, state_window, _CONTENTS)
+
+    def _fire(self, state_window: Window | None) -> None:
+        spec, moment = self._spec, self._moment
+        kept = self._keyed.read(moment.key, state_window, _CONTENTS)
+        if kept is None:
+            return
+        window, evictor = moment.window, spec.evictor
+        if evictor is not None:
+            kept = evictor.evict_before(kept, len(kept), window, self._evictor_view)
+        self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
+        if evictor is not None:
+            kept = evictor.evict_after(kept, len(kept), window, self._evictor_view)
+            if kept:
+                self._keyed.write(moment.key, state_window, _CONTENTS, kept)
+            else:
+                self._keyed.take(moment.key, state_window, _CONTENTS)
+
+    def _emit_results(self, results: Iterable[Any] | None) -> None:
+        timestamp = self._moment.window.max_timestamp()
+        for result in results or ():
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                self._emit(result[0].tag_id, result[1], timestamp)
+            else:
+                self._emit(None, result, timestamp)
+
+    def _emit(self, tag: str | None, value: Any, timestamp: int) -> None:
+        output = self._outputs[tag]
+        output.append(value, timestamp, len(output))
+
+    def _drop(self, window: Window) -> None:
+        spec, moment = self._spec, self._moment
+        state_window = self._windows.state_window(moment.key, window)
+        self._keyed.take(moment.key, state_window, _CONTENTS)
+        self._clear_trigger(window)
+        spec.function.clear(self._firing)
+        self._keyed.take_all(moment.key, window, WINDOW_STATE)
+        self._windows.retire(moment.key, window)
+
+    def _clear_trigger(self, window: Window) -> None:
+        self._spec.trigger.clear(window, self._trigger_view)
+        self._keyed.take_all(self._moment.key, window, TRIGGER_STATE)
+
+    def _delete_cleanup_timer(self, window: Window) -> None:
+        cleanup = cleanup_time(window.max_timestamp(), self._spec.lateness_ms)
+        if cleanup is not None:
+            self._keyed.delete_timer(cleanup, self._moment.key, window)

@@ -1,0 +1,57 @@
+"""The rules of time for windows: the only place where a window is compared with a watermark.
+
+A watermark ``t`` promises that no element at or before ``t`` will follow. A window covers ``start <= time < end``;
+its last millisecond is ``end - 1``, its ``max_timestamp``.
+
+| question | answer |
+|---|---|
+| when does a window fire by itself? | when the watermark reaches its last millisecond |
+| when is a window late, and its state dropped? | when last millisecond + allowed lateness <= watermark |
+| when is an element without an open window late? | when timestamp + allowed lateness <= watermark |
+
+All arguments are milliseconds since the epoch (UTC); sums saturate at the ends of the 64-bit range.
+"""
+
+from __future__ import annotations
+
+from eventide.common._ms import MAX_MS, add_ms
+
+
+def cleanup_time(last_ms: int, lateness_ms: int) -> int | None:
+    """The watermark at which a window's state is dropped; None if no watermark is that high (it is kept).
+
+    Flink: ``WindowOperator.cleanupTime``.
+
+    >>> cleanup_time(last_ms=9, lateness_ms=5)
+    14
+    >>> cleanup_time(last_ms=MAX_MS, lateness_ms=0) is None
+    True
+    """
+    time_ms = add_ms(last_ms, lateness_ms)
+    return None if time_ms == MAX_MS else time_ms
+
+
+def is_window_late(last_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
+    """Say whether a window can no longer be updated.
+
+    Equality is late, because a watermark t promises that nothing at or before t will follow.
+
+    Flink: ``WindowOperator.isWindowLate``.
+
+    >>> is_window_late(last_ms=999, lateness_ms=0, watermark_ms=998)
+    False
+    >>> is_window_late(last_ms=999, lateness_ms=0, watermark_ms=999)
+    True
+    """
+    return add_ms(last_ms, lateness_ms) <= watermark_ms
+
+
+def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
+    """Say whether an element that found no open window came too late for one.
+
+    Flink: ``WindowOperator.isElementLate``.
+
+    >>> is_element_late(timestamp_ms=5, lateness_ms=2, watermark_ms=7)
+    True
+    """
+    return add_ms(timestamp_ms, lateness_ms) <= watermark_ms

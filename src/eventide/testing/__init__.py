@@ -1,0 +1,7 @@
+"""For those who test their pipelines: the program without Spark, sources that play a script, operators by hand."""
+
+from eventide.testing.environment import local_environment
+from eventide.testing.harness import OperatorHarness
+from eventide.testing.scripted_source import Idle, ScriptedSource
+
+__all__ = ["Idle", "ScriptedSource", "OperatorHarness", "local_environment"]

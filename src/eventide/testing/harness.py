@@ -1,0 +1,135 @@
+"""One operator by hand: elements, watermarks, and what comes of them, one step at a time."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from eventide.datastream._graph import KeyTransformation, WindowTransformation
+from eventide.datastream.data_stream import DataStream
+from eventide.datastream.output_tag import OutputTag
+from eventide.errors import ProgramError
+from eventide.runtime.events import Elements
+from eventide.runtime.lifecycle import close_function, open_function
+from eventide.runtime.metrics import LATE_DROPPED, Metrics
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.window.operator import WindowOperator
+
+
+class OperatorHarness:
+    """Drives the window operator that a stream comes from, with time in the test's own hands.
+
+    Supported: every window operator of a program made with :func:`~eventide.testing.local_environment`: assigners,
+    triggers, evictors, lateness, side outputs, all four window functions, keyed and not. Not supported: functions
+    chained behind the operator, and several subtasks; run the whole program for those.
+
+    In a ``with`` block the end is an assertion: no output that nobody looked at, no timer, no state.
+
+    >>> from eventide.common import Time, WatermarkStrategy
+    >>> from eventide.datastream.window import TumblingEventTimeWindows
+    >>> from eventide.testing import local_environment
+    >>> sums = (
+    ...     local_environment().from_collection([])
+    ...     .assign_timestamps_and_watermarks(
+    ...         WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1]))
+    ...     .key_by(lambda e: e[0])
+    ...     .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    ...     .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    ... )
+    >>> with OperatorHarness(sums) as harness:
+    ...     harness.process(("x", 1), timestamp=1)
+    ...     harness.process(("x", 7), timestamp=7)
+    ...     harness.advance_watermark(9)
+    ...     harness.outputs()
+    [('x', 8)]
+    """
+
+    def __init__(self, stream: DataStream) -> None:
+        node = stream._transformation
+        if not isinstance(node, WindowTransformation):
+            raise ProgramError(f"{node.name!r} is not a window operator; give the harness the result of a window")
+        source = node.inputs[0]
+        self._select = source.select if isinstance(source, KeyTransformation) else None
+        self._spec = node.build(node.name)
+        self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
+        self._metrics = Metrics()
+        self._operator = WindowOperator(self._spec, self._keyed, self._metrics, watermark_ms=-(2**63), clock_ms=0)
+        self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
+        self._late_dropped: list[Any] = []
+        for function in self._spec.user_functions():
+            open_function(node.name, 1, function)
+
+    def process(self, value: Any, timestamp: int | None = None) -> None:
+        """Hand the operator one element with its timestamp in milliseconds."""
+        elements = Elements([value], [timestamp], [0])
+        if self._select is not None:
+            elements.keys = [self._select(value)]
+        dropped = self._dropped()
+        self._operator.process(elements)
+        if self._dropped() > dropped:
+            self._late_dropped.append(value)
+        self._gather()
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Move the watermark, in milliseconds; windows and timers that it passes fire now."""
+        self._operator.advance(watermark)
+        self._gather()
+
+    def outputs(self) -> list[Any]:
+        """What came out since the last call."""
+        return [value for value, _ in self.outputs_with_timestamps()]
+
+    def outputs_with_timestamps(self) -> list[tuple[Any, int | None]]:
+        """What came out since the last call, with timestamps in milliseconds."""
+        return self._waiting.pop(None, [])
+
+    def side_output(self, tag: OutputTag) -> list[Any]:
+        """What came out on a side output since the last call."""
+        return [value for value, _ in self._waiting.pop(tag.tag_id, [])]
+
+    def late(self) -> list[Any]:
+        """The elements that came too late since the last call, dropped or on the side output for late data."""
+        late, self._late_dropped = self._late_dropped, []
+        if self._spec.late_tag is not None:
+            late += [value for value, _ in self._waiting.pop(self._spec.late_tag, [])]
+        return late
+
+    def timers(self) -> list[tuple[int, Any, Any]]:
+        """The timers that are set, as (time, key, window), in order of time."""
+        return self._keyed.all_timers()
+
+    def state_entries(self) -> dict[tuple[Any, Any], dict[str, Any]]:
+        """What is stored, by key and window (None: the key as a whole)."""
+        return self._keyed.all_entries()
+
+    def assert_nothing_left(self) -> None:
+        """Check that every output was looked at, and that no timer and no state are left.
+
+        Raises:
+            AssertionError: naming what is left.
+        """
+        left = {
+            "outputs": self._waiting.get(None),
+            "side outputs": {tag: rows for tag, rows in self._waiting.items() if tag is not None and rows},
+            "late elements": self._late_dropped,
+            "timers": self.timers(),
+            "state": self.state_entries(),
+        }
+        if any(left.values()):
+            raise AssertionError(f"left over: { {what: things for what, things in left.items() if things} }")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        for function in self._spec.user_functions():
+            close_function(self._spec.name, function)
+        if kind is None:
+            self.assert_nothing_left()
+
+    def _dropped(self) -> int:
+        return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)
+
+    def _gather(self) -> None:
+        for tag, elements in self._operator.take_outputs().items():
+            self._waiting.setdefault(tag, []).extend(zip(elements.values, elements.timestamps, strict=True))

@@ -1,0 +1,222 @@
+"""The rules that keep eventide's shape: each takes a source folder and returns what it found wrong there.
+
+A finding names file and line, and says what to do. The floors are those of docs/design.md.
+"""
+
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from architecture.source import Import, Module, modules
+
+# A module stands on the floor of the longest name here that it begins with. It may import what is below it and
+# what has the same name here; not what is above it, and not a neighbour with the same number.
+FLOORS = {
+    "eventide": 0,
+    "eventide.errors": 0,
+    "eventide.common": 1,
+    "eventide.datastream": 2,
+    "eventide.datastream._graph": 3,
+    "eventide.runtime": 3,
+    "eventide.plan": 4,
+    "eventide.local": 5,
+    "eventide.spark": 5,
+    "eventide.testing": 6,
+    "eventide.spark.testing": 7,
+    "eventide.datastream.data_stream": 8,
+    "eventide.datastream.stream_execution_environment": 8,
+    "eventide.cli": 9,
+}
+FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
+# A package whose __init__ hands out names of several floors, lazily: it is above all of them, what is in it is not.
+FACADES = {"eventide.datastream": 8}
+HOSTS = ("eventide.local", "eventide.spark")
+
+SPARK = ("pyspark", "py4j")
+OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket")
+JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
+MAX_LINES = 400
+
+
+def floor_of(name: str) -> tuple[int, str]:
+    """Return the number of the floor that a module stands on, and the entry of FLOORS that says so."""
+    if name in FACADES:
+        return FACADES[name], name + " (facade)"
+    owner = max((entry for entry in FLOORS if f"{name}.".startswith(f"{entry}.")), key=len)
+    return FLOORS[owner], owner
+
+
+def python_3_11_can_parse_it(root: Path) -> list[str]:
+    """The oldest Python that is promised reads every file."""
+    return [
+        module.at(error.lineno or 1, f"{error.msg}: Python 3.11 must be able to read this")
+        for module in modules(root)
+        if isinstance(error := module.parsed, SyntaxError)
+    ]
+
+
+def imports_go_down(root: Path) -> list[str]:
+    """A floor imports what is below it: nothing above, no neighbour."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        if not imported.is_of("eventide"):
+            return False
+        (here, owner), (there, other) = floor_of(module.name), floor_of(imported.name)
+        fluent_pair = here == there == FLOORS[FLUENT[0]]
+        return there > here or (there == here and owner != other and not fluent_pair and there > 0)
+
+    return _imports(root, is_wrong, "is above {module} or beside it: move what is needed to a floor below both")
+
+
+def fluent_api_imports_hosts_late(root: Path) -> list[str]:
+    """The fluent API builds a graph; only execute() needs a host, and imports it then."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        return module.name.startswith(FLUENT) and imported.place == "module" and imported.is_of(*HOSTS)
+
+    return _imports(root, is_wrong, "is a host: import it inside the function that runs the job")
+
+
+def spark_is_in_spark_alone(root: Path) -> list[str]:
+    """PySpark appears under eventide.spark alone; the fluent API may name its types."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        only_named = module.name.startswith(FLUENT) and imported.place == "types"
+        return imported.is_of(*SPARK) and module.parts[:2] != ("eventide", "spark") and not only_named
+
+    return _imports(root, is_wrong, "belongs to eventide.spark alone: put this code there, behind a Protocol")
+
+
+def values_and_vocabulary_are_light(root: Path) -> list[str]:
+    """Floors 1 and 2 load the standard library only; pyarrow inside functions and for types."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
+        late_arrow = imported.is_of("pyarrow") and imported.place != "module"
+        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late_arrow
+
+    return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")
+
+
+def runtime_sees_no_world(root: Path) -> list[str]:
+    """The semantics know no Spark, no pandas, no clock, no thread, no file."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        return floor_of(module.name)[1] == "eventide.runtime" and imported.is_of(*OUT_OF_REACH_OF_RUNTIME)
+
+    return _imports(root, is_wrong, "is out of reach of the runtime: let the host pass in what is needed")
+
+
+def jvm_is_not_touched(root: Path) -> list[str]:
+    """Public PySpark API only, so that a program runs over Spark Connect too."""
+
+    def is_wrong(node: ast.AST) -> bool:
+        match node:
+            case ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+                return name in JVM_HANDLES
+        return False
+
+    return _nodes(root, is_wrong, "this reaches into the JVM: use public PySpark API")
+
+
+def nothing_is_asserted(root: Path) -> list[str]:
+    """`python -O` removes assertions, and their message says nothing to a user."""
+    return _nodes(root, lambda node: isinstance(node, ast.Assert), "`assert` in the package: raise an eventide error")
+
+
+def host_compares_no_times(root: Path) -> list[str]:
+    """A rule about time in Spark's host would be a second copy of one in the runtime."""
+
+    def is_time(node: ast.expr) -> bool:
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        return name.endswith(("_ms", "watermark", "timestamp"))
+
+    def is_wrong(node: ast.AST) -> bool:
+        ordered = isinstance(node, ast.Compare) and any(
+            isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for operator in node.ops
+        )
+        return ordered and any(map(is_time, [node.left, *node.comparators]))
+
+    host = root / "eventide" / "spark" / "host.py"
+    return _nodes(root, is_wrong, "the host compares times: ask a rule of the runtime", only=host)
+
+
+def files_are_short(root: Path) -> list[str]:
+    """One class, one file; a file that outgrows the limit holds two things."""
+    return [
+        module.at(MAX_LINES + 1, f"the file has {lines} lines, the limit is {MAX_LINES}: split it by concept")
+        for module in modules(root)
+        if (lines := module.text.count("\n")) > MAX_LINES
+    ]
+
+
+def public_things_have_docstrings(root: Path) -> list[str]:
+    """Every public class and function of a public module says what it is for."""
+    return [
+        module.at(node.lineno, f"{node.name} has no docstring: say what it is for, with units and boundary values")
+        for module in modules(root)
+        if not any(part.startswith("_") for part in module.parts)
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if not node.name.startswith("_") and ast.get_docstring(node) is None
+    ]
+
+
+def exports_resolve(root: Path) -> list[str]:
+    """Every name in an __all__ exists, and a class or function among them has a docstring. Imports the modules."""
+    findings = []
+    for module in modules(root):
+        loaded = importlib.import_module(module.name) if _line_of_all(module) else None
+        for name in getattr(loaded, "__all__", ()):
+            thing = getattr(loaded, name, None)
+            if not hasattr(loaded, name):
+                findings.append(module.at(_line_of_all(module), f"{name} is in __all__ and does not exist"))
+            elif (inspect.isclass(thing) or inspect.isfunction(thing)) and not thing.__doc__:
+                findings.append(module.at(_line_of_all(module), f"{name} is in __all__ and has no docstring"))
+    return findings
+
+
+STATIC_RULES: list[Callable[[Path], list[str]]] = [
+    python_3_11_can_parse_it,
+    imports_go_down,
+    fluent_api_imports_hosts_late,
+    spark_is_in_spark_alone,
+    values_and_vocabulary_are_light,
+    runtime_sees_no_world,
+    jvm_is_not_touched,
+    nothing_is_asserted,
+    host_compares_no_times,
+    files_are_short,
+    public_things_have_docstrings,
+]
+
+
+def _imports(root: Path, is_wrong: Callable[[Module, Import], bool], advice: str) -> list[str]:
+    return [
+        module.at(imported.line, f"{imported.name} {advice.format(module=module.name)}")
+        for module in modules(root)
+        for imported in module.imports()
+        if is_wrong(module, imported)
+    ]
+
+
+def _nodes(root: Path, is_wrong: Callable[[ast.AST], bool], advice: str, only: Path | None = None) -> list[str]:
+    return [
+        module.at(node.lineno, advice)
+        for module in modules(root)
+        if only is None or module.path == only
+        for node in ast.walk(module.tree)
+        if is_wrong(node)
+    ]
+
+
+def _line_of_all(module: Module) -> int:
+    """Return the line of the module's first `__all__ =`, or 0."""
+    for node in module.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            return node.lineno
+    return 0

@@ -1,0 +1,112 @@
+"""eventide keeps its rules, and each rule catches what it is there for."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from architecture import rules
+
+SRC = Path(__file__).parents[2] / "src"
+Rule = Callable[[Path], list[str]]
+
+
+@pytest.mark.parametrize("rule", rules.STATIC_RULES, ids=lambda rule: rule.__name__)
+def test_eventide_keeps_the_rule(rule: Rule) -> None:
+    findings = rule(SRC)
+    assert not findings, f"{rule.__doc__}\n" + "\n".join(findings)
+
+
+def test_every_exported_name_resolves_and_is_documented() -> None:
+    findings = rules.exports_resolve(SRC)
+    assert not findings, "\n".join(findings)
+
+
+# (rule, file, its text, where the finding is)
+VIOLATIONS: list[tuple[Rule, str, str, str]] = [
+    (rules.python_3_11_can_parse_it, "plan/checks.py", "type Name = str", "plan/checks.py:1"),
+    (rules.imports_go_down, "common/time.py", "import eventide.runtime.clock", "common/time.py:1"),
+    (rules.imports_go_down, "common/time.py", "from ..runtime import clock", "common/time.py:1"),
+    (rules.imports_go_down, "errors.py", "from eventide.common import time", "errors.py:1"),
+    (rules.imports_go_down, "runtime/timers.py", "from eventide.datastream import _graph", "runtime/timers.py:1"),
+    (rules.imports_go_down, "runtime/timers.py", "from eventide.datastream import Trigger", "runtime/timers.py:1"),
+    (rules.imports_go_down, "datastream/_graph.py", "def f():\n    import eventide.plan", "datastream/_graph.py:2"),
+    (rules.imports_go_down, "plan/stages.py", "from eventide.local import runner", "plan/stages.py:1"),
+    (rules.imports_go_down, "local/runner.py", "from eventide.testing import harness", "local/runner.py:1"),
+    (rules.imports_go_down, "local/runner.py", "from eventide.spark import frames", "local/runner.py:1"),
+    (rules.imports_go_down, "testing/harness.py", "import eventide.cli", "testing/harness.py:1"),
+    (rules.imports_go_down, "spark/submit.py", "import eventide.datastream.data_stream", "spark/submit.py:1"),
+    (
+        rules.fluent_api_imports_hosts_late,
+        "datastream/data_stream/_stream.py",
+        "from eventide.spark import submit",
+        "datastream/data_stream/_stream.py:1",
+    ),
+    (rules.spark_is_in_spark_alone, "plan/stages.py", "def f():\n    import pyspark.sql", "plan/stages.py:2"),
+    (rules.values_and_vocabulary_are_light, "common/types.py", "import pyarrow as pa", "common/types.py:1"),
+    (rules.values_and_vocabulary_are_light, "datastream/window/_w.py", "import numpy", "datastream/window/_w.py:1"),
+    (rules.runtime_sees_no_world, "runtime/timers.py", "import time", "runtime/timers.py:1"),
+    (rules.runtime_sees_no_world, "runtime/timers.py", "def f():\n    import os.path", "runtime/timers.py:2"),
+    (rules.jvm_is_not_touched, "spark/submit.py", "\nx = spark._jvm", "spark/submit.py:2"),
+    (rules.jvm_is_not_touched, "spark/submit.py", "x = getattr(frame, '_jdf')", "spark/submit.py:1"),
+    (rules.nothing_is_asserted, "plan/checks.py", "assert True", "plan/checks.py:1"),
+    (rules.host_compares_no_times, "spark/host.py", "late = last_ms <= self.watermark", "spark/host.py:1"),
+    (rules.files_are_short, "plan/checks.py", "x = 1\n" * 401, "plan/checks.py:401"),
+    (rules.public_things_have_docstrings, "plan/checks.py", "class Check:\n    pass", "plan/checks.py:1"),
+]
+
+
+@pytest.mark.parametrize(("rule", "file", "text", "place"), VIOLATIONS)
+def test_a_planted_violation_is_found_where_it_stands(
+    tmp_path: Path, rule: Rule, file: str, text: str, place: str
+) -> None:
+    plant(tmp_path, file, text)
+    assert [finding.split(": ")[0] for finding in rule(tmp_path)] == [f"eventide/{place}"]
+
+
+# (file, text) that no rule may object to
+ALLOWED: list[tuple[str, str]] = [
+    ("common/types.py", "def arrow():\n    'Doc.'\n    import pyarrow"),
+    ("common/types.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyarrow"),
+    ("datastream/__init__.py", "import eventide.datastream.data_stream"),
+    ("datastream/window/_triggers.py", "from eventide.datastream.functions import ReduceFunction"),
+    ("datastream/data_stream/_sink.py", "import eventide.datastream.stream_execution_environment"),
+    ("datastream/data_stream/_sink.py", "def run():\n    from eventide.spark import submit"),
+    ("datastream/data_stream/_sink.py", "import typing\nif typing.TYPE_CHECKING:\n    import pyspark.sql"),
+    ("runtime/timers.py", "import datetime\nimport pyarrow\nfrom eventide.datastream.window import Trigger"),
+    ("testing/harness.py", "from eventide.local import runner"),
+    ("spark/testing.py", "import pyspark\nimport eventide.testing.harness"),
+    ("spark/host.py", "def same(a, b):\n    'Doc.'\n    return a.split < b.split and a.channel == b.channel"),
+    ("plan/checks.py", "x = 1\n" * 400),
+    ("plan/_checks.py", "class Check:\n    pass"),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), ALLOWED)
+def test_what_the_rules_allow_is_left_alone(tmp_path: Path, file: str, text: str) -> None:
+    plant(tmp_path, file, text)
+    assert [finding for rule in rules.STATIC_RULES for finding in rule(tmp_path)] == []
+
+
+def test_an_export_that_does_not_resolve_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted_exports.py").write_text(
+        "__all__ = ['there', 'bare', 'gone']\ndef there():\n    'Doc.'\ndef bare():\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "planted_exports", raising=False)
+    assert rules.exports_resolve(tmp_path) == [
+        "planted_exports.py:1: bare is in __all__ and has no docstring",
+        "planted_exports.py:1: gone is in __all__ and does not exist",
+    ]
+
+
+def plant(root: Path, file: str, text: str) -> None:
+    """Make a tree that has every package of eventide, empty, and one file with this text."""
+    for name in [*rules.FLOORS, "eventide.datastream.window", "eventide.datastream.functions"]:
+        package = root.joinpath(*name.split("."))
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "__init__.py").touch()
+    path = root / "eventide" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.rstrip("\n") + "\n")

@@ -1,0 +1,224 @@
+"""Each recorded scenario as the eventide program that a user would write for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eventide.common import Duration, Time, WatermarkStrategy
+from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
+from eventide.datastream.functions import AggregateFunction, ProcessAllWindowFunction
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    Evictor,
+    GlobalWindows,
+    NeverTrigger,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    TimeEvictor,
+    TimeWindow,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.testing import Idle, ScriptedSource
+
+DATA = Path(__file__).parent / "data"
+LATE = OutputTag("late")
+KINDS = ("window", "reduce_window", "two_stage")
+STRATEGIES = ("bounded", "monotonous", "none")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One recorded scenario: its script, and what the real Flink 2.3.0 gave."""
+
+    name: str
+    script: dict[str, Any]
+    expected: dict[str, Any]
+    detail: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        return self.script["op"]["kind"]
+
+    @property
+    def batches(self) -> int:
+        return len(self.script["batches"])
+
+    def by_batch(self, what: str) -> list[list[str]]:
+        """Outputs or late ids per micro-batch, each batch as a sorted list of texts; the last is the end of input."""
+        found: list[list[str]] = [[] for _ in range(self.batches + 1)]
+        entries, batch_of = {
+            "outputs": (
+                [[o, t] for o, t in zip(self.expected["outputs"], self.detail["output_ts"], strict=True)],
+                self.detail["output_batch"],
+            ),
+            "late": (self.expected["late"], self.detail["late_batch"]),
+        }[what]
+        for entry, batch in zip(entries, batch_of, strict=True):
+            found[batch].append(canonical(entry))
+        return [sorted(batch) for batch in found]
+
+
+def canonical(entry: Any) -> str:
+    """An output as text; where the order of ids is Flink's own affair, they are sorted."""
+    if isinstance(entry, list) and "ids" in entry[0]:
+        entry = [{**entry[0], "ids": sorted(entry[0]["ids"])}, entry[1]]
+    return json.dumps(entry, sort_keys=True)
+
+
+def scenarios() -> list[Scenario]:
+    """Those that this version of eventide covers, in the order of their files."""
+    loaded = []
+    for file in ("rules", "window", "reduce_window", "two_stage"):
+        for line in (DATA / f"{file}.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            loaded.append(Scenario(record["name"], record["scenario"], record["expected"], record["detail"]))
+    return [s for s in loaded if s.kind in KINDS and s.script["strategy"]["kind"] in STRATEGIES]
+
+
+class _Ids(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        result = {"k": key, "ids": [e["id"] for e in elements], "wm": context.current_watermark()}
+        if isinstance(window, TimeWindow):
+            result |= {"start": window.start, "end": window.end}
+        yield result
+
+
+class _Sum(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        (element,) = elements
+        result = {"k": key, "v": element["v"]}
+        if isinstance(window, TimeWindow):
+            result |= {"start": window.start, "end": window.end}
+        yield result
+
+
+class _AddV(ReduceFunction):
+    def reduce(self, value1, value2):
+        return {**value1, "v": value1["v"] + value2["v"]}
+
+
+class _Count(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class _Total(ProcessAllWindowFunction):
+    def process(self, context, elements):
+        window = context.window()
+        yield {"start": window.start, "end": window.end, "sum": sum(elements)}
+
+
+class _GapFromV:
+    def __call__(self, element):
+        return element["v"]
+
+
+def assigner(spec: dict[str, Any]) -> WindowAssigner:
+    """The window assigner that a scenario names."""
+    ms = Time.milliseconds
+    match spec["type"]:
+        case "tumbling":
+            return TumblingEventTimeWindows.of(ms(spec["size"]), ms(spec.get("offset", 0)))
+        case "sliding":
+            return SlidingEventTimeWindows.of(ms(spec["size"]), ms(spec["slide"]), ms(spec.get("offset", 0)))
+        case "session":
+            return EventTimeSessionWindows.with_gap(ms(spec["gap"]))
+        case "dynamic_session":
+            return EventTimeSessionWindows.with_dynamic_gap(_GapFromV())
+        case "global":
+            return GlobalWindows.create()
+        case "count_tumbling":
+            return CountTumblingWindowAssigner.of(spec["size"])
+        case "count_sliding":
+            return CountSlidingWindowAssigner.of(spec["size"], spec["slide"])
+    raise ValueError(spec)
+
+
+def trigger(spec: dict[str, Any] | None, windows: dict[str, Any]) -> Trigger | None:
+    """The trigger that a scenario names; a global window without one is asked for explicitly."""
+    if spec is None:
+        return NeverTrigger() if windows["type"] == "global" else None
+    match spec["type"]:
+        case "event_time":
+            return EventTimeTrigger.create()
+        case "continuous_event_time":
+            return ContinuousEventTimeTrigger.of(Time.milliseconds(spec["interval"]))
+        case "count":
+            return CountTrigger.of(spec["n"])
+        case "purging":
+            inner = trigger(spec["inner"], windows)
+            assert inner is not None
+            return PurgingTrigger.of(inner)
+    raise ValueError(spec)
+
+
+def evictor(spec: dict[str, Any] | None) -> Evictor | None:
+    """The evictor that a scenario names."""
+    if spec is None:
+        return None
+    if spec["type"] == "count":
+        return CountEvictor.of(spec["n"], spec["after"])
+    return TimeEvictor.of(Duration.of_millis(spec["ms"]), spec["after"])
+
+
+def strategy(spec: dict[str, Any]) -> WatermarkStrategy:
+    """The watermark strategy that a scenario names."""
+    base = {
+        "bounded": lambda: WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(spec["bound"])),
+        "monotonous": WatermarkStrategy.for_monotonous_timestamps,
+        "none": WatermarkStrategy.no_watermarks,
+    }[spec["kind"]]()
+    return base.with_timestamp_assigner(lambda element, _: element["ts"])
+
+
+def source(script: dict[str, Any]) -> ScriptedSource:
+    """The scenario's script as a source."""
+    batches = [
+        [Idle(event["s"]) if event.get("idle") else (event["s"], event) for event in batch]
+        for batch in script["batches"]
+    ]
+    return ScriptedSource(script["splits"], batches, bounded=script["final_watermark"])
+
+
+def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
+    """The scenario's program: its results, and its late elements where there can be any."""
+    script = scenario.script
+    op = script["op"]
+    keyed = env.from_source(source(script), strategy(script["strategy"]), "events").key_by(lambda e: e["k"])
+    if op["kind"] == "two_stage":
+        first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
+        counts = first.side_output_late_data(LATE).aggregate(_Count())
+        return counts.window_all(assigner(op["second"])).process(_Total()), counts.get_side_output(LATE)
+    windows = assigner(op["assigner"])
+    windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
+    chosen = trigger(op["trigger"], op["assigner"])
+    if chosen is not None:
+        windowed = windowed.trigger(chosen)
+    if op["evictor"] is not None:
+        windowed = windowed.evictor(evictor(op["evictor"]))
+    if windows.is_event_time():
+        windowed = windowed.side_output_late_data(LATE)
+    results = windowed.process(_Ids()) if op["kind"] == "window" else windowed.reduce(_AddV(), _Sum())
+    return results, results.get_side_output(LATE) if windows.is_event_time() else None

@@ -1,0 +1,27 @@
+import pytest
+
+from eventide.common import Configuration
+from eventide.errors import ProgramError
+
+
+def test_what_was_set_is_read_in_any_form_that_fits():
+    options = Configuration().set_integer("n", 3).set_boolean("flag", True).set_float("x", 0.5)
+    assert options.get_string("n", None) == "3"
+    assert options.get_float("n", None) == 3.0
+    assert options.get_boolean("flag", False) is True
+    assert options.to_dict() == {"n": "3", "flag": "true", "x": "0.5"}
+
+
+def test_a_value_that_does_not_fit_is_named():
+    with pytest.raises(ProgramError, match="'n': expected an integer, got 'many'"):
+        Configuration.from_dict({"n": "many"}).get_integer("n", 0)
+
+
+def test_a_copy_is_independent_and_prefixes_separate():
+    one = Configuration.from_dict({"a": "1"})
+    other = Configuration(one).add_all(one, "old.")
+    assert one.key_set() == {"a"}
+    assert other.key_set() == {"a", "old.a"}
+    assert other.remove_config("old.a")
+    assert not other.remove_config("old.a")
+    assert one == other

@@ -1,0 +1,308 @@
+# ruff: noqa: DTZ001 - the values of SQL_TIMESTAMP are naive
+"""Types take every value that fits to Arrow and back, and refuse every other, saying where it was."""
+
+import datetime as dt
+import enum
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import Instant, Row, RowKind, Types
+from eventide.common.time_window import TimeWindow
+from eventide.common.typeinfo import type_info_from_arrow
+from eventide.errors import DataError, ProgramError, TypeMismatch
+
+MICROS = st.integers(-(2**63), 2**63 - 1)
+MILLIS = st.integers(-(2**63) // 1000 + 1, 2**63 // 1000 - 1)
+
+BASIC = {
+    Types.STRING(): st.text(),
+    Types.CHAR(): st.text(min_size=1, max_size=1),
+    Types.BOOLEAN(): st.booleans(),
+    Types.BYTE(): st.integers(-(2**7), 2**7 - 1),
+    Types.SHORT(): st.integers(-(2**15), 2**15 - 1),
+    Types.INT(): st.integers(-(2**31), 2**31 - 1),
+    Types.LONG(): st.integers(-(2**63), 2**63 - 1),
+    Types.BIG_INT(): st.integers(-(10**38) + 1, 10**38 - 1),
+    Types.FLOAT(): st.floats(width=32, allow_nan=False),
+    Types.DOUBLE(): st.floats(allow_nan=False),
+    Types.BIG_DEC(): st.decimals(-(10**18), 10**18, places=18),
+    Types.SQL_DATE(): st.dates(),
+    Types.SQL_TIME(): st.times(),
+    Types.SQL_TIMESTAMP(): st.datetimes(),
+    Types.INSTANT(): MICROS.map(lambda us: Instant(us // 10**6, us % 10**6 * 1000)),
+    Types.TIME_WINDOW(): st.tuples(MILLIS, MILLIS).map(lambda ends: TimeWindow(min(ends), max(ends))),
+    Types.PRIMITIVE_ARRAY(Types.BYTE()): st.binary(),
+    Types.PICKLED_BYTE_ARRAY(): st.one_of(st.integers(), st.text(), st.frozensets(st.integers())),
+}
+HASHABLE_KEYS = [Types.STRING(), Types.LONG(), Types.BOOLEAN(), Types.SQL_DATE()]
+
+
+def typed(parts):
+    """Return a strategy of (type, strategy of its values), with `parts` of the same kind inside."""
+    several = st.lists(parts, min_size=1, max_size=3)
+    optional = lambda pairs: st.tuples(*(st.none() | values for _, values in pairs))  # noqa: E731
+    kinds = lambda pairs: [kind for kind, _ in pairs]  # noqa: E731
+    names = lambda pairs: [f"n{i}" for i in range(len(pairs))]  # noqa: E731
+    return st.one_of(
+        parts.map(lambda p: (Types.LIST(p[0]), st.lists(st.none() | p[1], max_size=3))),
+        parts.map(lambda p: (Types.OBJECT_ARRAY(p[0]), st.lists(st.none() | p[1], max_size=3))),
+        several.map(lambda ps: (Types.TUPLE(kinds(ps)), optional(ps))),
+        several.map(lambda ps: (Types.ROW(kinds(ps)), optional(ps).map(lambda t: Row(*t)))),
+        several.map(
+            lambda ps: (
+                Types.ROW_NAMED(names(ps), kinds(ps)),
+                optional(ps).map(lambda t: Row.of_fields(names(ps), t)),
+            )
+        ),
+        st.tuples(st.sampled_from(HASHABLE_KEYS), parts).map(
+            lambda kp: (
+                Types.MAP(kp[0], kp[1][0]),
+                st.dictionaries(BASIC[kp[0]], st.none() | kp[1][1], max_size=3),
+            )
+        ),
+    )
+
+
+any_type = st.recursive(st.sampled_from(list(BASIC.items())), typed, max_leaves=5)
+
+
+@given(st.data())
+def test_every_value_comes_back_as_it_was(data):
+    kind, values = data.draw(any_type)
+    elements = data.draw(st.lists(st.none() | values, max_size=6))
+    array = kind.to_arrow(elements)
+    assert array.type == kind.arrow_type()
+    array.validate(full=True)
+    assert kind.from_arrow(array) == elements
+    assert list(map(type, kind.from_arrow(array))) == list(map(type, elements))
+
+
+@given(st.data())
+def test_a_slice_and_chunks_come_back_as_the_elements_they_hold(data):
+    kind, values = data.draw(any_type)
+    elements = data.draw(st.lists(st.none() | values, max_size=6))
+    cut = data.draw(st.integers(0, len(elements)))
+    array = kind.to_arrow(elements)
+    assert kind.from_arrow(array.slice(cut)) == elements[cut:]
+    assert kind.from_arrow(pa.chunked_array([array.slice(0, cut), array.slice(cut)])) == elements
+    assert kind.from_arrow(pa.chunked_array([], kind.arrow_type())) == []
+
+
+@given(any_type)
+def test_types_are_values(kind_and_values):
+    kind, _ = kind_and_values
+    copy = pickle.loads(pickle.dumps(kind))
+    assert copy == kind
+    assert hash(copy) == hash(kind)
+    assert str(copy) == str(kind)
+
+
+@given(any_type)
+def test_a_type_read_from_arrow_has_the_same_columns(kind_and_values):
+    kind, _ = kind_and_values
+    assert type_info_from_arrow(kind.arrow_type()).arrow_type() == kind.arrow_type()
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "result"),
+    [
+        (Types.DOUBLE(), 3, 3.0),
+        (Types.DOUBLE(), 2**60, float(2**60)),
+        (Types.FLOAT(), 3, 3.0),
+        (Types.INT(), np.int64(7), 7),
+        (Types.INT(), Colour.RED, 1),
+        (Types.DOUBLE(), np.float32(0.5), 0.5),
+        (Types.BOOLEAN(), np.bool_(True), True),
+        (Types.BIG_DEC(), Decimal("1.5"), Decimal("1.5")),
+        (Types.SQL_TIMESTAMP(), dt.datetime(1, 1, 1), dt.datetime(1, 1, 1)),
+        (
+            Types.SQL_TIMESTAMP(),
+            dt.datetime(2024, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+            dt.datetime(2024, 1, 1),
+        ),
+        (Types.TUPLE([Types.INT()]), [1], (1,)),
+        (Types.ROW([Types.INT()]), (1,), Row(1)),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), {"b": 2, "a": 1}, Row(a=1, b=2)),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(b=2, a=1), Row(a=1, b=2)),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(1, 2), Row(a=1, b=2)),
+        (Types.BASIC_ARRAY(Types.INT()), (1, 2), [1, 2]),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), bytearray(b"x"), b"x"),
+    ],
+)
+def test_values_that_fit_become_the_declared_type(kind, value, result):
+    (back,) = kind.from_arrow(kind.to_arrow([value]))
+    assert back == result
+    assert type(back) is type(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Types.INT(), "1"),
+        (Types.INT(), True),
+        (Types.INT(), 1.5),
+        (Types.INT(), 1.0),
+        (Types.INT(), np.float64(1)),
+        (Types.INT(), 2**31),
+        (Types.INT(), -(2**31) - 1),
+        (Types.INT(), 2**40),
+        (Types.LONG(), 2**63),
+        (Types.LONG(), 2**200),
+        (Types.BYTE(), 128),
+        (Types.SHORT(), 2**15),
+        (Types.BIG_INT(), 10**38),
+        (Types.BIG_INT(), Decimal(1)),
+        (Types.STRING(), b"x"),
+        (Types.STRING(), 1),
+        (Types.STRING(), "\ud800"),
+        (Types.CHAR(), "ab"),
+        (Types.CHAR(), ""),
+        (Types.BOOLEAN(), 1),
+        (Types.DOUBLE(), True),
+        (Types.DOUBLE(), "1"),
+        (Types.DOUBLE(), 10**400),
+        (Types.FLOAT(), 1e300),
+        (Types.FLOAT(), 3.4028235677973366e38),
+        (Types.BIG_DEC(), 1),
+        (Types.BIG_DEC(), Decimal("1e-19")),
+        (Types.BIG_DEC(), Decimal("NaN")),
+        (Types.BIG_DEC(), Decimal(10) ** 20),
+        (Types.SQL_DATE(), dt.datetime(2024, 1, 1)),
+        (Types.SQL_TIMESTAMP(), dt.date(2024, 1, 1)),
+        (Types.SQL_TIMESTAMP(), 5),
+        (Types.SQL_TIME(), dt.time(1, tzinfo=dt.UTC)),
+        (Types.INSTANT(), Instant(0, 1)),
+        (Types.INSTANT(), Instant(2**50, 0)),
+        (Types.INSTANT(), 5),
+        (Types.TIME_WINDOW(), TimeWindow(0, 2**63 - 1)),
+        (Types.TIME_WINDOW(), TimeWindow(-(2**63), 0)),
+        (Types.TIME_WINDOW(), (0, 1)),
+        (Types.TUPLE([Types.INT(), Types.INT()]), (1, 2, 3)),
+        (Types.TUPLE([Types.INT(), Types.INT()]), (1,)),
+        (Types.TUPLE([Types.INT(), Types.INT()]), 1),
+        (Types.TUPLE([Types.INT()]), {"f0": 1}),
+        (Types.ROW([Types.INT()]), Row.of_kind(RowKind.DELETE, 1)),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), Row(b=1)),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), {"a": 1, "b": 2}),
+        (Types.LIST(Types.INT()), (1,)),
+        (Types.LIST(Types.STRING()), "abc"),
+        (Types.MAP(Types.INT(), Types.INT()), [(1, 2)]),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), "abc"),
+        (Types.PICKLED_BYTE_ARRAY(), lambda: 0),
+    ],
+    ids=repr,
+)
+def test_values_that_do_not_fit_are_refused_with_their_position(kind, value):
+    with pytest.raises(TypeMismatch) as caught:
+        kind.to_arrow([None, value, None])
+    assert (caught.value.index, caught.value.value, caught.value.path) == (1, value, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "element", "path", "culprit"),
+    [
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "f1", 2),
+        (Types.LIST(Types.INT()), [1, "x"], "[1]", "x"),
+        (Types.LIST(Types.LIST(Types.INT())), [[], [1, "x"]], "[1].[1]", "x"),
+        (Types.ROW_NAMED(["tags"], [Types.LIST(Types.STRING())]), Row(tags=["a", 5]), "tags[1]", 5),
+        (Types.ROW_NAMED(["in"], [Types.TUPLE([Types.INT()])]), {"in": ("x",)}, "in.f0", "x"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, "b": "x"}, "value 1", "x"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, 5: 1}, "key 1", 5),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, None: 1}, "key 1", None),
+    ],
+)
+def test_a_mismatch_inside_an_element_says_where(kind, element, path, culprit):
+    fine = kind.from_arrow(kind.to_arrow([None]))
+    with pytest.raises(TypeMismatch) as caught:
+        kind.to_arrow([*fine, element])
+    assert (caught.value.index, caught.value.path, caught.value.value) == (1, path, culprit)
+
+
+def test_arrow_types_are_those_that_spark_reads():
+    timestamp = pa.timestamp("us", tz="UTC")
+    assert Types.INT().arrow_type() == pa.int32()
+    assert Types.LONG().arrow_type() == pa.int64()
+    assert Types.SQL_TIMESTAMP().arrow_type() == Types.INSTANT().arrow_type() == timestamp
+    assert Types.BIG_DEC().arrow_type() == pa.decimal128(38, 18)
+    assert Types.TIME_WINDOW().arrow_type() == pa.struct([("start", timestamp), ("end", timestamp)])
+    assert Types.TUPLE([Types.INT(), Types.STRING()]).arrow_type() == pa.struct(
+        [("f0", pa.int32()), ("f1", pa.string())]
+    )
+
+
+def test_only_undeclared_elements_are_pickled():
+    assert Types.PICKLED_BYTE_ARRAY().is_pickled
+    assert not any(kind.is_pickled for kind in BASIC if kind != Types.PICKLED_BYTE_ARRAY())
+
+
+def test_types_read_well():
+    kind = Types.ROW_NAMED(["user", "m"], [Types.STRING(), Types.MAP(Types.STRING(), Types.LIST(Types.INT()))])
+    assert str(kind) == "ROW(user: STRING, m: MAP(STRING, LIST(INT)))"
+    assert str(Types.TUPLE([Types.BIG_DEC(), Types.PRIMITIVE_ARRAY(Types.BYTE())])) == (
+        "TUPLE(BIG_DEC, PRIMITIVE_ARRAY(BYTE))"
+    )
+
+
+def test_rows_with_other_names_are_other_types():
+    assert Types.ROW_NAMED(["a"], [Types.INT()]) != Types.ROW_NAMED(["b"], [Types.INT()])
+    assert Types.ROW([Types.INT()]).field_names == ["f0"]
+    assert Types.ROW_NAMED(["a"], [Types.INT()]).field_types == [Types.INT()]
+
+
+def test_a_frame_schema_becomes_a_row_with_names():
+    schema = pa.schema([("user", pa.large_string()), ("at", pa.timestamp("ms")), ("tags", pa.list_(pa.string()))])
+    expected = Types.ROW_NAMED(
+        ["user", "at", "tags"], [Types.STRING(), Types.SQL_TIMESTAMP(), Types.LIST(Types.STRING())]
+    )
+    assert type_info_from_arrow(schema) == expected
+
+
+def test_columns_of_related_arrow_types_are_read():
+    frame = pa.array([{"user": "a", "at": dt.datetime(2024, 1, 1)}]).cast(
+        pa.struct([("user", pa.large_string()), ("at", pa.timestamp("ms", tz="Europe/Berlin"))])
+    )
+    assert type_info_from_arrow(frame.type).from_arrow(frame) == [Row(user="a", at=dt.datetime(2024, 1, 1))]
+
+
+@pytest.mark.parametrize(
+    "kind", [Types.INT(), Types.TUPLE([Types.INT()]), Types.LIST(Types.INT()), Types.TIME_WINDOW()]
+)
+def test_a_column_of_another_kind_is_bad_data(kind):
+    with pytest.raises(DataError, match="cannot be read"):
+        kind.from_arrow(pa.array(["x"]))
+
+
+def test_a_map_is_read_from_a_map_alone():
+    with pytest.raises(DataError, match="cannot be read"):
+        Types.MAP(Types.INT(), Types.INT()).from_arrow(pa.array([[1]]))
+
+
+def test_an_arrow_type_without_a_python_type_is_named():
+    with pytest.raises(ProgramError, match=r"field 'x'.*duration"):
+        type_info_from_arrow(pa.schema([("x", pa.duration("s"))]))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Types.TUPLE([]),
+        lambda: Types.ROW([int]),
+        lambda: Types.LIST(int),
+        lambda: Types.MAP(Types.INT(), "INT"),
+        lambda: Types.ROW_NAMED(["a"], [Types.INT(), Types.INT()]),
+        lambda: Types.ROW_NAMED(["a", "a"], [Types.INT(), Types.INT()]),
+    ],
+)
+def test_types_that_make_no_sense_are_refused(build):
+    with pytest.raises(ProgramError):
+        build()
