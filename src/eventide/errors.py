@@ -7,7 +7,7 @@ travel from Spark's workers to the driver.
 
 from typing import Any
 
-__all__ = ["DataError", "EventideError", "ProgramError", "StateError", "TypeMismatch", "UserFunctionError"]
+__all__ = ["DataError", "EventideError", "ProgramError", "StateError", "TemporaryCheckpointWarning", "TypeMismatch", "UserFunctionError"]
 
 
 class EventideError(Exception):
@@ -28,6 +28,10 @@ class UserFunctionError(EventideError):
 
 class StateError(EventideError):
     """The state of a checkpoint does not fit the program that is restarted from it."""
+
+
+class TemporaryCheckpointWarning(UserWarning):
+    """A job keeps its checkpoint in a temporary directory, so that it cannot go on after a restart."""
 
 
 class TypeMismatch(DataError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eventide.common.configuration import Configuration
+    from eventide.common.execution_config import ExecutionConfig
     from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
     from eventide.common.serialization import (
         DeserializationSchema,
@@ -34,6 +35,7 @@ _MODULES = {
     "WatermarkStrategy": "eventide.common.watermark_strategy",
     "TimestampAssigner": "eventide.common.watermark_strategy",
     "Configuration": "eventide.common.configuration",
+    "ExecutionConfig": "eventide.common.execution_config",
     "SerializationSchema": "eventide.common.serialization",
     "DeserializationSchema": "eventide.common.serialization",
     "SimpleStringSchema": "eventide.common.serialization",
@@ -57,6 +59,7 @@ __all__ = [
     "WatermarkStrategy",
     "TimestampAssigner",
     "Configuration",
+    "ExecutionConfig",
     "SerializationSchema",
     "DeserializationSchema",
     "SimpleStringSchema",

@@ -56,6 +56,8 @@ def window_bounds(timestamp_ms: int, offset_ms: int, size_ms: int, slide_ms: int
     """
     last_start = timestamp_ms - (timestamp_ms - offset_ms) % slide_ms
     starts = range(last_start, timestamp_ms - size_ms, -slide_ms)
+    if MIN_MS + size_ms <= last_start <= MAX_MS - size_ms:
+        return [(start, start + size_ms) for start in starts]
     return [(clamp_ms(start), clamp_ms(start + size_ms)) for start in starts]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
+__all__ = ["FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,35 @@ def completed(value: Any) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(value)
     return future
+
+
+class FinishedJob(JobClient):
+    """The client of a job that ended before it was handed out."""
+
+    def __init__(self, result: JobExecutionResult, collected: list[Any]) -> None:
+        self._result = result
+        self._collected = collected
+
+    def get_job_id(self) -> JobID:
+        """The id of the job."""
+        return self._result.job_id
+
+    def get_job_status(self) -> Future[JobStatus]:
+        """FINISHED."""
+        return completed(JobStatus.FINISHED)
+
+    def cancel(self) -> Future[None]:
+        """Nothing to cancel."""
+        return completed(None)
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        """The result."""
+        return completed(self._result)
+
+    def get_metrics(self) -> dict[str, dict[str, int]]:
+        """The counters of the whole job."""
+        return self._result.metrics
+
+    def collected(self) -> Iterator[Any]:
+        """All elements that were collected."""
+        return iter(self._collected)

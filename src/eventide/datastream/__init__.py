@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eventide.datastream.checkpoint_config import CheckpointConfig
     from eventide.datastream.data_stream import (
         AllWindowedStream,
         DataStream,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "StreamExecutionEnvironment": "eventide.datastream.stream_execution_environment",
+    "CheckpointConfig": "eventide.datastream.checkpoint_config",
     "RuntimeExecutionMode": "eventide.datastream.execution_mode",
     "DataStream": "eventide.datastream.data_stream",
     "KeyedStream": "eventide.datastream.data_stream",
@@ -77,6 +79,7 @@ _MODULES = {
 
 __all__ = [
     "StreamExecutionEnvironment",
+    "CheckpointConfig",
     "RuntimeExecutionMode",
     "DataStream",
     "KeyedStream",

@@ -52,7 +52,7 @@ class StreamExecutionEnvironment:
             configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``.
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
         """
-        from eventide.spark.host import SparkHost
+        from eventide.spark.submit import SparkHost
 
         return StreamExecutionEnvironment(SparkHost.find(spark, configuration))
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from typing import Any, NoReturn
 
-from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
@@ -44,7 +42,7 @@ class LocalHost(Host):
             for value, _ in rows
         ]
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
-        return _FinishedJob(result, collected)
+        return FinishedJob(result, collected)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
         """Refused: there is no Spark here."""
@@ -53,27 +51,3 @@ class LocalHost(Host):
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:
         """Refused: there is no Spark here."""
         raise ProgramError("to_data_frame needs Spark; in the local environment use execute_and_collect()")
-
-
-class _FinishedJob(JobClient):
-    def __init__(self, result: JobExecutionResult, elements: list[Any]) -> None:
-        self._result = result
-        self._elements = elements
-
-    def get_job_id(self) -> JobID:
-        return self._result.job_id
-
-    def get_job_status(self) -> Future[JobStatus]:
-        return completed(JobStatus.FINISHED)
-
-    def cancel(self) -> Future[None]:
-        return completed(None)
-
-    def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        return completed(self._result)
-
-    def get_metrics(self) -> dict[str, dict[str, int]]:
-        return self._result.metrics
-
-    def collected(self) -> Iterator[Any]:
-        return iter(self._elements)

@@ -112,7 +112,7 @@ class LocalRunner:
             start = self.checkpoint.offsets.get(spec.name, {})
             end = ends[spec.name]
             ranges = ranges_between(start or initial_offsets(spec.source), end)
-            task = SourceTask(spec.name, spec.type_info, spec.root)
+            task = SourceTask(spec)
             for frame in task.read_ranges(spec.source, ranges, source_ends(start, end)):
                 yield _through_bytes(frame)
 

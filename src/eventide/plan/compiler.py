@@ -96,7 +96,7 @@ class _Compiler:
     def _source(self, node: SourceTransformation | DataFrameTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chain(node)
         if isinstance(node, SourceTransformation):
-            return SourceSpec(name, node.source, node.type_info, root)
+            return SourceSpec(name, node.type_info, root, node.source)
         return DataFrameSourceSpec(name, node.reader, node.type_info, root)
 
     def _stage(self, node: WindowTransformation) -> StageSpec:

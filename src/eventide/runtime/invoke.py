@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from eventide.errors import EventideError, UserFunctionError
+from eventide.errors import DataError, EventideError, UserFunctionError
 
 _LONGEST = 500
 
@@ -23,7 +23,8 @@ def user_function_error(operator: str, error: Exception, *, during: str, **what:
     place = ", ".join(f"{name} {shown(value)}" for name, value in what.items())
     head = f"in operator {operator!r}, {during}" + (f" with {place}" if place else "")
     if isinstance(error, EventideError):
-        return type(error)(f"{head}: {error}")
+        kind = DataError if isinstance(error, DataError) else type(error)
+        return kind(f"{head}: {error}")
     trace = "".join(traceback.format_exception(error)).rstrip()
     return UserFunctionError(f"{head}: the user's function raised {error!r}. Its traceback:\n{trace}")
 

@@ -26,13 +26,19 @@ Offsets: TypeAlias = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSpec:
-    """All that a host must know to run a source; picklable."""
+class ChainSpec:
+    """What is chained to a source: its name, the type of its elements, and what they run through; picklable."""
 
     name: str
-    source: Source
     type_info: TypeInformation
     root: ChainNode
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec(ChainSpec):
+    """All that a host must know to run a source of splits."""
+
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,14 @@ def next_offsets(source: Source, start: Offsets, max_rows: int | None) -> Offset
     return start | known | ends
 
 
+def everything(source: Source) -> Offsets:
+    """Where a source stands behind all that it has now."""
+    end = initial_offsets(source)
+    while (further := next_offsets(source, end, None)) != end:
+        end = further
+    return end
+
+
 def ranges_between(start: Offsets, end: Offsets) -> list[SplitRange]:
     """The parts of splits between two offsets; a split that merely ends has an empty one."""
     ranges = []
@@ -87,10 +101,10 @@ def source_ends(start: Offsets, end: Offsets) -> bool:
 class SourceTask:
     """One task of a source during one micro-batch."""
 
-    def __init__(self, name: str, type_info: TypeInformation, root: ChainNode, place: int = 0) -> None:
-        self._name = name
-        self._type_info = type_info
-        self._root = root
+    def __init__(self, spec: ChainSpec, place: int = 0) -> None:
+        self._name = spec.name
+        self._type_info = spec.type_info
+        self._root = spec.root
         self._place = place
         self._metrics = Metrics()
 
@@ -131,23 +145,59 @@ class SourceTask:
 
     def send_split(self, split: str, chunks: Iterable[tuple[Elements, bool]], *, ended: bool) -> Iterator[Frame]:
         """Run the elements of one split through the chain, and report its watermark on each edge behind them."""
-        router = Router(self._root, split, self._place)
-        run = ChainRun(router.send)
+        way = _SplitWay(self._name, self._root, split, split, self._place)
         idle = False
         for elements, idle in chunks:  # noqa: B007 - the last one's idleness is the split's
             self._metrics.count(self._name, RECORDS_OUT, len(elements))
-            try:
-                run.push(self._root, {None: elements})
-            except Exception as error:
-                raise user_function_error(self._name, error, during="behind the source", split=split) from error
-            if router.size >= _FRAME:
-                yield from router.element_frames(0)
-        yield from router.element_frames(0)
-        for edge in self._root.all_edges():
-            watermark = None if edge.assigner is None else run.watermark_of(self._root, edge.assigner)
-            yield from router.signal_frames(edge, Signal.SPLIT_REPORT, 0, SplitReport(watermark, idle, ended))
+            yield from way.send(elements)
+        yield from way.report(idle=idle, ended=ended)
+
+    def send_rows(self, parts: Iterable[tuple[str, Elements]]) -> Iterator[Frame]:
+        """Run rows of a DataFrame through the chain, as (split, elements), and report each split behind them.
+
+        Several tasks may have rows of one split: each reports the highest watermark that it saw.
+        """
+        ways: dict[str, _SplitWay] = {}
+        for split, elements in parts:
+            if split not in ways:
+                # The task is part of the channel's name, so that the order of a split's rows is defined over tasks.
+                ways[split] = _SplitWay(self._name, self._root, split, f"{split} {self._place:06}", self._place)
+            self._metrics.count(self._name, RECORDS_OUT, len(elements))
+            yield from ways[split].send(elements)
+        for way in ways.values():
+            yield from way.report(idle=False, ended=False)
+        yield self.metrics_frame()
 
     def metrics_frame(self) -> Frame:
         """What this task counted."""
         content = {"operators": self._metrics.counters()}
-        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, self._name, content)
+        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", content)
+
+
+class _SplitWay:
+    """The way of one split's elements through the chain of its source, in one task."""
+
+    def __init__(self, name: str, root: ChainNode, split: str, channel: str, place: int) -> None:
+        self._name = name
+        self._root = root
+        self._split = split
+        self._router = Router(root, channel, place)
+        self._reports = Router(root, split, place)
+        self._run = ChainRun(self._router.send)
+
+    def send(self, elements: Elements) -> Iterator[Frame]:
+        """Run elements through the chain; frames come when enough is waiting."""
+        try:
+            self._run.push(self._root, {None: elements})
+        except Exception as error:
+            raise user_function_error(self._name, error, during="behind the source", split=self._split) from error
+        if self._router.size >= _FRAME:
+            yield from self._router.element_frames(0)
+
+    def report(self, *, idle: bool, ended: bool) -> Iterator[Frame]:
+        """What is still waiting, and behind it what the split says on each edge."""
+        yield from self._router.element_frames(0)
+        for edge in self._root.all_edges():
+            watermark = None if edge.assigner is None else self._run.watermark_of(self._root, edge.assigner)
+            report = SplitReport(watermark, idle, ended)
+            yield from self._reports.signal_frames(edge, Signal.SPLIT_REPORT, 0, report)

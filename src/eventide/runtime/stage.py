@@ -131,5 +131,5 @@ class StageTask:
         if self._subtask == 0:
             content["watermarks"] = {self._spec.name: self._gate.watermark}
             content["splits"] = self._gate.split_watermarks()
-        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, self._spec.name, content)
+        return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", content)
 

@@ -16,30 +16,6 @@ W = TypeVar("W")
 W2 = TypeVar("W2")
 
 
-class _WindowContext(ABC, Generic[W2]):
-    """The window that fires, the times at which it does, and state. All times are in milliseconds."""
-
-    @abstractmethod
-    def window(self) -> W2:
-        """Return the window."""
-
-    @abstractmethod
-    def current_processing_time(self) -> int:
-        """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
-
-    @abstractmethod
-    def current_watermark(self) -> int:
-        """Return the current watermark of the operator."""
-
-    @abstractmethod
-    def window_state(self) -> KeyedStateStore:
-        """Return the state of this key in this window; the function's ``clear`` must delete it."""
-
-    @abstractmethod
-    def global_state(self) -> KeyedStateStore:
-        """Return the state of this key in all windows together."""
-
-
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Turns the contents of a key's window into results."""
 
@@ -70,8 +46,28 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     ...         yield key, context.window().start, len(list(elements))
     """
 
-    class Context(_WindowContext[W2]):
-        """The surroundings of one firing."""
+    class Context(ABC, Generic[W2]):
+        """The window that fires, the times at which it does, and state. All times are in milliseconds."""
+
+        @abstractmethod
+        def window(self) -> W2:
+            """Return the window."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the current watermark of the operator."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """Return the state of this key in this window; the function's ``clear`` must delete it."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """Return the state of this key in all windows together."""
 
     @abstractmethod
     def process(self, key: KEY, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
@@ -88,14 +84,16 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Turns the contents of a window over a stream without keys into results, and can ask for times and state."""
+    """Turns the contents of a window over a stream without keys into results, and can ask for times and state.
 
-    class Context(_WindowContext[W2]):
-        """The surroundings of one firing."""
+    Its `Context` is that of `ProcessWindowFunction`, so it knows the times too, which PyFlink's does not.
+    """
+
+    Context = ProcessWindowFunction.Context
 
     @abstractmethod
-    def process(self, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+    def process(self, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
         """Return, or yield, the results of a window that fires; see `ProcessWindowFunction.process`."""
 
-    def clear(self, context: Context[W]) -> None:
+    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """Delete the function's own state of a window that closes, its ``window_state()``."""

@@ -206,9 +206,9 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return False
 
 
-def check_has_timestamp(element: object, timestamp: int) -> None:
+def check_has_timestamp(element: object, timestamp: int | None) -> None:
     """Raise a `DataError` where an element that needs an event time has none."""
-    if timestamp == MIN_MS:
+    if timestamp is None or timestamp == MIN_MS:
         message = (
             f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
             "stream a WatermarkStrategy with a timestamp assigner"

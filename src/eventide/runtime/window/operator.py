@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, Trigger, TriggerResult, Window, WindowAssigner
 from eventide.errors import DataError, ProgramError
@@ -119,7 +120,8 @@ class WindowOperator:
             )
         moment.key = key
         accepted = False
-        windows = spec.assigner.assign_windows(value, timestamp, self._assigner_view)
+        time_ms = MIN_MS if timestamp is None else timestamp
+        windows = spec.assigner.assign_windows(value, time_ms, self._assigner_view)
         for window in windows:
             actual = self._windows.add(key, window, self._on_merge)
             if self._is_late(actual):
@@ -128,7 +130,7 @@ class WindowOperator:
             accepted = True
             moment.window = actual
             self._add(actual, value, timestamp)
-            self._react(spec.trigger.on_element(value, timestamp, actual, self._trigger_view))
+            self._react(spec.trigger.on_element(value, time_ms, actual, self._trigger_view))
             cleanup = cleanup_time(actual.max_timestamp(), spec.lateness_ms)
             if cleanup is not None and spec.assigner.is_event_time():
                 self._keyed.register_timer(cleanup, key, actual)

@@ -1,0 +1,36 @@
+"""The identity of a program, kept beside Spark's own checkpoint and compared when the job comes back."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from eventide.plan.identity import check_identity
+from eventide.plan.job import JobPlan
+
+
+def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
+    """Check a program against the checkpoint at a location, or record it in a new one.
+
+    It is written with Spark itself, so it works wherever Spark's checkpoint does.
+
+    Raises:
+        StateError: if the program does not fit, saying what differs.
+    """
+    path = f"{location.rstrip('/')}/eventide"
+    found = _recorded(spark, path)
+    if found is None:
+        text = json.dumps(plan.identity(), sort_keys=True)
+        spark.createDataFrame([(text,)], "value STRING").coalesce(1).write.mode("overwrite").text(path)
+    else:
+        check_identity(location, json.loads(found), plan.identity())
+
+
+def _recorded(spark: SparkSession, path: str) -> str | None:
+    try:
+        rows = spark.read.text(path, wholetext=True).collect()
+    except AnalysisException:  # there is no such directory: the checkpoint is new
+        return None
+    return rows[0].value if rows and rows[0].value else None

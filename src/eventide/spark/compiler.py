@@ -1,0 +1,117 @@
+"""From a plan to the one DataFrame of frames that carries it out."""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from eventide.errors import ProgramError
+from eventide.plan.job import DataFrameSourceSpec, JobPlan
+from eventide.plan.settings import JobSettings
+from eventide.runtime.chain import ChainNode
+from eventide.runtime.events import Signal
+from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.pickles import dumps_program
+from eventide.runtime.router import Router
+from eventide.runtime.source import SourceSpec
+from eventide.runtime.stage import StageSpec
+from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.host import StageProcessor
+from eventide.spark.source import FrameSource
+from eventide.spark.subtasks import subtask_ids
+
+METRICS = "eventide"
+
+
+def frames_of(plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool) -> DataFrame:
+    """The frames that reach the sinks, with counters taken off into the observation ``eventide``.
+
+    Args:
+        plan: the job.
+        settings: how it is to be run.
+        spark: the session.
+        batch: whether to read everything at once, as one batch job.
+
+    Raises:
+        ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
+    """
+    ids = subtask_ids(plan.parallelism)
+    waiting = [(_first_target(source.root), _source_frames(source, settings, spark, ids, batch)) for source in plan.sources]
+    frames: DataFrame | None = None
+    for stage in plan.stages:
+        frames = _united(frames, [df for target, df in waiting if target <= stage.number])
+        waiting = [(target, df) for target, df in waiting if target > stage.number]
+        if frames is not None:
+            frames = _through_stage(frames, stage, ids)
+    frames = _united(frames, [df for _, df in waiting])
+    if frames is None:
+        raise ProgramError("the program has no source")
+    is_metrics = F.col("stage") == METRICS_STAGE
+    content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
+    observed = frames.observe(METRICS, F.collect_list(F.when(is_metrics, content)).alias("counters"))
+    return observed.where(~is_metrics)
+
+
+def _metrics_offset() -> int:
+    """Where the content of a metrics frame begins, counted from 1: such frames are sent without a channel."""
+    return len(Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {}).to_bytes()) - len("{}") + 1
+
+
+def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | None:
+    for other in others:
+        frames = other if frames is None else frames.union(other)
+    return frames
+
+
+def _first_target(root: ChainNode) -> int:
+    return min(edge.target for edge in root.all_edges())
+
+
+def _source_frames(
+    source: SourceSpec | DataFrameSourceSpec,
+    settings: JobSettings,
+    spark: SparkSession,
+    ids: tuple[int, ...],
+    batch: bool,
+) -> DataFrame:
+    if isinstance(source, DataFrameSourceSpec):
+        if source.reader.rows.isStreaming and batch:
+            raise ProgramError(f"the source {source.name!r} is a streaming DataFrame; it cannot run in batch mode")
+        if not source.reader.rows.isStreaming and not batch:
+            raise ProgramError(
+                f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
+                "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
+            )
+        frames = source.reader.frames(source, ids)
+        return frames.union(_end_of_input(source, spark, ids)) if batch else frames
+    name = f"eventide-{uuid.uuid4().hex}"
+    attributes = {
+        "payload": dumps_program(source, f"the source {source.name!r} or a function behind it"),
+        "ids": ids,
+        "max_rows": settings.max_rows_per_batch,
+        "unique_name": name,
+    }
+    spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
+    return (spark.read if batch else spark.readStream).format(name).load()
+
+
+def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:
+    """A batch DataFrame ends: that is one more signal on each of its edges."""
+    router = Router(source.root, "", 0)
+    signals = [
+        frame
+        for edge in source.root.all_edges()
+        for frame in router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
+    ]
+    rows = [(f["stage"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
+    return spark.createDataFrame(rows, FRAME_SCHEMA)
+
+
+def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...]) -> DataFrame:
+    payload = dumps_program(stage, f"the operator {stage.name!r} or a function behind it")
+    clocked = frames.withColumn("clock", F.unix_millis(F.current_timestamp()))
+    return clocked.groupBy("subtask").transformWithStateInPandas(
+        StageProcessor(payload, stage.number, ids), outputStructType=FRAME_SCHEMA, outputMode="Append", timeMode="None"
+    )

@@ -1,0 +1,168 @@
+"""Any Spark DataFrame as a source: its rows become elements, its columns name their split and event time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql import types as spark
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.errors import ProgramError
+from eventide.plan.job import DataFrameSourceSpec
+from eventide.runtime.events import Elements
+from eventide.runtime.pickles import dumps_program
+from eventide.runtime.source import ChainSpec, SourceTask
+from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.programs import opened_source
+from eventide.spark.types import type_info_of
+
+_SPLIT = "__eventide_split"
+_TIMESTAMP = "__eventide_timestamp"
+_ORDER = "__eventide_order_"
+_ONE_SPLIT = "data frame"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameReader:
+    """A DataFrame with what identifies the split, the time and the order of its rows.
+
+    ``rows`` has the user's columns, behind them the name of the split, the event time in milliseconds (null without
+    one), and the columns to order by.
+    """
+
+    rows: DataFrame
+    type_info: TypeInformation
+    splits: tuple[str, ...]
+    split_by: tuple[str, ...]
+    order_columns: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        data_frame: DataFrame,
+        timestamp: str | Column | None,
+        split_by: Sequence[str | Column] | None,
+        splits: Sequence[Any] | None,
+        order_by: Sequence[str | Column] | None,
+    ) -> DataFrameReader:
+        """Check the columns, and prepare them.
+
+        Raises:
+            ProgramError: for something that is no DataFrame or no column, or ``splits`` without ``split_by``.
+        """
+        if not isinstance(data_frame, DataFrame):
+            raise ProgramError(f"from_data_frame needs a Spark DataFrame, not {data_frame!r}")
+        if splits and not split_by:
+            raise ProgramError("splits names expected values of the columns in split_by; give split_by too")
+        type_info = type_info_of(data_frame.schema)
+        split_columns = [_column(data_frame, column) for column in split_by or ()]
+        split = F.concat_ws(",", *[F.coalesce(c.cast("string"), F.lit("null")) for c in split_columns])
+        order_columns = [_column(data_frame, column) for column in order_by or ()]
+        rows = data_frame.select(
+            F.struct(*data_frame.columns).alias("value"),
+            (split if split_columns else F.lit(_ONE_SPLIT)).alias(_SPLIT),
+            _milliseconds(data_frame, timestamp).alias(_TIMESTAMP),
+            *[column.alias(f"{_ORDER}{i}") for i, column in enumerate(order_columns)],
+        )
+        return DataFrameReader(
+            rows=rows,
+            type_info=type_info,
+            splits=tuple(_split_name(value) for value in splits or ()) if split_by else (_ONE_SPLIT,),
+            split_by=tuple(str(column) for column in split_by or ()),
+            order_columns=tuple(f"{_ORDER}{i}" for i in range(len(order_columns))),
+        )
+
+    def known_splits(self) -> tuple[str, ...]:
+        """The splits that hold the watermark back from the start."""
+        return self.splits
+
+    def describe(self) -> str:
+        """One line for ``explain``."""
+        kind = "streaming" if self.rows.isStreaming else "batch"
+        split = f"split by {', '.join(self.split_by)}" if self.split_by else "one split"
+        expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
+        return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
+
+    def frames(self, spec: DataFrameSourceSpec, ids: tuple[int, ...]) -> DataFrame:
+        """The DataFrame of frames: chained functions run on the rows where Spark reads them."""
+        shipped = ChainSpec(spec.name, spec.type_info, spec.root)
+        payload = dumps_program(shipped, f"the functions behind {spec.name!r}")
+        rows = self.rows
+        if self.order_columns:
+            rows = rows.repartition(len(ids), _SPLIT)
+        return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
+
+
+def _column(data_frame: DataFrame, column: str | Column) -> Column:
+    if not isinstance(column, str):
+        return column
+    if column not in data_frame.columns:
+        raise ProgramError(f"the DataFrame has no column {column!r}; its columns are {data_frame.columns}")
+    return data_frame[column]
+
+
+def _milliseconds(data_frame: DataFrame, timestamp: str | Column | None) -> Column:
+    """A timestamp column as milliseconds since the epoch; a timestamp without a zone is UTC."""
+    if timestamp is None:
+        return F.lit(None).cast("long")
+    column = _column(data_frame, timestamp)
+    data_type = data_frame.select(column).schema[0].dataType
+    if isinstance(data_type, spark.TimestampType):
+        return F.unix_millis(column)
+    if isinstance(data_type, spark.TimestampNTZType):
+        return F.timestamp_diff("MILLISECOND", F.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'"), column)
+    if isinstance(data_type, spark.IntegralType):
+        return column.cast("long")
+    raise ProgramError(
+        f"the timestamp column {timestamp!r} is of type {data_type.simpleString()}; it must be a timestamp, or whole "
+        "milliseconds since the epoch"
+    )
+
+
+def _split_name(value: Any) -> str:
+    """The name of a split as Spark's cast of its columns to text gives it."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return ",".join("null" if p is None else str(p).lower() if isinstance(p, bool) else str(p) for p in parts)
+
+
+def _reader(
+    payload: bytes, ids: tuple[int, ...], order_columns: tuple[str, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        place = 0 if context is None else context.partitionId()
+        spec = opened_source(payload, place)
+        if order_columns:
+            batches = _sorted(batches, order_columns)
+        task = SourceTask(spec, place)
+        return frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids)
+
+    return read
+
+
+def _sorted(batches: Iterable[pa.RecordBatch], order_columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    gathered = list(batches)
+    if not gathered:
+        return []
+    keys = [(name, "ascending") for name in (_SPLIT, *order_columns)]
+    ordered: list[pa.RecordBatch] = pa.Table.from_batches(gathered).sort_by(keys).to_batches()
+    return ordered
+
+
+def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Elements]]:
+    """The rows of each batch by split, each with its place in its split and task."""
+    places: dict[str, int] = {}
+    for batch in batches:
+        for split in pc.unique(batch.column(_SPLIT)).to_pylist():
+            part = batch.filter(pc.equal(batch.column(_SPLIT), split))
+            value = part.column("value").cast(type_info.arrow_type())
+            start = places.get(split, 0)
+            places[split] = start + len(part)
+            order = list(range(start, start + len(part)))
+            yield split, Elements(type_info.from_arrow(value), part.column(_TIMESTAMP).to_pylist(), order)

@@ -1,0 +1,23 @@
+"""From Spark's report of a failed query back to the error of eventide that caused it."""
+
+from __future__ import annotations
+
+import re
+
+from eventide import errors
+
+_OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n+\s*at [\w.$]+\(|\Z|\n\nDriver stacktrace)", re.DOTALL)
+
+
+def original(error: BaseException) -> BaseException:
+    """The error that a worker raised, with its full message; Spark's own error where the cause is not ours."""
+    found = _OURS.findall(str(error))
+    if not found:
+        return error
+    name, message = found[0]
+    kind = getattr(errors, name, errors.EventideError)
+    if kind is errors.TypeMismatch:
+        kind = errors.DataError
+    ours: BaseException = kind(message.rstrip())
+    ours.__cause__ = error
+    return ours

@@ -1,0 +1,105 @@
+"""A running streaming query as a job."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from pyspark.sql.streaming import StreamingQuery
+
+from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.runtime.metrics import OperatorCounters, add_up
+from eventide.spark.compiler import METRICS
+from eventide.spark.failures import original
+from eventide.spark.progress import BatchProgress, ProgressView
+
+_POLL_S = 0.05
+_END = object()
+
+
+class StreamingJob(JobClient):
+    """Follows a query to its end: its counters, its collected elements, its result."""
+
+    def __init__(
+        self, query: StreamingQuery, collected: queue.Queue[Any], view: ProgressView, at_end: Callable[[], None]
+    ) -> None:
+        self._query = query
+        self._collected = collected
+        self._view = view
+        self._at_end = at_end
+        self._started = time.monotonic()
+        self._result: Future[JobExecutionResult] = Future()
+        self._counters: OperatorCounters = {}
+        self._next_batch = 0
+        self._cancelled = False
+        threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
+
+    def get_job_id(self) -> JobID:
+        """The id of the query, which stays the same on the same checkpoint."""
+        return JobID(str(self._query.id))
+
+    def get_job_status(self) -> Future[JobStatus]:
+        """What the query is doing."""
+        return completed(self._status())
+
+    def _status(self) -> JobStatus:
+        if not self._result.done():
+            return JobStatus.RUNNING
+        if self._result.exception() is not None:
+            return JobStatus.FAILED
+        return JobStatus.CANCELED if self._cancelled else JobStatus.FINISHED
+
+    def cancel(self) -> Future[None]:
+        """Stop the query."""
+        self._cancelled = True
+        self._query.stop()
+        try:
+            self._result.result()
+        except Exception:  # a job that failed is stopped as well; its failure is in its result
+            return completed(None)
+        return completed(None)
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        """Done when the query has ended."""
+        return self._result
+
+    def get_metrics(self) -> OperatorCounters:
+        """What the finished micro-batches counted."""
+        return self._counters
+
+    def collected(self) -> Iterator[Any]:
+        """The elements of collecting sinks, as they come."""
+        while (element := self._collected.get()) is not _END:
+            yield element
+        self._result.result()
+
+    def _follow(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:
+            self._take_progress()
+            self._result.set_exception(original(error))
+        finally:
+            self._view.close()
+            self._at_end()
+            self._collected.put(_END)
+
+    def _watch(self) -> None:
+        while not self._query.awaitTermination(_POLL_S):
+            self._take_progress()
+        self._take_progress()
+        took_ms = int((time.monotonic() - self._started) * 1000)
+        self._result.set_result(JobExecutionResult(self.get_job_id(), took_ms, self._counters))
+
+    def _take_progress(self) -> None:
+        for progress in self._query.recentProgress:
+            if progress.batchId >= self._next_batch and METRICS in progress.observedMetrics:
+                self._next_batch = progress.batchId + 1
+                contents = [json.loads(text) for text in progress.observedMetrics[METRICS]["counters"]]
+                self._counters = add_up([self._counters, *(content["operators"] for content in contents)])
+                self._view.show(BatchProgress.of(progress.batchId, contents, self._counters))

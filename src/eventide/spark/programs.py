@@ -1,0 +1,29 @@
+"""Parts of a program as they travel to the workers: pickled once, unpickled and opened once per worker and subtask."""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+from functools import lru_cache
+from typing import Any
+
+from eventide.runtime.lifecycle import close_all, open_all
+from eventide.runtime.stage import StageSpec
+
+
+@lru_cache(maxsize=256)
+def opened_stage(payload: bytes, subtask: int) -> StageSpec:
+    """A stage's description in this worker, its functions opened for a subtask."""
+    spec: StageSpec = pickle.loads(payload)
+    open_all((), (spec,), subtask)
+    atexit.register(close_all, (), (spec,))
+    return spec
+
+
+@lru_cache(maxsize=256)
+def opened_source(payload: bytes, place: int) -> Any:
+    """A ``SourceSpec`` or ``ChainSpec`` in this worker, its functions opened for a task."""
+    spec = pickle.loads(payload)
+    open_all((spec,), (), place)
+    atexit.register(close_all, (spec,), ())
+    return spec

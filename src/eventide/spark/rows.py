@@ -1,0 +1,35 @@
+"""From the frames of a sink to the rows of a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from eventide.plan.job import SinkSpec
+from eventide.runtime.codec import decode_batch
+from eventide.runtime.events import Signal
+from eventide.runtime.frames import Frame
+from eventide.spark.types import schema_of
+
+
+def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
+    """The elements of one sink as columns; no Python object is made for an element.
+
+    Raises:
+        ProgramError: if their type is not declared.
+    """
+    schema = schema_of(sink.type_info, sink.name)
+    flat = pa.types.is_struct(sink.type_info.arrow_type())
+    number = sink.number
+
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column("frame"):
+                frame = Frame.from_bytes(number, 0, data.as_py())
+                if frame.signal is Signal.ELEMENTS:
+                    value = decode_batch(frame.content).column("value")
+                    yield pa.RecordBatch.from_struct_array(value) if flat else pa.record_batch({"value": value})
+
+    return frames.where(frames["stage"] == number).select("frame").mapInArrow(unpack, schema)

@@ -1,0 +1,59 @@
+"""The Spark session: the active one, or a good local one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from eventide.common.configuration import Configuration
+from eventide.errors import ProgramError
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+_LOCAL = {
+    "spark.app.name": "eventide",
+    "spark.master": "local[*]",
+    STATE_STORE: ROCKSDB,
+    CHANGELOG: "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+
+
+def find_session(spark: SparkSession | None, configuration: Configuration | None) -> SparkSession:
+    """The given session, or the active one, or a local one made here.
+
+    A session that is made here stores state in RocksDB with changelog checkpointing, works in UTC, starts workers with
+    the running interpreter, and keeps its log quiet. ``configuration`` adds to or replaces these settings; it is not
+    applied to a session that exists.
+
+    Raises:
+        ProgramError: if a session must be made and there is no Java.
+    """
+    found = spark or SparkSession.getActiveSession()
+    if found is not None:
+        return found
+    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+        raise ProgramError(
+            "Spark needs Java 17 or newer, and none was found: there is no java on the PATH and JAVA_HOME is not set. "
+            "Install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+        )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    settings = _LOCAL | {"spark.driver.extraJavaOptions": quiet}
+    if configuration is not None:
+        settings |= configuration.to_dict()
+    return SparkSession.builder.config(map=settings).getOrCreate()

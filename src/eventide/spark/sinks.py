@@ -1,0 +1,88 @@
+"""Sinks on Spark: a query of its own kind for a single one, one query that routes for several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import DataStreamWriter
+
+from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
+from eventide.errors import ProgramError
+from eventide.plan.job import SinkSpec
+from eventide.spark.frame_rows import frame_of
+from eventide.spark.rows import typed_rows
+from eventide.spark.types import schema_of
+
+Take = Callable[[Any], None]
+
+
+def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataStreamWriter:
+    """What writes the results of a streaming job; ``take`` gets each element of a collecting sink.
+
+    A single sink with a format of Spark's is written by Spark itself, exactly once where Spark's sink is. Otherwise
+    one ``foreachBatch`` routes each micro-batch.
+    """
+    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink):
+        sink = sinks[0].sink
+        return typed_rows(frames, sinks[0]).writeStream.format(sink.format).options(**sink.options).outputMode("append")
+    deliver = Delivery(sinks, take)
+    return frames.writeStream.foreachBatch(deliver).outputMode("append")
+
+
+class Delivery:
+    """Routes the frames of one micro-batch to several sinks.
+
+    Files are written to a directory of each micro-batch, which is written anew when it is run again: exactly once.
+    """
+
+    def __init__(self, sinks: tuple[SinkSpec, ...], take: Take) -> None:
+        self._on_driver = {s.number: s for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
+        self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
+        self._take = take
+        for sink in self._as_rows:
+            schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
+        known = len(self._on_driver) + len(self._as_rows)
+        if known < len(sinks):
+            strange = [s.sink for s in sinks if s.number not in self._on_driver and s not in self._as_rows]
+            raise ProgramError(f"Spark has nothing to do for the sinks {strange!r}; use a sink of eventide's connectors")
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
+        if not self._as_rows:
+            self._to_driver(frames)
+            return
+        frames.persist()
+        try:
+            self._to_driver(frames.where(frames["stage"].isin(list(self._on_driver))))
+            for sink in self._as_rows:
+                _write(typed_rows(frames, sink), sink, batch_id)
+        finally:
+            frames.unpersist()
+
+    def _to_driver(self, frames: DataFrame) -> None:
+        received = sorted(
+            (frame_of(row) for row in frames.collect()), key=lambda f: (f.stage, f.round, f.edge, f.channel)
+        )
+        for frame in received:
+            sink = self._on_driver[frame.stage]
+            for value in sink.codec.decode(frame.content).values:
+                if isinstance(sink.sink, PrintSink):
+                    print(sink.sink.line(value))
+                else:
+                    self._take(value)
+
+
+def _write(rows: DataFrame, sink: SinkSpec, batch_id: int) -> None:
+    description = sink.sink
+    if isinstance(description, DataFrameSink):
+        description.function(rows, batch_id)
+    elif isinstance(description, FormatSink):
+        options = dict(description.options)
+        path = options.pop("path", None)
+        writing = rows.write.format(description.format).options(**options)
+        if path is None:
+            writing.mode("append").save()
+        else:
+            writing.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch_id}")

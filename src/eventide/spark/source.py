@@ -1,0 +1,128 @@
+"""A source of eventide as a Python data source of Spark: rows are born in Python and leave it as frames."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from eventide.datastream.connectors.source import Source
+from eventide.runtime.source import (
+    Offsets,
+    SourceSpec,
+    SourceTask,
+    everything,
+    initial_offsets,
+    next_offsets,
+    ranges_between,
+    source_ends,
+)
+from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.programs import opened_source
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark 4.1, which reads a source of ours to its end in one micro-batch then
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands in for the class of PySpark 4.2."""
+
+
+class FrameSource(DataSource):
+    """The data source of one source of a program; a subclass with its own attributes is made for each."""
+
+    payload: bytes
+    ids: tuple[int, ...]
+    max_rows: int | None = None
+    unique_name = ""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format under which it is registered."""
+        return cls.unique_name
+
+    def schema(self) -> str:
+        """Frames."""
+        return FRAME_SCHEMA
+
+    def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
+        """Reads micro-batch by micro-batch."""
+        return FrameStreamReader(self.payload, self.ids, self.max_rows)
+
+    def reader(self, schema: Any) -> FrameBatchReader:
+        """Reads all at once."""
+        return FrameBatchReader(self.payload, self.ids)
+
+
+class _Tasks:
+    """Deals the ranges of a micro-batch out to Spark's tasks, and runs them."""
+
+    def __init__(self, payload: bytes, ids: tuple[int, ...]) -> None:
+        self._payload = payload
+        self._ids = ids
+        self._spec: SourceSpec = pickle.loads(payload)
+        self._source: Source = self._spec.source
+
+    def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        ranges = ranges_between(start, end)
+        ends = source_ends(start, end)
+        count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
+        return [
+            InputPartition((place, ranges[place::count], ends and place == 0)) for place in range(count)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Called by Spark in a worker."""
+        place, ranges, ends = partition.value
+        spec = opened_source(self._payload, place)
+        task = SourceTask(spec, place)
+        return frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids)
+
+
+class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches in a process beside the driver; reads in the workers."""
+
+    def __init__(self, payload: bytes, ids: tuple[int, ...], max_rows: int | None) -> None:
+        super().__init__(payload, ids)
+        self._max_rows = max_rows
+        self._target: dict[str, int] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the source stands before its first micro-batch."""
+        return initial_offsets(self._source)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember what is there now: nothing later is read in this run."""
+        self._target = {split: self._source.latest_position(split) for split in self._source.splits()}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the next micro-batch ends."""
+        if start is None:
+            # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there.
+            return everything(self._source)
+        end = next_offsets(self._source, start, self._max_rows)
+        return end if self._target is None else self._up_to_target(start, end)
+
+    def _up_to_target(self, start: Offsets, end: Offsets) -> Offsets:
+        target = self._target or {}
+        return {
+            split: at
+            for split, planned in end.items()
+            if (at := planned if planned["position"] <= target.get(split, -1) else start.get(split)) is not None
+        }
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch."""
+        return self._partitions(start, end)
+
+
+class FrameBatchReader(_Tasks, DataSourceReader):
+    """Reads a bounded source from its beginning to its end."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks."""
+        return self._partitions(initial_offsets(self._source), everything(self._source))
+

@@ -1,0 +1,152 @@
+"""Spark as a host of programs: a plan becomes one query, which is started and followed."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from eventide.common.configuration import Configuration
+from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
+from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.errors import ProgramError, TemporaryCheckpointWarning
+from eventide.plan.job import DataFrameSourceSpec, JobPlan
+from eventide.plan.settings import Host, JobSettings
+from eventide.spark.checkpoint import fit_checkpoint
+from eventide.spark.compiler import frames_of
+from eventide.spark.data_frame import DataFrameReader
+from eventide.spark.failures import original
+from eventide.spark.job import StreamingJob
+from eventide.spark.progress import ProgressView
+from eventide.spark.rows import typed_rows
+from eventide.spark.session import CHANGELOG, ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, find_session
+from eventide.spark.sinks import Delivery, writer
+
+_starting = threading.Lock()
+
+
+class SparkHost(Host):
+    """Runs jobs in a Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    @staticmethod
+    def find(spark: SparkSession | None, configuration: Configuration | None) -> SparkHost:
+        """A host on the given session, the active one, or a new local one."""
+        return SparkHost(find_session(spark, configuration))
+
+    def default_parallelism(self) -> int:
+        """The number of cores that Spark counts on."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def read_data_frame(
+        self, data_frame: Any, strategy: WatermarkStrategy, split_by: Any, splits: Any, order_by: Any
+    ) -> DataFrameReader:
+        """Describe a DataFrame as a source."""
+        return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)
+
+    def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        """Start a job: a streaming query, or a batch job where all input is bounded and the mode says so.
+
+        Raises:
+            ProgramError: if something cannot be run as it is written.
+            StateError: if the program does not fit its checkpoint.
+        """
+        if _is_batch(plan, settings):
+            return self._run_batch(plan, settings)
+        collected: queue.Queue[Any] = queue.Queue()
+        frames = frames_of(plan, settings, self.spark, batch=False)
+        output = writer(frames, plan.sinks, collected.put).queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
+        if settings.available_now or (plan.bounded and not _reads_data_frames(plan)):
+            output = output.trigger(availableNow=True)
+        else:
+            output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
+        location, at_end = self._checkpoint(settings)
+        fit_checkpoint(self.spark, location, plan)
+        with _conf_for_start(self.spark, plan.parallelism):
+            query = output.option("checkpointLocation", location).start()
+        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end)
+
+    def _checkpoint(self, settings: JobSettings) -> tuple[str, Any]:
+        if settings.checkpoint_location is not None:
+            return settings.checkpoint_location, lambda: None
+        location = tempfile.mkdtemp(prefix="eventide-")
+        warnings.warn(
+            f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
+            "deleted at its end, so it cannot go on after a restart; call "
+            "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
+            TemporaryCheckpointWarning,
+            stacklevel=5,
+        )
+        return location, lambda: shutil.rmtree(location, ignore_errors=True)
+
+    def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        if not plan.bounded:
+            raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
+        collected: list[Any] = []
+        started = time.monotonic()
+        with _conf_for_start(self.spark, plan.parallelism):
+            frames = frames_of(plan, settings, self.spark, batch=True)
+            try:
+                Delivery(plan.sinks, collected.append)(frames, 0)
+            except Exception as error:
+                raise original(error) from error
+        took_ms = int((time.monotonic() - started) * 1000)
+        return FinishedJob(JobExecutionResult(JobID(uuid.uuid4().hex), took_ms), collected)
+
+    def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
+        """The DataFrame of a plan with one sink; the caller starts the query."""
+        batch = _is_batch(plan, settings)
+        wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
+        wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}
+        if wrong and plan.stages:
+            settings_text = "; ".join(f"spark.conf.set({name!r}, {value!r})" for name, value in wrong.items())
+            warnings.warn(
+                f"before you start a query on this DataFrame, call: {settings_text}. Stateful operators need the state "
+                "store of RocksDB, and run best with as many shuffle partitions as subtasks",
+                stacklevel=4,
+            )
+        return typed_rows(frames_of(plan, settings, self.spark, batch=batch), plan.sinks[0])
+
+
+def _reads_data_frames(plan: JobPlan) -> bool:
+    return any(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
+
+
+def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
+    """Batch where it is asked for, where it may be chosen, and where all sources are batch DataFrames anyway."""
+    bounded = plan.bounded and not any(
+        source.reader.rows.isStreaming for source in plan.sources if isinstance(source, DataFrameSourceSpec)
+    )
+    if settings.runtime_mode is RuntimeExecutionMode.STREAMING:
+        return bounded and all(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
+    return settings.runtime_mode is RuntimeExecutionMode.BATCH or bounded
+
+
+@contextmanager
+def _conf_for_start(spark: SparkSession, parallelism: int) -> Iterator[None]:
+    """Set what a query reads from the session when it starts, and put the session back as it was."""
+    wanted = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
+    with _starting:
+        before = {name: spark.conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, value)
