@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
+__all__ = ["BatchProgress", "FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,23 @@ class JobExecutionResult:
         return self.net_runtime_ms
 
 
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """What is known after a micro-batch.
+
+    Attributes:
+        batch: The number of the micro-batch, from 0.
+        counters: By operator, added up since the start.
+        watermarks: The watermark of each operator, in milliseconds.
+        splits: The watermark of each split, in milliseconds.
+    """
+
+    batch: int
+    counters: dict[str, dict[str, int]]
+    watermarks: dict[str, int]
+    splits: dict[str, int]
+
+
 class JobClient(ABC):
     """A running job. What PyFlink gives as a future is one here too: call its ``result()``."""
 
@@ -81,6 +98,10 @@ class JobClient(ABC):
     @abstractmethod
     def get_metrics(self) -> dict[str, dict[str, int]]:
         """Counters by operator, up to the last finished micro-batch."""
+
+    @abstractmethod
+    def get_progress(self) -> list[BatchProgress]:
+        """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none."""
 
     @abstractmethod
     def collected(self) -> Iterator[Any]:
@@ -124,6 +145,10 @@ class FinishedJob(JobClient):
     def get_metrics(self) -> dict[str, dict[str, int]]:
         """The counters of the whole job."""
         return self._result.metrics
+
+    def get_progress(self) -> list[BatchProgress]:
+        """Nothing: the job did not run in micro-batches, or nobody watched them."""
+        return []
 
     def collected(self) -> Iterator[Any]:
         """All elements that were collected."""

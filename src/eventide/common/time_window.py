@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
 from eventide.common._ms import add_ms, window_start
 
 __all__ = ["TimeWindow", "Window"]
+
+_bounds = attrgetter("start", "end")
 
 
 class Window(ABC):
@@ -86,7 +89,7 @@ class TimeWindow(Window):
         """
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None
-        for window in sorted(set(windows)):
+        for window in sorted(set(windows), key=_bounds):
             if covered is not None and covered.intersects(window):
                 group.append(window)
                 covered = covered.cover(window)

@@ -111,7 +111,7 @@ class LocalRunner:
         for spec in self._sources:
             start = self.checkpoint.offsets.get(spec.name, {})
             end = ends[spec.name]
-            ranges = ranges_between(start or initial_offsets(spec.source), end)
+            ranges = ranges_between(spec.source, start or initial_offsets(spec.source), end)
             task = SourceTask(spec)
             for frame in task.read_ranges(spec.source, ranges, source_ends(start, end)):
                 yield _through_bytes(frame)

@@ -160,7 +160,7 @@ class _Compiler:
         elif isinstance(consumer, KeyTransformation):
             self._follow(consumer, grown, _Path(path.head, path.producer, path.assigner, consumer))
         elif isinstance(consumer, UnionTransformation):
-            self._follow(consumer, grown, path)
+            self._follow(consumer, grown, _Path(path.head, path.producer, path.assigner))
         else:
             grown.edges.append(self._edge(consumer, path))
 
@@ -202,8 +202,14 @@ def _reachable(sinks: Sequence[Transformation]) -> list[Transformation]:
 def _unique_names(nodes: list[Transformation]) -> dict[int, str]:
     """Give operators of one name numbers, so that counters and messages tell them apart."""
     seen: Counter[str] = Counter()
+    taken = {node.name for node in nodes}
     names = {}
     for node in nodes:
         seen[node.name] += 1
-        names[node.number] = node.name if seen[node.name] == 1 else f"{node.name}-{seen[node.name]}"
+        name = node.name
+        if seen[name] > 1:
+            while (name := f"{node.name}-{seen[node.name]}") in taken:
+                seen[node.name] += 1
+            taken.add(name)
+        names[node.number] = name
     return names

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.errors import DataError
 from eventide.runtime.events import Elements
 from eventide.runtime.pickles import dumps
 
@@ -34,16 +35,17 @@ class ElementCodec:
 
         Raises:
             TypeMismatch: if an element does not have the declared type.
+            DataError: if an element without a declared type cannot be pickled.
         """
         if not self.columnar:
-            return dumps((elements.values, elements.timestamps, elements.order, elements.keys))
+            return _pickled(elements)
         columns = {
             "value": self.value_type.to_arrow(elements.values),
             "timestamp": pa.array(elements.timestamps, pa.int64()),
             "order": pa.array(elements.order, pa.int64()),
         }
         if self.key_type is not None:
-            columns["key"] = self.key_type.to_arrow(elements.keys)
+            columns["key"] = _key_column(self.key_type, elements.keys)
         batch = pa.record_batch(columns)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -61,6 +63,22 @@ class ElementCodec:
             batch.column("order").to_pylist(),
             [] if self.key_type is None else self.key_type.from_arrow(batch.column("key")),
         )
+
+
+def _key_column(key_type: TypeInformation, keys: list[Any]) -> pa.Array:
+    if not key_type.is_pickled:
+        return key_type.to_arrow(keys)
+    # A key may be of a class of the user's script, which must be taken along: the type's own pickling does not.
+    return pa.array([dumps(key) for key in keys], pa.binary())
+
+
+def _pickled(elements: Elements) -> bytes:
+    try:
+        return dumps((elements.values, elements.timestamps, elements.order, elements.keys))
+    except Exception as error:
+        raise DataError(
+            f"an element cannot be pickled: {error!r}. Elements must be plain data, not generators, locks or open files"
+        ) from error
 
 
 def decode_batch(data: bytes) -> Any:

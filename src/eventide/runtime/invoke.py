@@ -14,7 +14,10 @@ _LONGEST = 500
 
 def shown(value: Any) -> str:
     """A value's text form, cut where it would flood a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<a {type(value).__name__} whose repr raised {error!r}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 

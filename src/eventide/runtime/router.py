@@ -10,7 +10,7 @@ from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.events import Elements, Signal
 from eventide.runtime.frames import Frame
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.keys import key_group, subtask_of
+from eventide.runtime.keys import key_group, subtask_of, unhashable
 
 
 class Router:
@@ -46,7 +46,10 @@ class Router:
         try:
             for value, timestamp, order in zip(elements.values, elements.timestamps, elements.order, strict=True):
                 key = select(value)
-                subtask = known.get((edge.number, key))
+                try:
+                    subtask = known.get((edge.number, key))
+                except TypeError as error:
+                    raise unhashable(key) from error
                 if subtask is None:
                     group = key_group(key, edge.max_parallelism)
                     subtask = known[edge.number, key] = subtask_of(group, edge.max_parallelism, edge.subtasks)

@@ -83,11 +83,14 @@ def everything(source: Source) -> Offsets:
     return end
 
 
-def ranges_between(start: Offsets, end: Offsets) -> list[SplitRange]:
-    """The parts of splits between two offsets; a split that merely ends has an empty one."""
+def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRange]:
+    """The parts of splits between two offsets; a split that merely ends has an empty one.
+
+    A split that is new since ``start`` begins at its initial position.
+    """
     ranges = []
     for split, at in end.items():
-        before = start.get(split, {"position": 0, "ended": False})
+        before = start.get(split) or {"position": source.initial_position(split), "ended": False}
         if at != before or split not in start:
             ranges.append(SplitRange(split, before["position"], at["position"], at["ended"]))
     return ranges

@@ -14,8 +14,9 @@ from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Signal, interleave
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
-from eventide.runtime.identity import differences
 from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.identity import differences
+from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
 from eventide.runtime.router import Router
 from eventide.runtime.state.backend import StateBackend
@@ -81,7 +82,8 @@ class StageTask:
             rounds.setdefault(frame.round, []).append(frame)
         for round_ in sorted(rounds):
             yield from self._run_round(round_, rounds[round_])
-        self._keyed.flush()
+        with calling(self._spec.name, during="when its state was stored"):
+            self._keyed.flush()
         stored = {"identity": self._spec.identity, "gate": self._gate.snapshot()}
         self._backend.put(_GATE, json.dumps(stored).encode())
         yield self._metrics_frame()

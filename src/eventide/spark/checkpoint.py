@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
+from eventide.spark.sinks import refuse_used_directories
 
 
 def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
@@ -18,9 +19,11 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
 
     Raises:
         StateError: if the program does not fit, saying what differs.
+        ProgramError: if a file sink's directory holds other output than this job's.
     """
     path = f"{location.rstrip('/')}/eventide"
     found = _recorded(spark, path)
+    refuse_used_directories(spark, plan.sinks, new=found is None)
     if found is None:
         text = json.dumps(plan.identity(), sort_keys=True)
         spark.createDataFrame([(text,)], "value STRING").coalesce(1).write.mode("overwrite").text(path)

@@ -6,7 +6,7 @@ import re
 
 from eventide import errors
 
-_OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n+\s*at [\w.$]+\(|\Z|\n\nDriver stacktrace)", re.DOTALL)
+_OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
 
 def original(error: BaseException) -> BaseException:

@@ -6,19 +6,21 @@ import json
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQuery
 
-from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.spark.compiler import METRICS
 from eventide.spark.failures import original
-from eventide.spark.progress import BatchProgress, ProgressView
+from eventide.spark.progress import ProgressView, gathered
 
 _POLL_S = 0.05
+_KEPT = 1_000
 _END = object()
 
 
@@ -35,6 +37,7 @@ class StreamingJob(JobClient):
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._counters: OperatorCounters = {}
+        self._progress: deque[BatchProgress] = deque(maxlen=_KEPT)
         self._next_batch = 0
         self._cancelled = False
         threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
@@ -72,6 +75,10 @@ class StreamingJob(JobClient):
         """What the finished micro-batches counted."""
         return self._counters
 
+    def get_progress(self) -> list[BatchProgress]:
+        """Counters and watermarks after each of the last 1,000 micro-batches."""
+        return list(self._progress)
+
     def collected(self) -> Iterator[Any]:
         """The elements of collecting sinks, as they come."""
         while (element := self._collected.get()) is not _END:
@@ -97,9 +104,13 @@ class StreamingJob(JobClient):
         self._result.set_result(JobExecutionResult(self.get_job_id(), took_ms, self._counters))
 
     def _take_progress(self) -> None:
+        last = self._query.lastProgress  # a look at one is cheap, fetching all of them many times a second is not
+        if last is None or last.batchId < self._next_batch:
+            return
         for progress in self._query.recentProgress:
             if progress.batchId >= self._next_batch and METRICS in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
                 contents = [json.loads(text) for text in progress.observedMetrics[METRICS]["counters"]]
                 self._counters = add_up([self._counters, *(content["operators"] for content in contents)])
-                self._view.show(BatchProgress.of(progress.batchId, contents, self._counters))
+                self._progress.append(gathered(progress.batchId, contents, self._counters))
+                self._view.show(self._progress[-1])

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.status import Status
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.job import BatchProgress
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN, OperatorCounters
 
 
-@dataclass(frozen=True, slots=True)
-class BatchProgress:
-    """What is known after a micro-batch: counters so far, the watermark of each operator, and that of each split."""
+def gathered(batch: int, contents: list[dict[str, Any]], counters: OperatorCounters) -> BatchProgress:
+    """What the tasks of a micro-batch said, as one."""
+    watermarks: dict[str, int] = {}
+    splits: dict[str, int] = {}
+    for content in contents:
+        watermarks |= content.get("watermarks", {})
+        splits |= content.get("splits", {})
+    return BatchProgress(batch, counters, watermarks, splits)
 
-    batch: int
-    counters: OperatorCounters
-    watermarks: dict[str, int]
-    splits: dict[str, int]
 
-    @staticmethod
-    def of(batch: int, contents: list[dict[str, Any]], counters: OperatorCounters) -> BatchProgress:
-        """Gather what the tasks of a micro-batch said."""
-        watermarks: dict[str, int] = {}
-        splits: dict[str, int] = {}
-        for content in contents:
-            watermarks |= content.get("watermarks", {})
-            splits |= content.get("splits", {})
-        return BatchProgress(batch, counters, watermarks, splits)
-
-    def line(self) -> str:
-        """One line for a person."""
-        rows = max((c.get(RECORDS_IN, 0) for c in self.counters.values()), default=0)
-        late = sum(c.get(LATE_DROPPED, 0) + c.get(LATE_TO_SIDE_OUTPUT, 0) for c in self.counters.values())
-        marks = ", ".join(f"{name} at {moment(ms)}" for name, ms in self.watermarks.items())
-        return f"micro-batch {self.batch}: {rows:,} rows in, {late:,} late" + (f"; watermark of {marks}" if marks else "")
+def line(progress: BatchProgress) -> str:
+    """One line for a person."""
+    counters = progress.counters.values()
+    rows = max((c.get(RECORDS_IN, 0) for c in counters), default=0)
+    late = sum(c.get(LATE_DROPPED, 0) + c.get(LATE_TO_SIDE_OUTPUT, 0) for c in counters)
+    marks = ", ".join(f"{name} at {moment(ms)}" for name, ms in progress.watermarks.items())
+    text = f"micro-batch {progress.batch}: {rows:,} rows in, {late:,} late"
+    return f"{text}; watermark of {marks}" if marks else text
 
 
 def moment(ms: int) -> str:
@@ -63,15 +56,13 @@ class ProgressView:
         console = Console(stderr=True)
         self._title = title
         self._status: Status | None = console.status(f"{title}: starting") if console.is_terminal else None
-        self.last: BatchProgress | None = None
         if self._status is not None:
             self._status.start()
 
     def show(self, progress: BatchProgress) -> None:
         """Show a finished micro-batch."""
-        self.last = progress
         if self._status is not None:
-            self._status.update(f"{self._title}: {progress.line()}")
+            self._status.update(f"{self._title}: {line(progress)}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""

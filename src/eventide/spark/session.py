@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from eventide.common.configuration import Configuration
 from eventide.errors import ProgramError
+from eventide.spark.console import quiet_jvm
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -29,7 +30,6 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -56,4 +56,5 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     settings = _LOCAL | {"spark.driver.extraJavaOptions": quiet}
     if configuration is not None:
         settings |= configuration.to_dict()
-    return SparkSession.builder.config(map=settings).getOrCreate()
+    with quiet_jvm():
+        return SparkSession.builder.config(map=settings).getOrCreate()

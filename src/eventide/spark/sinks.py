@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
@@ -16,6 +17,7 @@ from eventide.spark.rows import typed_rows
 from eventide.spark.types import schema_of
 
 Take = Callable[[Any], None]
+_SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 
 
 def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataStreamWriter:
@@ -29,6 +31,43 @@ def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataSt
         return typed_rows(frames, sinks[0]).writeStream.format(sink.format).options(**sink.options).outputMode("append")
     deliver = Delivery(sinks, take)
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
+
+
+def refuse_used_directories(spark: SparkSession, sinks: tuple[SinkSpec, ...], *, new: bool) -> None:
+    """Check that what a job's file sinks write will be read as they write it, beside nothing else.
+
+    A new job counts its micro-batches from 0: Spark's file sink would take them for repeated ones of the job that wrote
+    there before, and skip them; directories of micro-batches would be written over. And where Spark's file sink has
+    written, Spark reads only what is on that sink's list.
+
+    Raises:
+        ProgramError: naming the directory.
+    """
+    descriptions = [s.sink for s in sinks if isinstance(s.sink, FormatSink) and "path" in s.sink.options]
+    # Alone, a table format such as Delta keeps the micro-batches of different jobs apart itself.
+    paths = [d.options["path"] for d in descriptions if len(sinks) > 1 or d.format in _SPARKS_FILES]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ProgramError(f"two sinks write to the directory {path}, one over the other; give each its own")
+        other_layout = f"{path.rstrip('/')}/{'batch=*' if len(sinks) == 1 else '_spark_metadata'}"
+        if new and _files(spark, path):
+            raise ProgramError(
+                f"the directory {path} holds the output of another job, and the two could not be told apart there; "
+                "give this one a directory of its own, or the checkpoint of the other to go on with it"
+            )
+        if not new and _files(spark, other_layout) is not None:
+            raise ProgramError(
+                f"the directory {path} was written by this job with another number of sinks, in another layout, "
+                "and Spark would read one of the two only; give the sink another directory"
+            )
+
+
+def _files(spark: SparkSession, path: str) -> list[str] | None:
+    """The files in a directory that Spark would read; None if there is no directory."""
+    try:
+        return spark.read.text(path).inputFiles()
+    except AnalysisException:
+        return None
 
 
 class Delivery:

@@ -67,7 +67,7 @@ class _Tasks:
         self._source: Source = self._spec.source
 
     def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        ranges = ranges_between(start, end)
+        ranges = ranges_between(self._source, start, end)
         ends = source_ends(start, end)
         count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
         return [

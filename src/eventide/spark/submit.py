@@ -30,7 +30,7 @@ from eventide.spark.job import StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import CHANGELOG, ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, find_session
-from eventide.spark.sinks import Delivery, writer
+from eventide.spark.sinks import Delivery, refuse_used_directories, writer
 
 _starting = threading.Lock()
 
@@ -74,7 +74,7 @@ class SparkHost(Host):
             output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
         location, at_end = self._checkpoint(settings)
         fit_checkpoint(self.spark, location, plan)
-        with _conf_for_start(self.spark, plan.parallelism):
+        with settings_for_start(self.spark, plan.parallelism):
             query = output.option("checkpointLocation", location).start()
         return StreamingJob(query, collected, ProgressView(settings.job_name), at_end)
 
@@ -94,9 +94,10 @@ class SparkHost(Host):
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if not plan.bounded:
             raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
+        refuse_used_directories(self.spark, plan.sinks, new=True)
         collected: list[Any] = []
         started = time.monotonic()
-        with _conf_for_start(self.spark, plan.parallelism):
+        with settings_for_start(self.spark, plan.parallelism):
             frames = frames_of(plan, settings, self.spark, batch=True)
             try:
                 Delivery(plan.sinks, collected.append)(frames, 0)
@@ -135,7 +136,7 @@ def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
 
 
 @contextmanager
-def _conf_for_start(spark: SparkSession, parallelism: int) -> Iterator[None]:
+def settings_for_start(spark: SparkSession, parallelism: int) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was."""
     wanted = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
     with _starting:

@@ -1,6 +1,7 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
 from eventide.datastream.connectors.collection import CollectionSource
+from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
 from eventide.datastream.connectors.number_seq import NumberSequenceSource
 from eventide.datastream.connectors.sink import (
     CollectSink,
@@ -16,9 +17,12 @@ __all__ = [
     "CollectSink",
     "CollectionSource",
     "DataFrameSink",
+    "FileSink",
     "FormatSink",
     "NumberSequenceSource",
+    "OutputFileConfig",
     "PrintSink",
+    "RollingPolicy",
     "Sink",
     "Source",
 ]

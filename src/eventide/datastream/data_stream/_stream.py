@@ -17,7 +17,7 @@ from eventide.datastream._graph import (
     UnionTransformation,
     WindowTransformation,
 )
-from eventide.datastream.connectors import CollectSink, DataFrameSink, PrintSink, Sink
+from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, FormatSink, PrintSink, Sink
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
 from eventide.datastream.output_tag import OutputTag
@@ -144,7 +144,10 @@ class DataStream:
         """Put all elements into windows together, in one subtask."""
         from eventide.datastream.data_stream._windowed import AllWindowedStream
 
-        return AllWindowedStream(self._env, self._transformation, window_assigner)
+        source = self._transformation
+        while isinstance(source, KeyTransformation):
+            source = source.inputs[0]
+        return AllWindowedStream(self._env, source, window_assigner)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The stream of a side output of the window operator that this stream comes from.
@@ -170,12 +173,15 @@ class DataStream:
         Raises:
             ProgramError: if it is neither.
         """
+        if isinstance(sink, FileSink):
+            return self.map(sink.line, Types.STRING())._into("file sink", FormatSink("text", {"path": sink.base_path}))
         if not isinstance(sink, Sink):
             sink = DataFrameSink(_callable("sink_to", sink))
         return self._into("sink", sink)
 
-    add_sink = sink_to
-    """PyFlink's older name of :meth:`sink_to`."""
+    def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
+        """PyFlink's older name of :meth:`sink_to`."""
+        return self.sink_to(sink_func)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator:
         """Run the job for this stream alone, and give its elements as they come."""

@@ -163,17 +163,17 @@ class _Windowed:
                 "trigger, such as trigger(CountTrigger.of(100)), or NeverTrigger() if that is what you want"
             )
         kept: Contents = (contents or AllElements()) if self._evictor is None else Evictable(contents)
-        late = self._late_tag
+        assigner, evictor, lateness_ms, late = self._assigner, self._evictor, self._lateness_ms, self._late_tag
 
         def build(name: str) -> WindowSpec:
             return WindowSpec(
                 name=name,
-                assigner=self._assigner,
+                assigner=assigner,
                 trigger=trigger,
                 contents=kept,
                 function=firing,
-                evictor=self._evictor,
-                lateness_ms=self._lateness_ms,
+                evictor=evictor,
+                lateness_ms=lateness_ms,
                 late_tag=None if late is None else late.tag_id,
             )
 

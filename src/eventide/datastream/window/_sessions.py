@@ -94,13 +94,14 @@ class DynamicEventTimeSessionWindows(_SessionWindows):
     [TimeWindow(start=5, end=25)]
     """
 
-    extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
+    session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.extractor, SessionWindowTimeGapExtractor) and not callable(self.extractor):
+        extractor = self.session_window_time_gap_extractor
+        if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
             message = (
                 "session gap: expected a SessionWindowTimeGapExtractor or a function of the element, "
-                f"got {self.extractor!r}"
+                f"got {extractor!r}"
             )
             raise ProgramError(message)
 
@@ -123,7 +124,7 @@ class DynamicEventTimeSessionWindows(_SessionWindows):
         return [TimeWindow(timestamp, add_ms(timestamp, self._gap(element)))]
 
     def _gap(self, element: Any) -> int:
-        extractor = self.extractor
+        extractor = self.session_window_time_gap_extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
         if type(gap) is not int or gap <= 0:
             message = f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}"

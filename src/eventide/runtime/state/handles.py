@@ -61,7 +61,10 @@ class _Value(_Handle, ValueState[Any]):
         return self._cell.read()
 
     def update(self, value: Any) -> None:
-        self._cell.write(value)
+        if value is None:
+            self._cell.clear()
+        else:
+            self._cell.write(value)
 
 
 class _Merging(_Handle):
@@ -91,12 +94,16 @@ class _List(_Merging, ListState[Any]):
     def add_all(self, values: Iterable[Any]) -> None:
         stored = self._cell.read()
         if stored is None:
-            self._cell.write(list(values))
+            self.update(values)
         else:
             stored.extend(values)
 
     def update(self, values: Iterable[Any]) -> None:
-        self._cell.write(list(values))
+        stored = list(values)
+        if stored:
+            self._cell.write(stored)
+        else:
+            self._cell.clear()
 
     def _combine(self, left: list[Any], right: list[Any]) -> list[Any]:
         return left + right
@@ -115,7 +122,8 @@ class _Map(_Handle, MapState[Any, Any]):
     def put_all(self, entries: Any) -> None:
         stored = self._entries()
         stored.update(entries)
-        self._cell.write(stored)
+        if stored:
+            self._cell.write(stored)
 
     def remove(self, key: Any) -> None:
         stored = self._entries()
@@ -197,8 +205,15 @@ class StateHandles(KeyedStateStore):
         self._prefix = prefix
         self._scope = scope
         self._handles: dict[str, Any] = {}
+        self._kinds: dict[str, type[StateDescriptor]] = {}
 
     def _once(self, descriptor: StateDescriptor, build: Callable[[_Cell], Any]) -> Any:
+        kind = self._kinds.setdefault(descriptor.name, type(descriptor))
+        if kind is not type(descriptor):
+            raise ProgramError(
+                f"the state {descriptor.name!r} was used with a {kind.__name__} before, and now with a "
+                f"{type(descriptor).__name__}; give each state a name of its own"
+            )
         handle = self._handles.get(descriptor.name)
         if handle is None:
             cell = _Cell(self._keyed, f"{self._prefix}{descriptor.name}", self._scope)

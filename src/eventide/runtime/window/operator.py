@@ -145,7 +145,11 @@ class WindowOperator:
 
     def _on_unaccepted(self, value: Any, timestamp: int | None) -> None:
         spec = self._spec
-        if timestamp is None or not is_element_late(timestamp, spec.lateness_ms, self._moment.watermark):
+        if (
+            timestamp is None
+            or not spec.assigner.is_event_time()
+            or not is_element_late(timestamp, spec.lateness_ms, self._moment.watermark)
+        ):
             self._metrics.count(spec.name, WITHOUT_WINDOW)
         elif spec.late_tag is None:
             self._metrics.count(spec.name, LATE_DROPPED)
@@ -206,10 +210,10 @@ class WindowOperator:
             return
         window, evictor = moment.window, spec.evictor
         if evictor is not None:
-            kept = evictor.evict_before(kept, len(kept), window, self._evictor_view)
+            kept = list(evictor.evict_before(kept, len(kept), window, self._evictor_view))
         self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
         if evictor is not None:
-            kept = evictor.evict_after(kept, len(kept), window, self._evictor_view)
+            kept = list(evictor.evict_after(kept, len(kept), window, self._evictor_view))
             if kept:
                 self._keyed.write(moment.key, state_window, _CONTENTS, kept)
             else:

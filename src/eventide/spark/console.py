@@ -1,0 +1,45 @@
+"""What the JVM of a session made here says on standard error, without what nobody can use."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_NOISE = re.compile(
+    r"^(Streaming TransformWithStateInPandas Python worker|Starting Streaming TransformWithStateInPandas"
+    r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
+    r"|Setting Spark log level|Using Spark's default log4j profile)"
+)
+
+
+@contextmanager
+def quiet_jvm() -> Iterator[None]:
+    """Have the JVM that starts inside this block write its standard error through a filter.
+
+    Spark's Python workers tell of every stateful query that they start, on the JVM's standard error, and no setting
+    turns that off. Everything else, what user functions print among it, comes through as it is.
+    """
+    reading, writing = os.pipe()
+    console = os.dup(2)
+    sys.stderr.flush()
+    os.dup2(writing, 2)
+    os.close(writing)
+    threading.Thread(target=_pass_on, args=(reading, console), name="eventide jvm stderr", daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(console, 2)
+
+
+def _pass_on(reading: int, console: int) -> None:
+    after_noise = False
+    with os.fdopen(reading, "r", errors="replace", buffering=1) as lines:
+        for line in lines:
+            noise = _NOISE.match(line) is not None
+            if not noise and not (after_noise and not line.strip()):
+                os.write(console, line.encode())
+            after_noise = noise

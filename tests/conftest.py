@@ -1,0 +1,35 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eventide.datastream import StreamExecutionEnvironment
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer what takes too long for every day."""
+    parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """The session that eventide itself makes."""
+    from pyspark.sql import SparkSession
+
+    StreamExecutionEnvironment.get_execution_environment()
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def env(spark: object, tmp_path: Path) -> StreamExecutionEnvironment:
+    """A fresh environment on Spark with a checkpoint of its own and two subtasks."""
+    environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    environment.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+    return environment

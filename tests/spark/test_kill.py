@@ -1,0 +1,73 @@
+"""A job that is killed with SIGKILL again and again gives the output of one that was left alone, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark import killed_job
+
+_PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the job gives when nobody disturbs it, by sink."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    killed_job.main(str(place / "checkpoint"), str(place / "output"), "several")
+    output = _output(spark, place)
+    assert all(len(lines) > 3_000 for lines in output.values())
+    return output
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("sinks", "kills"), [("one", 6), ("several", 14)])
+def test_killed_at_random_moments_it_gives_the_undisturbed_output(
+    spark: SparkSession, undisturbed: dict[str, bytes], tmp_path: Path, sinks: str, kills: int
+) -> None:
+    moments = random.Random(f"{sinks} {kills}")
+    for _ in range(kills):
+        _kill_in_mid_work(tmp_path, sinks, moments)
+    assert _start(tmp_path, sinks).wait(_PATIENCE_S) == 0
+
+    output = _output(spark, tmp_path)
+    assert output == {sink: undisturbed[sink] for sink in output}
+    assert len(output) == {"one": 1, "several": 3}[sinks]
+
+
+def _start(place: Path, sinks: str) -> subprocess.Popen[bytes]:
+    arguments = [str(place / "checkpoint"), str(place / "output"), sinks]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, killed_job.__file__, *arguments], start_new_session=True, env=environment)
+
+
+def _kill_in_mid_work(place: Path, sinks: str, moments: random.Random) -> None:
+    """Kill the job, JVM and all, some moments after it has planned a micro-batch that it had not planned before."""
+    before = _planned(place)
+    job = _start(place, sinks)
+    deadline = time.monotonic() + _PATIENCE_S
+    while _planned(place) <= before and job.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(moments.uniform(0, 1.5))
+    assert job.poll() is None, "the job ended before it could be killed; give it more to do"
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+
+
+def _planned(place: Path) -> int:
+    offsets = place / "checkpoint" / "offsets"
+    return max((int(f.name) for f in offsets.glob("[0-9]*")), default=-1) if offsets.exists() else -1
+
+
+def _output(spark: SparkSession, place: Path) -> dict[str, bytes]:
+    """What a reader of each sink's output gets, its lines in a defined order."""
+    sinks = {path.name: spark.read.text(str(path)).select("value").collect() for path in (place / "output").iterdir()}
+    return {name: "\n".join(sorted(row.value for row in rows)).encode() for name, rows in sinks.items()}

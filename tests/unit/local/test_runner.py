@@ -1,0 +1,131 @@
+"""The twin runs micro-batches, fails without harm, and goes on where it stopped."""
+
+from copy import deepcopy
+
+import pytest
+
+from eventide.common import JobStatus, WatermarkStrategy
+from eventide.datastream import OutputTag, RuntimeExecutionMode
+from eventide.datastream.connectors import CollectionSource, FormatSink
+from eventide.datastream.functions import MapFunction
+from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import ProgramError, UserFunctionError
+from eventide.local.runner import LocalCheckpoint
+from eventide.plan.job import DataFrameSourceSpec
+from eventide.testing import ScriptedSource, local_environment
+from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, run, runner, timed, values
+
+TENS = TumblingEventTimeWindows.of(10)
+
+
+class FailsOnce(MapFunction):
+    """Raises the first time that it sees an element."""
+
+    def __init__(self, element):
+        self.element, self.failed, self.life = element, False, []
+
+    def open(self, runtime_context):
+        self.life.append("open")
+
+    def close(self):
+        self.life.append("close")
+
+    def map(self, value):
+        if value == self.element and not self.failed:
+            self.failed = True
+            raise OSError("once")
+        return value
+
+
+def test_a_micro_batch_that_fails_leaves_the_checkpoint_untouched_and_runs_again():
+    function = FailsOnce(("a", 12))
+    source = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("a", 12))]])
+    stream = local_environment().from_source(source, BY_SECOND_FIELD, "script").map(function)
+    plan = plan_of(stream.key_by(lambda e: e[0]).window(TENS).process(Contents()))
+    checkpoint = LocalCheckpoint()
+    first = runner(plan, checkpoint=checkpoint).batches()
+    next(first)
+    before = deepcopy(checkpoint)
+    with pytest.raises(UserFunctionError, match=r"once"):
+        next(first)
+    assert checkpoint == before
+    rest = [by_sink(plan, batch) for batch in runner(plan, checkpoint=checkpoint).batches()]
+    assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
+    assert function.life == ["open", "close", "open", "close"]
+
+
+def test_sources_end_one_by_one():
+    env = local_environment()
+    short, long = (
+        env.from_collection([("a", 1)]).name("short"),
+        env.from_collection([("a", t) for t in (1, 5, 12, 25)]).name("long"),
+    )
+    both = short.union(long).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    plan = plan_of(both.key_by(lambda e: e[0]).window(TENS).process(Contents()))
+    results = run(plan, max_rows=1)
+    assert [[value[1] for value, _ in sinks[0]] for sinks in results] == [[], [], [0], [10, 20]]
+
+
+def test_counters_say_what_came_in_went_out_and_was_late():
+    late = [("a", 5), ("a", 25), ("a", 1), ("b", 2)]
+    env = local_environment().set_max_rows_per_batch(2)
+    timed(env, late).key_by(lambda e: e[0]).window(TENS).process(Contents()).print()
+    result = env.execute("late ones")
+    assert result.metrics == {
+        "collection": {"numRecordsOut": 4},
+        "TumblingEventTimeWindows.process": {"numRecordsIn": 4, "numRecordsOut": 2, "numLateRecordsDropped": 2},
+    }
+
+
+def test_late_elements_on_a_side_output_are_counted_too():
+    env = local_environment().set_max_rows_per_batch(1)
+    windowed = (
+        timed(env, [("a", 25), ("a", 1)]).key_by(lambda e: e[0]).window(TENS).side_output_late_data(OutputTag("late"))
+    )
+    windowed.process(Contents()).name("w").print()
+    assert env.execute().metrics["w"]["numLateRecordsToSideOutput"] == 1
+
+
+def test_results_are_collected_and_the_job_is_finished():
+    env = local_environment()
+    client = env.from_collection([1, 2, 3]).execute_and_collect("job")
+    assert next(client) == 1
+    assert client.next() == 2
+    client.close()
+    with env.from_collection([1, 2, 3]).execute_and_collect(limit=2) as limited:
+        assert list(limited) == [1, 2]
+    env.from_collection([1]).print()
+    assert env.execute_async().get_job_status().result() is JobStatus.FINISHED
+
+
+def test_print_prints(capsys):
+    env = local_environment()
+    env.from_collection([1, "x"]).print("out")
+    env.execute()
+    assert capsys.readouterr().out == "out> 1\nout> x\n"
+
+
+def test_an_empty_program_of_a_bounded_source_ends():
+    assert run(plan_of(local_environment().from_collection([]))) == [[[]]]
+
+
+def test_batch_mode_and_sinks_of_spark_are_refused():
+    env = local_environment()
+    env.from_collection([1]).print()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    with pytest.raises(ProgramError, match=r"the local environment runs in streaming mode only"):
+        env.execute()
+    env = local_environment()
+    env.from_collection([1]).sink_to(FormatSink("parquet")).name("lake")
+    with pytest.raises(
+        ProgramError, match=r"the sink 'lake' \(FormatSink.*needs Spark; in the local environment use print"
+    ):
+        env.execute()
+
+
+def test_a_data_frame_in_a_plan_is_refused():
+    plan = plan_of(local_environment().from_source(CollectionSource([1]), WatermarkStrategy.no_watermarks(), "s"))
+    (source,) = plan.sources
+    spark = DataFrameSourceSpec("table", object(), source.type_info, source.root)
+    with pytest.raises(ProgramError, match=r"'table' is a Spark DataFrame, which the local environment cannot read"):
+        runner(type(plan)((spark,), plan.stages, plan.sinks, 1))

@@ -1,0 +1,146 @@
+"""What may not change while a checkpoint is in use, in words; and a plan in words."""
+
+from copy import deepcopy
+
+import pytest
+
+from eventide.common import Types
+from eventide.datastream import OutputTag
+from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
+from eventide.errors import StateError
+from eventide.local.runner import LocalCheckpoint
+from eventide.plan.explain import explain
+from eventide.plan.identity import check_identity, described
+from eventide.runtime.identity import differences
+from eventide.testing import ScriptedSource, local_environment
+from twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed
+
+TENS = TumblingEventTimeWindows.of(10)
+
+
+class Plain:
+    """Has no repr of its own."""
+
+
+def program(
+    change=lambda windowed: windowed, assigner=TENS, uid=None, parallelism=2, max_parallelism=128, type_info=None
+):
+    stream = (
+        local_environment().from_collection([("a", 1)], type_info).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    )
+    result = change(stream.key_by(lambda e: e[0]).window(assigner)).process(Contents())
+    if uid is not None:
+        result.uid(uid)
+    return plan_of(result, parallelism=parallelism, max_parallelism=max_parallelism)
+
+
+def test_differences_are_told_in_words_in_order():
+    assert differences({"b": "1", "a": "2", "c": "3"}, {"b": "4", "c": "3", "d": "5"}) == [
+        "a was '2' and is now None",
+        "b was '1' and is now '4'",
+        "d was None and is now '5'",
+    ]
+
+
+def test_objects_are_described_alike_in_every_process():
+    assert described(Plain()) == "Plain"
+    assert "0x" not in described(lambda: 1)
+    assert described(TENS) == repr(TENS)
+
+
+def test_the_same_program_has_the_same_identity():
+    assert program().identity() == program().identity()
+
+
+CHANGES = {
+    "window was": {"assigner": SlidingEventTimeWindows.of(10, 5)},
+    "trigger was": {"change": lambda w: w.trigger(CountTrigger.of(2))},
+    "evictor was 'None' and is now 'TimeEvictor": {"change": lambda w: w.evictor(TimeEvictor.of(2))},
+    "allowed lateness was '0 ms' and is now '5 ms'": {"change": lambda w: w.allowed_lateness(5)},
+    "operator id was 'none given' and is now 'mine'": {"uid": "mine"},
+    "parallelism was '2' and is now '3'": {"parallelism": 3},
+    "max parallelism was '128' and is now '64'": {"max_parallelism": 64},
+    "element type was": {"type_info": Types.TUPLE([Types.STRING(), Types.INT()])},
+}
+
+
+@pytest.mark.parametrize("said", CHANGES)
+def test_a_program_that_does_not_fit_a_checkpoint_is_refused_with_every_change(said):
+    with pytest.raises(
+        StateError,
+        match=r"the program does not fit the checkpoint /there: stage 1: .*Start it with a new checkpoint location",
+    ) as raised:
+        check_identity("/there", program().identity(), program(**CHANGES[said]).identity())
+    assert said in str(raised.value)
+
+
+def test_stages_that_come_and_go_are_named():
+    one = program().identity()
+    check_identity("/there", one, one)
+    with pytest.raises(StateError, match=r"stage 1 is missing in the program"):
+        check_identity("/there", one, {})
+    with pytest.raises(StateError, match=r"stage 1 is new in the program"):
+        check_identity("/there", {}, one)
+
+
+def test_a_stage_refuses_the_state_of_another_program():
+    source = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("a", 2))]])
+
+    def plan(lateness):
+        stream = local_environment().from_source(source, BY_SECOND_FIELD, "script").key_by(lambda e: e[0])
+        return plan_of(stream.window(TENS).allowed_lateness(lateness).process(Contents()))
+
+    first = runner(plan(0), checkpoint=LocalCheckpoint())
+    next(first.batches())
+    with pytest.raises(
+        StateError,
+        match=(
+            r"operator 'TumblingEventTimeWindows.process' was made by another program: allowed "
+            r"lateness was '0 ms' and is now '5 ms'"
+        ),
+    ):
+        list(runner(plan(5), checkpoint=deepcopy(first.checkpoint)).batches())
+
+
+def test_a_plan_says_what_runs_where_and_how_elements_travel():
+    env = local_environment()
+    typed = env.from_collection(
+        [("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()])
+    ).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    late = OutputTag("late")
+    result = (
+        typed.key_by(lambda e: e[0], Types.STRING())
+        .window(TENS)
+        .allowed_lateness(5)
+        .side_output_late_data(late)
+        .process(Contents())
+        .uid("w")
+    )
+    text = explain(plan_of(result.map(lambda w: w[0]), result.get_side_output(late)))
+    assert text.splitlines() == [
+        "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
+        "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>",
+        "    -> stage 1 by key (STRING): TUPLE(STRING, INT) as Arrow columns",
+        "Stage 1 'TumblingEventTimeWindows.process': element by element, 2 subtask(s)",
+        "  windows    TumblingEventTimeWindows(size=10, offset=0)",
+        "  trigger    EventTimeTrigger()",
+        "  late       allowed lateness 5 ms, later than that to side output 'late'",
+        "  state      'stage 1', operator id w: AllElements per key and window, 128 key groups",
+        "  map",
+        "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled (declare output_type to send columns)",
+        "  side output 'late'",
+        "    -> sink 'collect-2': TUPLE(STRING, INT) as Arrow columns",
+        "Sink 'collect': CollectSink(), elements of type PICKLED_BYTE_ARRAY",
+        "Sink 'collect-2': CollectSink(), elements of type TUPLE(STRING, INT)",
+    ]
+
+
+def test_the_environment_and_a_stream_explain_themselves(capsys):
+    env = local_environment()
+    stream = timed(env, [("a", 1)]).window_all(TENS).reduce(lambda a, b: a)
+    stream.explain()
+    stream.print("out")
+    env.explain()
+    text = capsys.readouterr().out
+    assert "late       allowed lateness 0 ms, later than that dropped and counted" in text
+    assert "Sink 'print': PrintSink(identifier='out')" in text

@@ -1,0 +1,169 @@
+"""Keyed state: what is stored comes back, timers fire once and in order, and little is read and written."""
+
+from eventide.runtime.keys import key_group
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.keyed import KeyedState
+
+
+class CountingBackend(MemoryBackend):
+    """Remembers which names were read, written and deleted."""
+
+    def __init__(self, values=None):
+        super().__init__(values)
+        self.calls = []
+
+    def get(self, name):
+        self.calls.append(("get", name))
+        return super().get(name)
+
+    def put(self, name, value):
+        self.calls.append(("put", name))
+        super().put(name, value)
+
+    def delete(self, name):
+        self.calls.append(("delete", name))
+        super().delete(name)
+
+
+def fire(keyed, watermark):
+    return list(keyed.due_timers(watermark))
+
+
+def reloaded(keyed, backend, max_parallelism=8):
+    keyed.flush()
+    return KeyedState(backend, max_parallelism)
+
+
+def test_values_are_kept_by_key_namespace_and_name():
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.write("a", "w", "n", 1)
+    keyed.write("a", None, "n", 2)
+    keyed.write("b", "w", "n", 3)
+    keyed.write("a", "w", "m", 4)
+    assert [keyed.read(*at) for at in [("a", "w", "n"), ("a", None, "n"), ("b", "w", "n"), ("a", "w", "m")]] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    assert keyed.read("b", None, "n") is None
+    assert keyed.take("a", "w", "n") == 1
+    assert keyed.take("a", "w", "n") is None
+    assert keyed.all_entries() == {("a", None): {"n": 2}, ("b", "w"): {"n": 3}, ("a", "w"): {"m": 4}}
+
+
+def test_a_prefix_is_taken_and_the_rest_stays():
+    keyed = KeyedState(MemoryBackend(), 8)
+    for name in ("trigger:a", "trigger:b", "window:a"):
+        keyed.write("k", "w", name, 1)
+    keyed.take_all("k", "w", "trigger:")
+    assert keyed.all_entries() == {("k", "w"): {"window:a": 1}}
+    keyed.take_all("k", "w", "window:")
+    keyed.take_all("k", "w", "window:")
+    assert keyed.all_entries() == {}
+
+
+def test_equal_keys_of_different_types_are_one_key():
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.write(1, None, "n", "one")
+    assert keyed.read(1.0, None, "n") == keyed.read(True, None, "n") == "one"
+
+
+def test_what_was_flushed_is_there_again():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    for key in range(20):
+        keyed.write(key, "w", "n", [key])
+        keyed.register_timer(key % 3, key, "w")
+    again = reloaded(keyed, backend)
+    assert again.all_entries() == {(key, "w"): {"n": [key]} for key in range(20)}
+    assert [time for time, _, _ in again.all_timers()] == sorted(key % 3 for key in range(20))
+    assert again.read(7, "w", "n") == [7]
+
+
+def test_a_bucket_is_read_and_written_once_and_others_not_at_all():
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 8)
+    group = key_group("a", 8)
+    other = next(key for key in range(100) if key_group(key, 8) == group)
+    for key in ("a", other, "a"):
+        keyed.write(key, "w", "n", key)
+        keyed.read(key, "w", "n")
+    keyed.flush()
+    assert backend.calls == [("get", "timers"), ("get", f"bucket/{group}"), ("put", f"bucket/{group}")]
+
+
+def test_an_empty_bucket_is_deleted():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("a", "w", "n", 1)
+    keyed = reloaded(keyed, backend)
+    keyed.take("a", "w", "n")
+    keyed.flush()
+    assert backend.values == {}
+
+
+def test_an_advance_reads_only_the_buckets_it_fires():
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 64)
+    keyed.register_timer(5, "a", "w")
+    keyed.register_timer(50, "b", "w")
+    keyed.flush()
+    backend.calls.clear()
+    keyed = KeyedState(backend, 64)
+    assert fire(keyed, 4) == []
+    assert backend.calls == [("get", "timers")]
+    assert fire(keyed, 5) == [(5, "a", "w")]
+    assert backend.calls == [("get", "timers"), ("get", f"bucket/{key_group('a', 64)}")]
+
+
+def test_timers_fire_at_their_time_in_order_over_all_keys_and_once():
+    keyed = KeyedState(MemoryBackend(), 8)
+    for time, key in [(3, "a"), (1, "b"), (2, "c"), (1, "b"), (4, "d")]:
+        keyed.register_timer(time, key, "w")
+    assert fire(keyed, 0) == []
+    assert fire(keyed, 3) == [(1, "b", "w"), (2, "c", "w"), (3, "a", "w")]
+    assert fire(keyed, 3) == []
+    assert fire(keyed, 4) == [(4, "d", "w")]
+    assert keyed.all_timers() == []
+
+
+def test_a_deleted_timer_does_not_fire_and_deleting_nothing_is_nothing():
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.register_timer(1, "a", "w")
+    keyed.delete_timer(1, "a", "v")
+    keyed.delete_timer(2, "a", "w")
+    assert keyed.all_timers() == [(1, "a", "w")]
+    keyed.delete_timer(1, "a", "w")
+    assert fire(keyed, 9) == []
+
+
+def test_a_timer_set_while_others_fire_fires_in_the_same_advance_if_it_is_due():
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.register_timer(1, "a", "w")
+    keyed.register_timer(5, "b", "w")
+    fired = []
+    for time, key, _ in keyed.due_timers(5):
+        fired.append((time, key))
+        if key == "a" and time < 9:
+            keyed.register_timer(time + 3, "a", "w")
+    assert fired == [(1, "a"), (4, "a"), (5, "b")]
+    assert keyed.all_timers() == [(7, "a", "w")]
+
+
+def test_a_timer_deleted_while_others_fire_does_not_fire_even_if_it_is_set_and_deleted_again():
+    keyed = KeyedState(MemoryBackend(), 8)
+    for time in (1, 2, 3):
+        keyed.register_timer(time, "a", "w")
+    fired = []
+    for time, _, _ in keyed.due_timers(5):
+        fired.append(time)
+        keyed.delete_timer(2, "a", "w")
+        keyed.register_timer(3, "a", "w")
+        keyed.delete_timer(3, "a", "w")
+        if time == 1:
+            keyed.register_timer(4, "a", "w")
+            keyed.delete_timer(4, "a", "w")
+            keyed.register_timer(4, "a", "w")
+    assert fired == [1, 4]
+    assert keyed.all_timers() == []

@@ -1,0 +1,135 @@
+"""Chained functions keep timestamps and places, and say which element was wrong."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from eventide.common import Row, Types, WatermarkStrategy
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.errors import DataError, UserFunctionError
+from eventide.runtime.chain import AssignTimestamps, ChainNode, ChainRun, Edge, Filter, FlatMap, Map
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.events import Elements
+
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
+
+
+def elements(*values):
+    return Elements(list(values), [v * 10 for v in values], list(range(len(values))))
+
+
+def edge(number, assigner=None):
+    return Edge(number, number, "producer", ElementCodec(Types.PICKLED_BYTE_ARRAY()), 1, assigner=assigner)
+
+
+def assign(function, number=1):
+    return AssignTimestamps("times", number, MONOTONOUS.with_timestamp_assigner(function))
+
+
+def test_map_keeps_timestamp_and_place():
+    assert Map("m", lambda v: -v, None).apply(elements(1, 2)) == Elements([-1, -2], [10, 20], [0, 1])
+
+
+def test_filter_keeps_timestamp_and_place_of_what_stays():
+    assert Filter("f", lambda v: v % 2, None).apply(elements(1, 2, 3)) == Elements([1, 3], [10, 30], [0, 2])
+
+
+def test_flat_map_gives_each_result_the_timestamp_and_place_of_its_element():
+    results = {1: ["a", "b"], 2: None, 3: [], 4: ("c",)}
+    assert FlatMap("f", results.get, None).apply(elements(1, 2, 3, 4)) == Elements(
+        ["a", "b", "c"], [10, 10, 40], [0, 0, 3]
+    )
+
+
+@pytest.mark.parametrize("step", [Map, Filter, FlatMap])
+def test_a_function_that_raises_is_named_with_the_element_and_its_traceback(step):
+    def divide(value):
+        return [1 / (value - 2)]
+
+    with pytest.raises(UserFunctionError) as raised:
+        step("divider", divide, None).apply(elements(1, 2, 3))
+    message = str(raised.value)
+    assert "in operator 'divider', while it handled an element with element 2:" in message
+    assert "ZeroDivisionError" in message
+    assert "return [1 / (value - 2)]" in message
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_an_assigner_sees_the_timestamp_that_was_there_or_the_minimum():
+    seen = []
+    assign(lambda value, before: seen.append(before) or 5).apply(Elements([1, 2], [7, None], [0, 1]))
+    assert seen == [7, MIN_MS]
+
+
+@pytest.mark.parametrize("timestamp", [MIN_MS + 1, -1, 0, MAX_MS, np.int64(5)])
+def test_whole_milliseconds_within_64_bits_are_timestamps(timestamp):
+    (given,) = assign(lambda *_: timestamp).apply(elements(1)).timestamps
+    assert (given, type(given)) == (int(timestamp), int)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "said"),
+    [
+        (None, "is None"),
+        (float("nan"), "is NaN"),
+        (1.5, "1.5 is a float, not an integer"),
+        (2.0, "2.0 is a float, not an integer"),
+        ("12", "'12' is a str, not an integer"),
+        (True, "True is a bool, not an integer"),
+        (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "is a datetime, not an integer"),
+        (MIN_MS, "out of range"),
+        (MAX_MS + 1, "out of range"),
+    ],
+)
+def test_anything_else_is_refused_with_the_element(timestamp, said):
+    with pytest.raises(
+        DataError, match=r"in operator 'times'.*with element 2: the timestamp.*milliseconds since the epoch as an int"
+    ) as raised:
+        assign(lambda value, _: timestamp if value == 2 else 1).apply(elements(1, 2))
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1500, 1500),
+        (dt.datetime(1970, 1, 1, 0, 0, 1, 500_999), 1500),  # noqa: DTZ001 - without a zone it is UTC
+        (dt.datetime(1970, 1, 1, 2, 0, 1, 500_000, dt.timezone(dt.timedelta(hours=2))), 1500),
+        (dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC), -1),
+    ],
+)
+def test_a_column_may_hold_milliseconds_or_a_date_and_time(value, expected):
+    step = AssignTimestamps("times", 1, MONOTONOUS.with_timestamp_assigner("at"))
+    assert step.apply(Elements([Row(at=value)], [None], [0])).timestamps == [expected]
+
+
+def test_a_strategy_without_an_assigner_keeps_the_timestamps_and_refuses_none():
+    step = AssignTimestamps("times", 1, MONOTONOUS)
+    assert step.apply(elements(1)).timestamps == [10]
+    with pytest.raises(DataError, match=r"timestamp is None"):
+        step.apply(Elements([1], [None], [0]))
+
+
+def test_elements_go_down_every_branch_in_order_and_empty_ones_go_nowhere():
+    sent = []
+    run = ChainRun(lambda edge, elements: sent.append((edge.number, elements.values)))
+    negate = ChainNode(Map("m", lambda v: -v, None), None, (), (edge(2),))
+    nothing = ChainNode(Filter("f", lambda v: False, None), None, (), (edge(3),))
+    side = ChainNode(None, "late", (), (edge(4),))
+    root = ChainNode(None, None, (negate, nothing, side), (edge(1),))
+    run.push(root, {None: elements(1, 2)})
+    assert sent == [(1, [1, 2]), (2, [-1, -2])]
+    sent.clear()
+    run.push(root, {"late": elements(3), "other": elements(4)})
+    assert sent == [(4, [3])]
+    assert [e.number for e in root.all_edges()] == [1, 2, 3, 4]
+
+
+def test_the_watermark_of_an_assigner_follows_from_the_highest_timestamp_that_it_gave():
+    root = ChainNode(None, None, (ChainNode(assign(lambda v, _: v, number=7), None, (), (edge(1, 7),)),))
+    run = ChainRun(lambda edge, elements: None)
+    assert run.watermark_of(root, 7) is None
+    run.push(root, {None: elements(3, 9, 4)})
+    run.push(root, {None: elements(5)})
+    assert run.watermark_of(root, 7) == 8

@@ -1,0 +1,156 @@
+"""Equal keys have equal hashes, in every process; other keys are refused."""
+
+import dataclasses
+import datetime as dt
+import enum
+import os
+import subprocess
+import sys
+import uuid
+from collections import namedtuple
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Duration, Row, Types
+from eventide.datastream.window import GlobalWindow, TimeWindow
+from eventide.errors import DataError
+from eventide.runtime.keys import key_group, stable_hash, subtask_of
+
+CEST = dt.timezone(dt.timedelta(hours=2))
+Pair = namedtuple("Pair", "a b")
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+class Word(str, enum.Enum):  # noqa: UP042 - as in programs older than StrEnum
+    ONE = "one"
+
+
+@dataclasses.dataclass(frozen=True)
+class Station:
+    name: str
+    number: int
+    note: str = dataclasses.field(default="", compare=False)
+
+
+@dataclasses.dataclass(eq=False)
+class Identity:
+    number: int
+
+
+@dataclasses.dataclass
+class Mutable:
+    number: int
+
+
+EQUAL = [
+    (1, 1.0, True, Decimal("1.00"), Fraction(1), 1 + 0j, Number.ONE, np.int64(1), np.float32(1), np.bool_(True)),
+    (0, -0.0, False, Decimal("-0")),
+    (2**64, float(2**64), Decimal(2**64)),
+    ("one", Word.ONE, np.str_("one")),
+    (("a", 1), ("a", 1.0), Pair("a", True)),
+    (Row("a", 1), Row("a", 1.0)),
+    (Row(a=1, b=2), Row(b=2, a=1)),
+    (Station("JFK", 1, "big"), Station("JFK", 1)),
+    (frozenset({"a", "b", 1}), frozenset({1.0, "b", "a"})),
+    (dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, 14, tzinfo=CEST)),
+    (dt.time(12, tzinfo=dt.UTC), dt.time(14, tzinfo=CEST)),
+    (dt.timedelta(days=1), dt.timedelta(hours=24)),
+    (TimeWindow(0, 10), TimeWindow(0, 10)),
+    (GlobalWindow(), GlobalWindow.get()),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize("keys", EQUAL, ids=lambda keys: repr(keys[0]))
+def test_equal_keys_have_equal_hashes(keys):
+    assert all(key == keys[0] for key in keys)
+    assert len({stable_hash(key) for key in keys}) == 1
+
+
+def test_different_keys_mostly_have_different_hashes():
+    keys = [
+        *range(50),
+        *map(str, range(50)),
+        None,
+        b"bytes",
+        (1,),
+        (1, 2),
+        ((1,), 2),
+        (),
+        "",
+        Color.RED,
+        uuid.UUID(int=1),
+    ]
+    keys += [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), frozenset({1}), Duration.of_millis(1)]
+    assert len({stable_hash(key) for key in keys}) == len(keys)
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.text(),
+        st.binary(),
+        st.tuples(st.integers(), st.text()),
+        st.none(),
+    )
+)
+def test_a_hash_has_32_bits_and_the_key_group_is_within_bounds(key):
+    assert 0 <= stable_hash(key) < 2**32
+    assert 0 <= key_group(key, 7) < 7
+
+
+SAMPLE = (
+    "[stable_hash(k) for k in ['ä', 1, -1, 2.5, None, b'x', ('a', (1, None)), frozenset('abc'), Decimal('1.5'), "
+    "dt.date(2020, 1, 1), uuid.UUID(int=5), Row(a='x', b='y')]]"
+)
+
+
+def test_hashes_are_the_same_in_a_process_with_another_hash_seed():
+    imports = "import datetime as dt, uuid\nfrom decimal import Decimal\nfrom eventide.common import Row\n"
+    imports += "from eventide.runtime.keys import stable_hash\n"
+    env = {**os.environ, "PYTHONHASHSEED": "12345"}
+    found = subprocess.run(
+        [sys.executable, "-c", f"{imports}print({SAMPLE})"], env=env, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == str(eval(SAMPLE, globals()))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [object(), lambda: 1, [1], {"a": 1}, {1}, bytearray(b"x"), Types.INT, Identity(1), Station, ("a", [1])],
+    ids=repr,
+)
+def test_a_key_without_a_stable_hash_is_refused_with_advice(key):
+    with pytest.raises(DataError, match=r"no hash that is the same in every process; let the key selector return text"):
+        stable_hash(key)
+
+
+@pytest.mark.parametrize("key", [float("nan"), Decimal("nan"), ("a", float("nan")), np.float64("nan")], ids=repr)
+def test_nan_is_refused_because_it_equals_nothing(key):
+    with pytest.raises(DataError, match=r"not equal to itself.*let the key selector return"):
+        stable_hash(key)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.data())
+def test_each_subtask_owns_a_contiguous_range_of_key_groups(max_parallelism, data):
+    parallelism = data.draw(st.integers(1, max_parallelism))
+    owners = [subtask_of(group, max_parallelism, parallelism) for group in range(max_parallelism)]
+    assert owners == sorted(owners)
+    assert set(owners) == set(range(parallelism))
+    sizes = [owners.count(subtask) for subtask in range(parallelism)]
+    assert max(sizes) - min(sizes) <= 1

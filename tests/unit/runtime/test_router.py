@@ -1,0 +1,105 @@
+"""Every element goes to exactly one subtask, that of its key; signals go to all."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Types
+from eventide.errors import DataError, UserFunctionError
+from eventide.runtime.chain import ChainNode, Edge
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.events import Elements, Signal
+from eventide.runtime.frames import Frame
+from eventide.runtime.keys import key_group, subtask_of
+from eventide.runtime.router import Router
+
+PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
+
+
+def keyed_edge(subtasks, select=lambda v: v, codec=PICKLED):
+    return Edge(1, 9, "producer", codec, subtasks, select, max_parallelism=16)
+
+
+def elements(values):
+    return Elements(list(values), [5] * len(values), list(range(len(values))))
+
+
+def sent(router, edge, values):
+    router.send(edge, elements(values))
+    return {frame.subtask: edge.codec.decode(frame.content) for frame in router.element_frames(3)}
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.text(), st.integers())), st.integers(1, 5))
+def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values, subtasks):
+    edge = keyed_edge(subtasks)
+    by_subtask = sent(Router(ChainNode(edges=(edge,)), "s", 0), edge, values)
+    for subtask, part in by_subtask.items():
+        assert part.keys == part.values == [v for v in values if subtask_of(key_group(v, 16), 16, subtasks) == subtask]
+        assert part.order == sorted(part.order)
+    assert sorted(o for part in by_subtask.values() for o in part.order) == list(range(len(values)))
+
+
+@pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_without_a_key_elements_stay_together_at_the_place_of_their_task(place, subtask):
+    edge = Edge(1, 9, "producer", ElementCodec(Types.INT()), 3, has_watermarks=False)
+    router = Router(ChainNode(edges=(edge,)), "s", place)
+    assert sent(router, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
+    assert list(router.element_frames(0)) == []
+    assert list(router.signal_frames(edge, Signal.IDLE, 0)) == []
+
+
+def test_signals_go_to_every_subtask():
+    edge = keyed_edge(3)
+    router = Router(ChainNode(edges=(edge,)), "s", 0)
+    assert list(router.signal_frames(edge, Signal.WATERMARK, 2, 7)) == [
+        Frame(9, subtask, Signal.WATERMARK, 2, 1, "s", 7) for subtask in range(3)
+    ]
+
+
+def test_a_key_selector_that_raises_is_named_with_the_element():
+    edge = keyed_edge(2, lambda v: v["user"])
+    with pytest.raises(
+        UserFunctionError, match=r"in operator 'producer', when a key was extracted with element \{\}.*KeyError"
+    ):
+        Router(ChainNode(edges=(edge,)), "s", 0).send(edge, elements([{"user": 1}, {}]))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ([1], "is a list that cannot be hashed"),
+        ({}, "is a dict that cannot be hashed"),
+        (object(), "no hash that is the same in every process"),
+        (float("nan"), "not equal to itself"),
+    ],
+)
+def test_a_bad_key_is_refused_with_the_element_and_advice(key, said):
+    edge = keyed_edge(2, lambda v: key)
+    with pytest.raises(
+        DataError,
+        match=(
+            rf"in operator 'producer', when a key was extracted with element 7: .*{said}.*let the "
+            rf"key selector return text"
+        ),
+    ):
+        Router(ChainNode(edges=(edge,)), "s", 0).send(edge, elements([7]))
+
+
+def test_an_element_that_does_not_have_its_declared_type_is_named():
+    edge = keyed_edge(1, lambda v: v[0], ElementCodec(Types.TUPLE([Types.STRING(), Types.INT()]), Types.STRING()))
+    router = Router(ChainNode(edges=(edge,)), "s", 0)
+    router.send(edge, elements([("a", 1), ("b", 1.5)]))
+    with pytest.raises(
+        DataError,
+        match=r"in operator 'producer', when its elements.*declared type: element 1, field f1: expected INT, got 1.5",
+    ):
+        list(router.element_frames(0))
+
+
+def test_a_key_that_does_not_have_its_declared_type_is_named():
+    edge = keyed_edge(1, str, ElementCodec(Types.INT(), Types.INT()))
+    router = Router(ChainNode(edges=(edge,)), "s", 0)
+    router.send(edge, elements([1]))
+    with pytest.raises(DataError, match=r"in operator 'producer'.*expected INT, got '1'"):
+        list(router.element_frames(0))

@@ -1,0 +1,256 @@
+"""Planning of micro-batches over splits, and what a source task sends."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Row, Types
+from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
+from eventide.errors import DataError, ProgramError, UserFunctionError
+from eventide.runtime.chain import ChainNode, Edge
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.events import Signal, SplitReport
+from eventide.runtime.source import (
+    SourceSpec,
+    SourceTask,
+    SplitRange,
+    everything,
+    initial_offsets,
+    next_offsets,
+    ranges_between,
+    source_ends,
+)
+from eventide.testing import ScriptedSource
+
+
+class Growing(Source):
+    """Splits of a given length that may grow; unbounded unless told otherwise."""
+
+    def __init__(self, lengths, bounded=False, first=0):
+        self.lengths, self.bounded, self.first = lengths, bounded, first
+
+    def splits(self):
+        return list(self.lengths)
+
+    def latest_position(self, split):
+        return self.lengths[split]
+
+    def initial_position(self, split):
+        return self.first
+
+    def read(self, split, start, end):
+        for i in range(start, end):
+            yield f"{split}{i}"
+
+    def is_bounded(self):
+        return self.bounded
+
+
+class Yields(Growing):
+    """Yields what it is told, whatever is asked for."""
+
+    def __init__(self, items, type_info=None):
+        super().__init__({"s": len(items)})
+        self.items, self.type_info = items, type_info
+
+    def read(self, split, start, end):
+        yield from self.items
+
+    def get_produced_type(self):
+        return self.type_info or super().get_produced_type()
+
+
+def at(position, ended=False):
+    return {"position": position, "ended": ended}
+
+
+def sent(source, ranges, ends=False):
+    """What a task sends to the one subtask behind it: signals, round, channel, and elements or content."""
+    codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
+    root = ChainNode(edges=(Edge(1, 9, "src", codec, 1),))
+    task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
+    return [
+        (f.signal, f.round, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
+        for f in task.read_ranges(source, ranges, ends)
+        if f.signal is not Signal.METRICS
+    ]
+
+
+def test_without_a_limit_all_that_is_there_is_read():
+    assert Growing({"a": 5, "b": 2}).next_positions({"a": 1, "b": 2}, None) == {"a": 5, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "limit", "ends"),
+    [
+        ({"a": 9, "b": 9}, 4, {"a": 2, "b": 2}),
+        ({"a": 9, "b": 1}, 4, {"a": 3, "b": 1}),
+        ({"a": 0, "b": 9, "c": 9}, 4, {"a": 0, "b": 2, "c": 2}),
+        ({"a": 9, "b": 9}, 5, {"a": 3, "b": 2}),
+        ({"a": 9, "b": 9}, 1, {"a": 1, "b": 0}),
+        ({"a": 1, "b": 1}, 9, {"a": 1, "b": 1}),
+        ({}, 9, {}),
+    ],
+)
+def test_a_limit_is_shared_and_what_some_leave_goes_to_the_others(lengths, limit, ends):
+    assert Growing(lengths).next_positions(dict.fromkeys(lengths, 0), limit) == ends
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 60))
+def test_a_limit_is_never_exceeded_nor_wasted(lengths, limit):
+    ends = Growing(lengths).next_positions(dict.fromkeys(lengths, 0), limit)
+    assert all(ends[split] <= lengths[split] for split in lengths)
+    assert sum(ends.values()) == min(limit, sum(lengths.values()))
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1), st.none() | st.integers(1, 7), st.booleans()
+)
+def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded):
+    source = Growing(lengths, bounded)
+    read, ends, offsets = [], 0, {}
+    while (end := next_offsets(source, offsets or initial_offsets(source), limit)) != (
+        offsets or initial_offsets(source)
+    ):
+        ranges = ranges_between(source, offsets or initial_offsets(source), end)
+        read += [element for part in ranges for element in source.read(part.split, part.start, part.end)]
+        ends += source_ends(offsets, end)
+        offsets = json.loads(json.dumps(end))
+    assert sorted(read) == sorted(f"{split}{i}" for split, n in lengths.items() for i in range(n))
+    assert ends == bounded
+    if offsets:
+        assert offsets == everything(source)
+
+
+def test_a_source_without_splits_is_refused():
+    with pytest.raises(ProgramError, match=r"has no splits.*must name at least one"):
+        initial_offsets(Growing({}))
+
+
+def test_an_empty_collection_ends_in_its_first_micro_batch():
+    source = CollectionSource([])
+    start = initial_offsets(source)
+    end = next_offsets(source, start, None)
+    assert (start, end) == ({"collection": at(0)}, {"collection": at(0, ended=True)})
+    assert ranges_between(source, start, end) == [SplitRange("collection", 0, 0, ended=True)]
+    assert source_ends(start, end)
+    assert next_offsets(source, end, None) == end
+    assert not source_ends(end, end)
+
+
+def test_the_source_ends_with_its_last_split():
+    source = Growing({"a": 1, "b": 3}, bounded=True)
+    start = initial_offsets(source)
+    first = next_offsets(source, start, 2)
+    assert first == {"a": at(1, ended=True), "b": at(1)}
+    assert not source_ends(start, first)
+    second = next_offsets(source, first, 2)
+    assert ranges_between(source, first, second) == [SplitRange("b", 1, 3, ended=True)]
+    assert source_ends(first, second)
+
+
+def test_a_split_that_appears_later_is_read_from_its_initial_position():
+    source = Growing({"a": 5}, first=2)
+    start = next_offsets(source, initial_offsets(source), None)
+    source.lengths["b"] = 4
+    end = next_offsets(source, start, None)
+    assert end == {"a": at(5), "b": at(4)}
+    assert ranges_between(source, start, end) == [SplitRange("b", 2, 4, ended=False)]
+
+
+def test_a_replay_of_a_range_gives_the_same_frames():
+    source = Growing({"a": 5})
+    part = [SplitRange("a", 1, 4, ended=False)]
+    assert (
+        sent(source, part)
+        == sent(source, part)
+        == [
+            (Signal.ELEMENTS, 0, "a", ["a1", "a2", "a3"]),
+            (Signal.SPLIT_REPORT, 0, "a", SplitReport()),
+        ]
+    )
+
+
+def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
+    assert sent(Growing({"a": 1}), [SplitRange("a", 0, 1, ended=True)], ends=True) == [
+        (Signal.ELEMENTS, 0, "a", ["a0"]),
+        (Signal.SPLIT_REPORT, 0, "a", SplitReport(ended=True)),
+        (Signal.END_OF_SOURCE, 1, "", None),
+    ]
+
+
+@pytest.mark.parametrize(("items", "idle"), [([1, IDLE], True), ([IDLE, 1], False), ([IDLE], True), ([], False)])
+def test_a_split_is_idle_if_it_says_so_behind_its_last_element(items, idle):
+    *_, report = sent(Yields(items), [SplitRange("s", 0, 2, ended=False)])
+    assert report == (Signal.SPLIT_REPORT, 0, "s", SplitReport(idle=idle))
+
+
+def test_record_batches_are_rows_of_the_declared_type():
+    batch = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
+    source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
+    first, _ = sent(source, [SplitRange("s", 0, 2, ended=False)])
+    assert first == (Signal.ELEMENTS, 0, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
+
+
+def test_many_elements_keep_their_order_over_chunks_and_frames():
+    numbers = NumberSequenceSource(0, 150_000)
+    frames = sent(numbers, [SplitRange("0", 0, 150_001, ended=False)])
+    assert [e for signal, _, _, part in frames if signal is Signal.ELEMENTS for e in part] == list(range(150_001))
+    assert len(frames) > 2
+
+
+def test_a_source_that_raises_is_named_with_the_range():
+    class Breaks(Growing):
+        def read(self, split, start, end):
+            yield 1
+            raise OSError("disk on fire")
+
+    with pytest.raises(
+        UserFunctionError,
+        match=r"in operator 'src', while it read its source with split 'a', start 0, end 5.*disk on fire",
+    ):
+        sent(Breaks({"a": 5}), [SplitRange("a", 0, 5, ended=False)])
+
+
+@settings(deadline=None)
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 9))
+def test_the_splits_of_a_number_sequence_are_the_numbers_in_order_and_of_equal_length(start, end, splits):
+    source = NumberSequenceSource(start, end, splits)
+    parts = [list(source.read(split, 0, source.latest_position(split))) for split in source.splits()]
+    assert [number for part in parts for number in part] == list(range(start, end + 1))
+    assert len(parts) == splits
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_number_sequence_needs_a_split():
+    with pytest.raises(ProgramError, match=r"at least one split, not 0"):
+        NumberSequenceSource(1, 5, splits=0)
+
+
+def test_a_scripted_source_goes_a_micro_batch_further_each_time_and_then_ends():
+    source = ScriptedSource(["a", "b"], [[("a", 1)], []])
+    offsets = [initial_offsets(source)]
+    while (end := next_offsets(source, offsets[-1], 1)) != offsets[-1]:
+        offsets.append(end)
+    assert [(o["a"]["position"], o["a"]["ended"]) for o in offsets] == [(0, False), (1, False), (2, False), (3, True)]
+
+
+def test_an_unbounded_scripted_source_stops_without_an_end():
+    source = ScriptedSource(["a"], [[("a", 1)]], bounded=False)
+    assert everything(source) == {"a": at(1)}
+
+
+def test_a_script_that_names_an_unknown_split_is_refused():
+    with pytest.raises(ProgramError, match=r"batch 1 names the split 'b'; the splits are"):
+        ScriptedSource(["a"], [[], [("b", 1)]])
+
+
+def test_a_data_error_of_a_source_stays_a_data_error():
+    batch = pa.RecordBatch.from_pydict({"a": ["x"]})
+    with pytest.raises(DataError, match=r"in operator 'src', while it read its source with split 's'"):
+        sent(Yields([batch], Types.ROW_NAMED(["a"], [Types.INT()])), [SplitRange("s", 0, 1, ended=False)])
