@@ -7,7 +7,15 @@ travel from Spark's workers to the driver.
 
 from typing import Any
 
-__all__ = ["DataError", "EventideError", "ProgramError", "StateError", "TemporaryCheckpointWarning", "TypeMismatch", "UserFunctionError"]
+__all__ = [
+    "DataError",
+    "EventideError",
+    "ProgramError",
+    "StateError",
+    "TemporaryCheckpointWarning",
+    "TypeMismatch",
+    "UserFunctionError",
+]
 
 
 class EventideError(Exception):

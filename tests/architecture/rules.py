@@ -24,15 +24,14 @@ FLOORS = {
     "eventide.plan": 4,
     "eventide.local": 5,
     "eventide.spark": 5,
-    "eventide.testing": 6,
-    "eventide.spark.testing": 7,
-    "eventide.datastream.data_stream": 8,
-    "eventide.datastream.stream_execution_environment": 8,
-    "eventide.cli": 9,
+    "eventide.datastream.data_stream": 6,
+    "eventide.datastream.stream_execution_environment": 6,
+    "eventide.testing": 7,
+    "eventide.cli": 8,
 }
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
 # A package whose __init__ hands out names of several floors, lazily: it is above all of them, what is in it is not.
-FACADES = {"eventide.datastream": 8}
+FACADES = {"eventide.datastream": 6}
 HOSTS = ("eventide.local", "eventide.spark")
 
 SPARK = ("pyspark", "py4j")
@@ -91,12 +90,12 @@ def spark_is_in_spark_alone(root: Path) -> list[str]:
 
 
 def values_and_vocabulary_are_light(root: Path) -> list[str]:
-    """Floors 1 and 2 load the standard library only; pyarrow inside functions and for types."""
+    """Floors 1 and 2 load the standard library only; pyarrow and cloudpickle inside functions and for types."""
 
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
-        late_arrow = imported.is_of("pyarrow") and imported.place != "module"
-        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late_arrow
+        late = imported.is_of("pyarrow", "cloudpickle") and imported.place != "module"
+        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late
 
     return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common._ms import MIN_MS
 from tests.scenarios.programs import Scenario, canonical
+
+from eventide.common._ms import MIN_MS
 
 
 @dataclass

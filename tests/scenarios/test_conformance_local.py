@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.scenarios.checks import Record, assert_as_flink
+from tests.scenarios.programs import Scenario, program, scenarios
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.local.host import LocalHost
-from tests.scenarios.checks import Record, assert_as_flink
-from tests.scenarios.programs import Scenario, program, scenarios
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])

@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.scenarios.checks import Record, assert_as_flink
+from tests.scenarios.programs import Scenario, program, scenarios
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.compiler import compile_plan
@@ -18,8 +20,6 @@ from eventide.runtime.events import Signal
 from eventide.spark.compiler import METRICS, frames_of
 from eventide.spark.frame_rows import frame_of
 from eventide.spark.submit import settings_for_start
-from tests.scenarios.checks import Record, assert_as_flink
-from tests.scenarios.programs import Scenario, program, scenarios
 
 _TELLING = (
     "lateness: a watermark of end - 1 + lateness closes the window",

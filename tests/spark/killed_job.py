@@ -1,4 +1,4 @@
-"""A job for the kill test: bounded, with disorder, late rows, sessions and a second window; run it, kill it, run it again.
+"""A job for the kill test: bounded, with disorder, late rows, sessions and a second window.
 
     python killed_job.py CHECKPOINT OUTPUT one|several
 """
@@ -36,14 +36,14 @@ class Disorder(Source):
             ts = n * 10 + mixed % 900 - (5_000 if mixed % 53 == 0 else 0)
             yield Row(key=f"k{mixed % 7}", ts=ts, n=n)
 
-    def get_produced_type(self):  # noqa: ANN201
+    def get_produced_type(self):
         return EVENT
 
 
 class Session(ProcessWindowFunction):
     """One line a session, with its bounds and a checksum of what is in it."""
 
-    def process(self, key, context, elements):  # noqa: ANN001, ANN201
+    def process(self, key, context, elements):
         window = context.window()
         yield key, window.start, window.end, sum(e["n"] * (i + 1) for i, e in enumerate(elements)) % 1_000_003
 

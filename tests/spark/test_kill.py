@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-
 from tests.spark import killed_job
 
 _PATIENCE_S = 120

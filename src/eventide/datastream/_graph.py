@@ -33,7 +33,7 @@ class Transformation:
         self.inputs = inputs
         self.type_info = type_info or Types.PICKLED_BYTE_ARRAY()
         inherited = bool(inputs) and all(node.has_timestamps for node in inputs)
-        self.has_timestamps = inherited if has_timestamps is None else has_timestamps
+        self.has_timestamps: bool = inherited if has_timestamps is None else has_timestamps
 
 
 class SourceTransformation(Transformation):

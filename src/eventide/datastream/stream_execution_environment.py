@@ -197,7 +197,7 @@ class StreamExecutionEnvironment:
 
     def explain(self) -> None:
         """Print the stages of the job of all sinks so far."""
-        print(self.explanation(self._sinks))
+        print(self.explanation(self._sinks))  # noqa: T201 - its purpose
 
     def add_sink_transformation(self, sink: SinkTransformation) -> None:
         """Take a sink into the next job."""

@@ -31,8 +31,8 @@ class LocalHost(Host):
         started = time.monotonic()
         runner = LocalRunner(plan, settings.max_rows_per_batch)
         self.last_run = []
-        for result in runner.batches():
-            self.last_run.append(result)
+        for batch in runner.batches():
+            self.last_run.append(batch)
         collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
         collected = [
             value
@@ -46,7 +46,7 @@ class LocalHost(Host):
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
         """Refused: there is no Spark here."""
-        raise ProgramError("from_data_frame needs Spark; in the local environment use from_collection or ScriptedSource")
+        raise ProgramError("from_data_frame needs Spark; here, use from_collection or a ScriptedSource")
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:
         """Refused: there is no Spark here."""

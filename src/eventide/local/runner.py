@@ -149,7 +149,7 @@ def _through_bytes(frame: Frame) -> Frame:
 def _print(sink: SinkSpec, rows: Iterable[tuple[Any, int | None]]) -> None:
     if isinstance(sink.sink, PrintSink):
         for value, _ in rows:
-            print(sink.sink.line(value))
+            print(sink.sink.line(value))  # noqa: T201 - its purpose
     elif not isinstance(sink.sink, CollectSink):
         raise ProgramError(
             f"the sink {sink.name!r} ({sink.sink!r}) needs Spark; in the local environment use print() or "

@@ -41,7 +41,8 @@ def _stage_title(stage: StageSpec) -> Iterator[str]:
     yield f"  late       allowed lateness {operator.lateness_ms} ms, later than that {late}"
     contents = type(operator.contents).__name__
     identity = f"operator id {stage.identity.get('operator id')}"
-    yield f"  state      'stage {stage.number}', {identity}: {contents} per key and window, {stage.max_parallelism} key groups"
+    kept = f"{contents} per key and window, in {stage.max_parallelism} key groups"
+    yield f"  state      'stage {stage.number}', {identity}: {kept}"
 
 
 def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator[str]:

@@ -40,7 +40,7 @@ def stage_identity(
 
 def described(value: Any) -> str:
     """A user's object in words that are the same in every process."""
-    if type(value).__repr__ is object.__repr__:
+    if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
     return _ADDRESS.sub("", repr(value))
 

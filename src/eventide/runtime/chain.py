@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import operator as python_operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class Map:
         call, results = self.call, []
         try:
             for value in elements.values:
-                results.append(call(value))  # noqa: PERF401 - how far it got says which element raised
+                results.append(call(value))
         except Exception as error:
             raise _error(self.name, error, elements, len(results)) from error
         return Elements(results, elements.timestamps, elements.order)
@@ -63,7 +64,7 @@ class Filter:
         call, kept = self.call, []
         try:
             for value in elements.values:
-                kept.append(bool(call(value)))  # noqa: PERF401 - how far it got says which element raised
+                kept.append(bool(call(value)))
         except Exception as error:
             raise _error(self.name, error, elements, len(kept)) from error
         return Elements(
@@ -152,7 +153,7 @@ def _checked(timestamp: Any) -> int:
     advice = "a timestamp assigner must return milliseconds since the epoch as an int"
     if timestamp is None:
         raise DataError(f"the timestamp is None; {advice}")
-    if isinstance(timestamp, float) and timestamp != timestamp:
+    if isinstance(timestamp, float) and math.isnan(timestamp):
         raise DataError(f"the timestamp is NaN; {advice}")
     if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
         raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not an integer; {advice}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.events import Elements
-from eventide.runtime.pickles import dumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ElementCodec:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        return sink.getvalue().to_pybytes()
+        return bytes(sink.getvalue())
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""

@@ -1,21 +1,12 @@
-"""Pickling of what users made: fast where possible, by value where a class cannot be imported elsewhere."""
+"""Parts of a program as bytes, for the way to the workers."""
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import cloudpickle
 
 from eventide.errors import ProgramError
-
-
-def dumps(value: Any) -> bytes:
-    """Pickle data; objects whose class was made in a worker or a function take their class along."""
-    try:
-        return pickle.dumps(value, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return bytes(cloudpickle.dumps(value, protocol=5))
 
 
 def dumps_program(value: Any, what: str) -> bytes:

@@ -38,7 +38,9 @@ def frames_of(plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batc
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
     """
     ids = subtask_ids(plan.parallelism)
-    waiting = [(_first_target(source.root), _source_frames(source, settings, spark, ids, batch)) for source in plan.sources]
+    waiting = [
+        (_first_target(source.root), _source_frames(source, settings, spark, ids, batch)) for source in plan.sources
+    ]
     frames: DataFrame | None = None
     for stage in plan.stages:
         frames = _united(frames, [df for target, df in waiting if target <= stage.number])
@@ -94,7 +96,7 @@ def _source_frames(
         "unique_name": name,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
-    return (spark.read if batch else spark.readStream).format(name).load()
+    return spark.read.format(name).load() if batch else spark.readStream.format(name).load()
 
 
 def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.runtime.metrics import OperatorCounters, add_up
@@ -97,7 +97,7 @@ class StreamingJob(JobClient):
             self._collected.put(_END)
 
     def _watch(self) -> None:
-        while not self._query.awaitTermination(_POLL_S):
+        while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
             self._take_progress()
         self._take_progress()
         took_ms = int((time.monotonic() - self._started) * 1000)

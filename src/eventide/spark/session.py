@@ -53,7 +53,7 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    settings = _LOCAL | {"spark.driver.extraJavaOptions": quiet}
+    settings: dict[str, bool | float | int | str | None] = {**_LOCAL, "spark.driver.extraJavaOptions": quiet}
     if configuration is not None:
         settings |= configuration.to_dict()
     with quiet_jvm():

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
 from eventide.errors import ProgramError
@@ -85,7 +85,7 @@ class Delivery:
         known = len(self._on_driver) + len(self._as_rows)
         if known < len(sinks):
             strange = [s.sink for s in sinks if s.number not in self._on_driver and s not in self._as_rows]
-            raise ProgramError(f"Spark has nothing to do for the sinks {strange!r}; use a sink of eventide's connectors")
+            raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
@@ -108,7 +108,7 @@ class Delivery:
             sink = self._on_driver[frame.stage]
             for value in sink.codec.decode(frame.content).values:
                 if isinstance(sink.sink, PrintSink):
-                    print(sink.sink.line(value))
+                    print(sink.sink.line(value))  # noqa: T201 - its purpose
                 else:
                     self._take(value)
 

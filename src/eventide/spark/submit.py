@@ -141,8 +141,8 @@ def settings_for_start(spark: SparkSession, parallelism: int) -> Iterator[None]:
     wanted = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
     with _starting:
         before = {name: spark.conf.get(name, None) for name in wanted}
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
+        for name, wish in wanted.items():
+            spark.conf.set(name, wish)
         try:
             yield
         finally:

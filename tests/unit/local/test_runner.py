@@ -12,8 +12,8 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.job import DataFrameSourceSpec
-from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, run, runner, timed, values
+from eventide.testing import Idle, ScriptedSource, local_environment
+from twin import BY_SECOND_FIELD, AllContents, Contents, by_sink, plan_of, run, runner, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 
@@ -129,3 +129,42 @@ def test_a_data_frame_in_a_plan_is_refused():
     spark = DataFrameSourceSpec("table", object(), source.type_info, source.root)
     with pytest.raises(ProgramError, match=r"'table' is a Spark DataFrame, which the local environment cannot read"):
         runner(type(plan)((spark,), plan.stages, plan.sinks, 1))
+
+
+def test_a_failure_in_the_last_stage_leaves_the_state_of_the_first_untouched():
+    function = FailsOnce(("a", 0, 10, [("a", 1)]))
+    source = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("a", 12))]])
+    stream = local_environment().from_source(source, BY_SECOND_FIELD, "script").key_by(lambda e: e[0])
+    plan = plan_of(stream.window(TENS).process(Contents()).map(function))
+    checkpoint = LocalCheckpoint()
+    first = runner(plan, checkpoint=checkpoint).batches()
+    next(first)
+    before = deepcopy(checkpoint)
+    with pytest.raises(UserFunctionError, match="once"):
+        next(first)
+    assert checkpoint == before
+    rest = [by_sink(plan, batch) for batch in runner(plan, checkpoint=checkpoint).batches()]
+    assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
+
+
+def test_a_stage_says_behind_it_that_it_is_idle_and_active_again():
+    silent = [[("s", ("a", 1))], [Idle("s")], [], [("s", ("a", 21))], [("s", ("a", 51))], []]
+    other = [
+        [("t", ("b", 5))],
+        [("t", ("b", 15))],
+        [("t", ("b", 45))],
+        [("t", ("b", 46))],
+        [("t", ("b", 47))],
+        [("t", ("b", 60))],
+    ]
+    env = local_environment()
+    left, right = (
+        env.from_source(ScriptedSource([split], script, bounded=False), BY_SECOND_FIELD, split)
+        for split, script in [("s", silent), ("t", other)]
+    )
+    first = left.key_by(lambda e: e[0]).window(TENS).reduce(lambda a, b: a)
+    plan = plan_of(first.union(right).window_all(TENS).process(AllContents()))
+    results = run(plan)
+    assert [[value[0] for value, _ in sinks[0]] for sinks in results] == [[], [0], [10], [], [], [40]]
+    watermarks = [batch.watermarks for batch in runner(plan).batches()]
+    assert [w.get("TumblingEventTimeWindows.process") for w in watermarks] == [0, 14, 44, 45, 46, 50]

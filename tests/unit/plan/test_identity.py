@@ -125,7 +125,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
-        "  state      'stage 1', operator id w: AllElements per key and window, 128 key groups",
+        "  state      'stage 1', operator id w: AllElements per key and window, in 128 key groups",
         "  map",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled (declare output_type to send columns)",
         "  side output 'late'",

@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
+from eventide.common._pickles import dumps
 from eventide.errors import DataError, EventideError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.invoke import calling, shown, user_function_error
 from eventide.runtime.metrics import Metrics, add_up
-from eventide.runtime.pickles import dumps, dumps_program
+from eventide.runtime.pickles import dumps_program
 
 
 def test_functions_and_local_classes_travel():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from eventide.common._pickles import dumps
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError, TypeMismatch
@@ -124,7 +125,7 @@ class TimeWindowTypeInfo(TypeInformation):
 
 def _pickled(index: int, value: Any) -> bytes:
     try:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        return dumps(value)
     except Exception as error:
         raise TypeMismatch(index, value, "an object that pickles") from error
 

@@ -43,7 +43,7 @@ class DataFrameSink(Sink):
 
 @dataclass(frozen=True)
 class FormatSink(Sink):
-    """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka``, …
+    """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka`` and more.
 
     Exactly once where Spark's sink is: the file formats are.
 

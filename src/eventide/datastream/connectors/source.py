@@ -68,7 +68,7 @@ class Source(ABC):
         return 0
 
     def is_bounded(self) -> bool:
-        """Whether the input ends. Then each split ends at its latest position, and the end of all closes all windows."""
+        """Whether the input ends: each split at its latest position, and with the last one all windows close."""
         return True
 
     def get_produced_type(self) -> TypeInformation:

@@ -197,11 +197,13 @@ class DataStream:
         Raises:
             ProgramError: if the type is not declared, because pickled objects have no columns.
         """
-        return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
+        sink = SinkTransformation("data frame", self._transformation, CollectSink())
+        data_frame: DataFrame = self._env.data_frame_of(sink)
+        return data_frame
 
     def explain(self) -> None:
         """Print the stages of the job for this stream, what runs in each, how elements travel, and where state is."""
-        print(self._env.explanation([SinkTransformation("result", self._transformation, CollectSink())]))
+        print(self._env.explanation([SinkTransformation("result", self._transformation, CollectSink())]))  # noqa: T201 - its purpose
 
     def _then(self, transformation: Transformation) -> DataStream:
         return DataStream(self._env, transformation)

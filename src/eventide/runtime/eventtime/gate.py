@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.common._ms import MAX_MS
-from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
 from eventide.runtime.events import Signal, SplitReport
+from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
 
 
 @dataclass(frozen=True, slots=True)

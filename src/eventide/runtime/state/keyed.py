@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.common._pickles import dumps
 from eventide.runtime.keys import key_group
-from eventide.runtime.pickles import dumps
 from eventide.runtime.state.backend import StateBackend
 
 _INDEX = "timers"

@@ -96,7 +96,7 @@ class MergingWindows:
             self._keyed.take(key, None, _SET)
 
 
-class _Collect(MergingWindowAssigner.MergeCallback):
+class _Collect(MergingWindowAssigner.MergeCallback[Window]):
     def __init__(self, merges: list[tuple[Window, list[Window]]]) -> None:
         self._merges = merges
 

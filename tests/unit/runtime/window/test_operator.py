@@ -597,3 +597,28 @@ def test_all_windows_keep_the_order_of_arrival():
             harness.process(("a", value), timestamp=value)
         harness.advance_watermark(9)
         assert harness.outputs() == [(0, 10, [("a", 5), ("a", 1), ("a", 3)])]
+
+
+def test_merged_windows_leave_no_timer_behind():
+    with OperatorHarness(
+        keyed(EventTimeSessionWindows.with_gap(10)).allowed_lateness(5).process(Contents())
+    ) as harness:
+        for timestamp in (0, 5, 10):
+            harness.process(("a", timestamp), timestamp=timestamp)
+        assert harness.timers() == [(19, "a", TimeWindow(0, 20)), (24, "a", TimeWindow(0, 20))]
+        harness.advance_watermark(24)
+        assert harness.outputs() == [("a", 0, 20, [("a", 0), ("a", 5), ("a", 10)])]
+
+
+def test_a_function_may_change_the_list_that_it_gets():
+    class Pops(ProcessWindowFunction):
+        def process(self, key, context, elements):
+            while elements:
+                yield elements.pop()
+
+    with OperatorHarness(keyed(TENS).allowed_lateness(5).process(Pops())) as harness:
+        harness.process(("a", 1), timestamp=1)
+        harness.advance_watermark(9)
+        harness.process(("a", 2), timestamp=2)
+        assert harness.outputs() == [("a", 1), ("a", 2), ("a", 1)]
+        harness.advance_watermark(14)
