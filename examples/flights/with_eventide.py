@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cloudpickle
 from flights import AIRPORTS, BOUND, Counts, hour_of
 
 from eventide.common import Duration, Row, Time, WatermarkStrategy
@@ -21,9 +19,6 @@ from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# The workers cannot import a module that lies beside a script, so what is defined here travels with the job.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Count(AggregateFunction):

@@ -45,7 +45,7 @@ class ElementCodec:
             "order": pa.array(elements.order, pa.int64()),
         }
         if self.key_type is not None:
-            columns["key"] = _key_column(self.key_type, elements.keys)
+            columns["key"] = self.key_type.to_arrow(elements.keys)
         batch = pa.record_batch(columns)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -63,13 +63,6 @@ class ElementCodec:
             batch.column("order").to_pylist(),
             [] if self.key_type is None else self.key_type.from_arrow(batch.column("key")),
         )
-
-
-def _key_column(key_type: TypeInformation, keys: list[Any]) -> pa.Array:
-    if not key_type.is_pickled:
-        return key_type.to_arrow(keys)
-    # A key may be of a class of the user's script, which must be taken along: the type's own pickling does not.
-    return pa.array([dumps(key) for key in keys], pa.binary())
 
 
 def _pickled(elements: Elements) -> bytes:

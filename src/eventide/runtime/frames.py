@@ -11,7 +11,7 @@ from eventide.runtime.events import Signal, SplitReport
 
 METRICS_STAGE = -1
 
-_HEADER = struct.Struct("<BiiH")
+_HEADER = struct.Struct("<BiiI")
 _WATERMARK = struct.Struct("<q")
 _REPORT = struct.Struct("<?q??")
 
@@ -36,7 +36,7 @@ class Frame:
     def to_bytes(self) -> bytes:
         """All but ``stage`` and ``subtask``, which stand beside the bytes to route them.
 
-        The layout is little-endian: signal (1 byte), round (4), edge (4), length of the channel's name (2), the name
+        The layout is little-endian: signal (1 byte), round (4), edge (4), length of the channel's name (4), the name
         in UTF-8, the content.
         """
         channel = self.channel.encode()

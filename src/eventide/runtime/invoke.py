@@ -24,7 +24,7 @@ def shown(value: Any) -> str:
 def user_function_error(operator: str, error: Exception, *, during: str, **what: Any) -> EventideError:
     """Wrap what a user's function raised; eventide's own errors keep their type and get the place added."""
     place = ", ".join(f"{name} {shown(value)}" for name, value in what.items())
-    head = f"in operator {operator!r}, {during}" + (f" with {place}" if place else "")
+    head = f"in operator {operator!r}, {during}" + (f" ({place})" if place else "")
     if isinstance(error, EventideError):
         kind = DataError if isinstance(error, DataError) else type(error)
         return kind(f"{head}: {error}")

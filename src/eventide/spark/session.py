@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -37,7 +39,7 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     """The given session, or the active one, or a local one made here.
 
     A session that is made here stores state in RocksDB with changelog checkpointing, works in UTC, starts workers with
-    the running interpreter, and keeps its log quiet. ``configuration`` adds to or replaces these settings; it is not
+    the running interpreter, lets them import what this process can, and keeps its log quiet. ``configuration`` adds to or replaces these settings; it is not
     applied to a session that exists.
 
     Raises:
@@ -56,5 +58,20 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     settings: dict[str, bool | float | int | str | None] = {**_LOCAL, "spark.driver.extraJavaOptions": quiet}
     if configuration is not None:
         settings |= configuration.to_dict()
-    with quiet_jvm():
+    with quiet_jvm(), _our_modules_for_workers():
         return SparkSession.builder.config(map=settings).getOrCreate()
+
+
+@contextmanager
+def _our_modules_for_workers() -> Iterator[None]:
+    """Have the JVM, and with it its workers, start with this process's own module path: a script's folder is on it."""
+    before = os.environ.get("PYTHONPATH")
+    ours = [path or os.getcwd() for path in sys.path if not path.startswith((sys.prefix, sys.base_prefix))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(ours)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before

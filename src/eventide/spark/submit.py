@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -87,7 +88,7 @@ class SparkHost(Host):
             "deleted at its end, so it cannot go on after a restart; call "
             "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
             TemporaryCheckpointWarning,
-            stacklevel=5,
+            stacklevel=_level_of_the_program(),
         )
         return location, lambda: shutil.rmtree(location, ignore_errors=True)
 
@@ -116,9 +117,17 @@ class SparkHost(Host):
             warnings.warn(
                 f"before you start a query on this DataFrame, call: {settings_text}. Stateful operators need the state "
                 "store of RocksDB, and run best with as many shuffle partitions as subtasks",
-                stacklevel=4,
+                stacklevel=_level_of_the_program(),
             )
         return typed_rows(frames_of(plan, settings, self.spark, batch=batch), plan.sinks[0])
+
+
+def _level_of_the_program() -> int:
+    """The ``stacklevel`` with which a warning of the caller points into the user's program."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _reads_data_frames(plan: JobPlan) -> bool:

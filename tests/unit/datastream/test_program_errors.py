@@ -242,7 +242,7 @@ def test_a_bad_timestamp_is_told_with_its_split_and_element(timestamp, said):
     stream = local_environment().from_source(source, strategy, "clicks")
     with pytest.raises(
         DataError,
-        match=r"in operator 'clicks', behind the source with split 'right': in operator 'timestamps and watermarks'",
+        match=r"in operator 'clicks', behind the source \(split 'right'\): in operator 'timestamps and watermarks'",
     ) as raised:
         collect(stream)
     assert said in str(raised.value)
@@ -301,7 +301,7 @@ def test_state_that_cannot_be_stored_is_told():
 def test_a_bad_key_is_told_with_advice(key, said):
     stream = timed(local_environment(), [("a", 1)]).key_by(lambda e: key).window(TENS).reduce(max)
     with pytest.raises(
-        DataError, match=rf"when a key was extracted with element \('a', 1\): .*{said}.*let the key selector return"
+        DataError, match=rf"when a key was extracted \(element \('a', 1\)\): .*{said}.*let the key selector return"
     ):
         collect(stream)
 
@@ -370,9 +370,9 @@ def one_key():
     return timed(local_environment(), [("a", 1), ("a", 2)]).key_by(lambda e: e[0])
 
 
-ELEMENT = r"while it handled an element with key 'a', element \('a', \d\)"
-FIRING = r"when a window fired with key 'a', window TimeWindow\(start=0, end=10\)"
-CHAINED = r"while it handled an element with element \('a', 1\)"
+ELEMENT = r"while it handled an element \(key 'a', element \('a', \d\)\)"
+FIRING = r"when a window fired \(key 'a', window TimeWindow\(start=0, end=10\)\)"
+CHAINED = r"while it handled an element \(element \('a', 1\)\)"
 
 BROKEN = {
     "map": (lambda: one_key().map(fail), CHAINED),
@@ -390,7 +390,7 @@ BROKEN = {
     "evictor": (lambda: one_key().window(TENS).evictor(BrokenEvictor(2)).process(Contents()), FIRING),
     "map behind a window": (
         lambda: one_key().window(TENS).process(Contents()).map(fail),
-        r"while it handled an element with element \('a', 0, 10, .*",
+        r"while it handled an element \(element \('a', 0, 10, .*",
     ),
 }
 
@@ -417,7 +417,7 @@ def test_a_key_selector_that_raises_is_told_with_the_element():
     )
     with pytest.raises(
         UserFunctionError,
-        match=r"when a key was extracted with element \('a', 1\): the user's function raised RuntimeError",
+        match=r"when a key was extracted \(element \('a', 1\)\): the user's function raised RuntimeError",
     ):
         collect(stream.key_by(BrokenKey()).window(TENS).reduce(max))
 
@@ -425,6 +425,6 @@ def test_a_key_selector_that_raises_is_told_with_the_element():
 def test_a_timestamp_assigner_that_raises_is_told_with_the_element():
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(fail)
     with pytest.raises(
-        UserFunctionError, match=r"in operator 'times', while it handled an element with element 1: .*RuntimeError"
+        UserFunctionError, match=r"in operator 'times', while it handled an element \(element 1\): .*RuntimeError"
     ):
         collect(local_environment().from_collection([1]).assign_timestamps_and_watermarks(strategy).name("times"))

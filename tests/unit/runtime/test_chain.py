@@ -50,7 +50,7 @@ def test_a_function_that_raises_is_named_with_the_element_and_its_traceback(step
     with pytest.raises(UserFunctionError) as raised:
         step("divider", divide, None).apply(elements(1, 2, 3))
     message = str(raised.value)
-    assert "in operator 'divider', while it handled an element with element 2:" in message
+    assert "in operator 'divider', while it handled an element (element 2):" in message
     assert "ZeroDivisionError" in message
     assert "return [1 / (value - 2)]" in message
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
@@ -84,7 +84,7 @@ def test_whole_milliseconds_within_64_bits_are_timestamps(timestamp):
 )
 def test_anything_else_is_refused_with_the_element(timestamp, said):
     with pytest.raises(
-        DataError, match=r"in operator 'times'.*with element 2: the timestamp.*milliseconds since the epoch as an int"
+        DataError, match=r"in operator 'times'.*\(element 2\): the timestamp.*milliseconds since the epoch as an int"
     ) as raised:
         assign(lambda value, _: timestamp if value == 2 else 1).apply(elements(1, 2))
     assert said in str(raised.value)

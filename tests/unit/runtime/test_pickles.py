@@ -32,7 +32,7 @@ def test_a_function_that_holds_a_lock_is_refused_with_advice():
 @pytest.mark.parametrize("kind", [DataError, StateError, ProgramError])
 def test_errors_of_our_own_keep_their_kind_and_get_the_place(kind):
     error = user_function_error("map", kind("bad"), during="while it slept", element=1)
-    assert (type(error), str(error)) == (kind, "in operator 'map', while it slept with element 1: bad")
+    assert (type(error), str(error)) == (kind, "in operator 'map', while it slept (element 1): bad")
 
 
 def test_other_errors_come_with_their_traceback():

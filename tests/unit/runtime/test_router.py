@@ -60,7 +60,7 @@ def test_signals_go_to_every_subtask():
 def test_a_key_selector_that_raises_is_named_with_the_element():
     edge = keyed_edge(2, lambda v: v["user"])
     with pytest.raises(
-        UserFunctionError, match=r"in operator 'producer', when a key was extracted with element \{\}.*KeyError"
+        UserFunctionError, match=r"in operator 'producer', when a key was extracted \(element \{\}\).*KeyError"
     ):
         Router(ChainNode(edges=(edge,)), "s", 0).send(edge, elements([{"user": 1}, {}]))
 
@@ -79,7 +79,7 @@ def test_a_bad_key_is_refused_with_the_element_and_advice(key, said):
     with pytest.raises(
         DataError,
         match=(
-            rf"in operator 'producer', when a key was extracted with element 7: .*{said}.*let the "
+            rf"in operator 'producer', when a key was extracted \(element 7\): .*{said}.*let the "
             rf"key selector return text"
         ),
     ):

@@ -83,13 +83,13 @@ class Source(ABC):
         """Where the next micro-batch should end, given where each split stands.
 
         Without a limit, that is the latest position of each. A limit is shared: every split gets an equal part first,
-        what some leave over goes to the others.
+        but at least one row, so that none starves; what some leave over goes to the others.
         """
         left = {split: max(0, self.latest_position(split) - position) for split, position in positions.items()}
         if max_rows is None:
             return {split: position + left[split] for split, position in positions.items()}
         taken = dict.fromkeys(positions, 0)
-        budget = max_rows
+        budget = max(max_rows, sum(1 for rows in left.values() if rows))
         while budget > 0 and (hungry := [split for split in left if taken[split] < left[split]]):
             share = max(1, budget // len(hungry))
             for split in hungry:

@@ -83,7 +83,7 @@ class _Merging(_Handle):
 
 class _List(_Merging, ListState[Any]):
     def get(self) -> Iterator[Any]:
-        return iter(self._cell.read() or ())
+        return iter(list(self._cell.read() or ()))
 
     def __iter__(self) -> Iterator[Any]:
         return self.get()

@@ -11,6 +11,9 @@ from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
 
 
+_UNCHANGING = (tuple, str, int, float, bytes, type(None))
+
+
 class Contents(Protocol):
     """How elements gather in a window; what is kept is a plain value that can be pickled."""
 
@@ -50,6 +53,14 @@ class AllElements:
         return list(kept)
 
 
+def _own(value: Any) -> Any:
+    """A copy of an element that could be changed in place: a reduce function may change its first argument.
+
+    That argument may be an element of other windows too, or a result that is on its way already.
+    """
+    return value if isinstance(value, _UNCHANGING) else copy.deepcopy(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Reduced:
     """Keeps one element, in a list of one: what the reduce function made of all."""
@@ -63,7 +74,7 @@ class Reduced:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
-        return [value] if kept is None else [self.function.reduce(kept[0], value)]
+        return [_own(value)] if kept is None else [self.function.reduce(kept[0], value)]
 
     def merge(self, left: Any, right: Any) -> Any:
         """Reduce the two."""
@@ -71,7 +82,7 @@ class Reduced:
 
     def view(self, kept: Any) -> Iterable[Any]:
         """The one element."""
-        return [kept[0]]
+        return [_own(kept[0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ class WindowOperator:
         if self._windows.state_window(moment.key, window) is None:
             return
         self._react(spec.trigger.on_event_time(time_ms, window, self._trigger_view))
-        if time_ms == cleanup_time(window.max_timestamp(), spec.lateness_ms):
+        if spec.assigner.is_event_time() and time_ms == cleanup_time(window.max_timestamp(), spec.lateness_ms):
             self._drop(window)
 
     def _react(self, result: TriggerResult) -> None:
@@ -210,10 +210,10 @@ class WindowOperator:
             return
         window, evictor = moment.window, spec.evictor
         if evictor is not None:
-            kept = list(evictor.evict_before(kept, len(kept), window, self._evictor_view))
+            kept = _what_stays(evictor, evictor.evict_before(kept, len(kept), window, self._evictor_view))
         self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
         if evictor is not None:
-            kept = list(evictor.evict_after(kept, len(kept), window, self._evictor_view))
+            kept = _what_stays(evictor, evictor.evict_after(kept, len(kept), window, self._evictor_view))
             if kept:
                 self._keyed.write(moment.key, state_window, _CONTENTS, kept)
             else:
@@ -248,3 +248,9 @@ class WindowOperator:
         cleanup = cleanup_time(window.max_timestamp(), self._spec.lateness_ms)
         if cleanup is not None:
             self._keyed.delete_timer(cleanup, self._moment.key, window)
+
+
+def _what_stays(evictor: Evictor[Any, Any], elements: Iterable[Any] | None) -> list[Any]:
+    if elements is None:
+        raise ProgramError(f"{type(evictor).__name__} returned None; an evictor returns the list of elements that stay")
+    return list(elements)
