@@ -1,6 +1,6 @@
 """A job for the kill test: bounded, with disorder, late rows, sessions and a second window.
 
-    python killed_job.py CHECKPOINT OUTPUT one|several
+python killed_job.py CHECKPOINT OUTPUT one|several
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTim
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 SESSION = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 LATE = OutputTag("late", EVENT)
-ROWS = 4_000
+ROWS = 2_400
 
 
 class Disorder(Source):

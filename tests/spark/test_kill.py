@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark import killed_job
 
-_PATIENCE_S = 120
+_PATIENCE_S = 240
+_SINKS = {"one": ["totals"], "several": ["late", "sessions", "totals"]}
 
 
 @pytest.fixture(scope="module")
@@ -23,23 +24,21 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     place = tmp_path_factory.mktemp("undisturbed")
     killed_job.main(str(place / "checkpoint"), str(place / "output"), "several")
     output = _output(spark, place)
-    assert all(len(lines) > 3_000 for lines in output.values())
+    assert all(len(lines) > 1_000 for lines in output.values())
     return output
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("sinks", "kills"), [("one", 6), ("several", 14)])
-def test_killed_at_random_moments_it_gives_the_undisturbed_output(
-    spark: SparkSession, undisturbed: dict[str, bytes], tmp_path: Path, sinks: str, kills: int
+@pytest.mark.parametrize("sinks", ["one", "several"])
+def test_killed_at_ten_random_moments_a_job_gives_the_undisturbed_output(
+    spark: SparkSession, undisturbed: dict[str, bytes], tmp_path: Path, sinks: str
 ) -> None:
-    moments = random.Random(f"{sinks} {kills}")
-    for _ in range(kills):
+    """One sink is written by Spark's own file sink, several by one query that routes: ten kills of each."""
+    moments = random.Random(sinks)
+    for _ in range(10):
         _kill_in_mid_work(tmp_path, sinks, moments)
     assert _start(tmp_path, sinks).wait(_PATIENCE_S) == 0
-
-    output = _output(spark, tmp_path)
-    assert output == {sink: undisturbed[sink] for sink in output}
-    assert len(output) == {"one": 1, "several": 3}[sinks]
+    assert _output(spark, tmp_path) == {name: undisturbed[name] for name in _SINKS[sinks]}
 
 
 def _start(place: Path, sinks: str) -> subprocess.Popen[bytes]:
@@ -55,7 +54,7 @@ def _kill_in_mid_work(place: Path, sinks: str, moments: random.Random) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while _planned(place) <= before and job.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(moments.uniform(0, 1.5))
+    time.sleep(moments.uniform(0, 1))
     assert job.poll() is None, "the job ended before it could be killed; give it more to do"
     os.killpg(job.pid, signal.SIGKILL)
     job.wait()

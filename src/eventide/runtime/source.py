@@ -69,8 +69,7 @@ def next_offsets(source: Source, start: Offsets, max_rows: int | None) -> Offset
     open_positions = {split: at["position"] for split, at in known.items() if not at["ended"]}
     planned = source.next_positions(open_positions, max_rows)
     ends = {
-        split: {"position": position, "ended": source.has_ended(split, position)}
-        for split, position in planned.items()
+        split: {"position": position, "ended": source.has_ended(split, position)} for split, position in planned.items()
     }
     return start | known | ends
 

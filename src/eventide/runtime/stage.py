@@ -70,9 +70,7 @@ class StageTask:
             self._gate.restore(content["gate"])
         self._keyed = KeyedState(backend, spec.max_parallelism)
         self._metrics = Metrics()
-        self._operator = WindowOperator(
-            spec.operator, self._keyed, self._metrics, self._gate.watermark, clock_ms
-        )
+        self._operator = WindowOperator(spec.operator, self._keyed, self._metrics, self._gate.watermark, clock_ms)
         self._router = Router(spec.root, str(subtask), subtask)
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -134,4 +132,3 @@ class StageTask:
             content["watermarks"] = {self._spec.name: self._gate.watermark}
             content["splits"] = self._gate.split_watermarks()
         return Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", content)
-

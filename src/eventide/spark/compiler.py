@@ -96,16 +96,15 @@ def _source_frames(
         "unique_name": name,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
-    return spark.read.format(name).load() if batch else spark.readStream.format(name).load()
+    born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()  # type: ignore[attr-defined]
+    return born
 
 
 def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:
     """A batch DataFrame ends: that is one more signal on each of its edges."""
     router = Router(source.root, "", 0)
     signals = [
-        frame
-        for edge in source.root.all_edges()
-        for frame in router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
+        frame for edge in source.root.all_edges() for frame in router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
     ]
     rows = [(f["stage"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
     return spark.createDataFrame(rows, FRAME_SCHEMA)

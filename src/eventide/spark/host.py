@@ -33,7 +33,10 @@ class StageProcessor(StatefulProcessor):
         self._map_state = handle.getMapState(f"stage {self._number}", *MapStateBackend.SCHEMAS)
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any  # noqa: N803 - Spark passes it by this name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[pd.DataFrame]:
         """Called by Spark once per subtask and micro-batch, with all rows for it."""
         mine: list[Frame] = []

@@ -39,8 +39,8 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     """The given session, or the active one, or a local one made here.
 
     A session that is made here stores state in RocksDB with changelog checkpointing, works in UTC, starts workers with
-    the running interpreter, lets them import what this process can, and keeps its log quiet. ``configuration`` adds to or replaces these settings; it is not
-    applied to a session that exists.
+    the running interpreter, lets them import what this process can, and keeps its log quiet. ``configuration`` adds to
+    or replaces these settings; it is not applied to a session that exists.
 
     Raises:
         ProgramError: if a session must be made and there is no Java.

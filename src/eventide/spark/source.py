@@ -70,9 +70,7 @@ class _Tasks:
         ranges = ranges_between(self._source, start, end)
         ends = source_ends(start, end)
         count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
-        return [
-            InputPartition((place, ranges[place::count], ends and place == 0)) for place in range(count)
-        ]
+        return [InputPartition((place, ranges[place::count], ends and place == 0)) for place in range(count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
@@ -125,4 +123,3 @@ class FrameBatchReader(_Tasks, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""
         return self._partitions(initial_offsets(self._source), everything(self._source))
-

@@ -428,3 +428,12 @@ def test_a_timestamp_assigner_that_raises_is_told_with_the_element():
         UserFunctionError, match=r"in operator 'times', while it handled an element \(element 1\): .*RuntimeError"
     ):
         collect(local_environment().from_collection([1]).assign_timestamps_and_watermarks(strategy).name("times"))
+
+
+@pytest.mark.parametrize(
+    "key_type",
+    [Types.FLOAT(), Types.LIST(Types.INT()), Types.TUPLE([Types.INT(), Types.MAP(Types.INT(), Types.INT())])],
+)
+def test_a_key_type_that_rounds_or_cannot_be_hashed_is_refused(key_type):
+    with pytest.raises(ProgramError, match="cannot be the type of a key"):
+        local_environment().from_collection([1]).key_by(lambda n: n, key_type)

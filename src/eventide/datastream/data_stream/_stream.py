@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._graph import (
     AssignTransformation,
@@ -102,6 +102,7 @@ class DataStream:
         from eventide.datastream.data_stream._keyed import KeyedStream
 
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else _callable("key_by", key_selector)
+        _check_key_type(key_type)
         key = KeyTransformation(self._transformation, select, key_type or Types.PICKLED_BYTE_ARRAY())
         return KeyedStream(self._env, key)
 
@@ -218,3 +219,16 @@ def _callable(where: str, function: _F) -> _F:
     if not callable(function):
         raise ProgramError(f"{where} needs a function or a function object, not {function!r}")
     return function
+
+
+def _check_key_type(key_type: TypeInformation | None) -> None:
+    """Refuse types in which keys would not come back as they went: rounded, or as something that cannot be a key."""
+    parts = [] if key_type is None else [key_type]
+    for part in parts:
+        if isinstance(part, CompositeTypeInfo):
+            parts += part.field_types
+        if part == Types.FLOAT() or isinstance(part, ListTypeInfo | MapTypeInfo):
+            raise ProgramError(
+                f"{part} cannot be the type of a key or of a part of one: its values are rounded or cannot be hashed; "
+                "declare another key_type, such as Types.DOUBLE() or Types.TUPLE([...]), or leave it out"
+            )

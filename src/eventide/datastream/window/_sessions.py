@@ -100,8 +100,7 @@ class DynamicEventTimeSessionWindows(_SessionWindows):
         extractor = self.session_window_time_gap_extractor
         if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
             message = (
-                "session gap: expected a SessionWindowTimeGapExtractor or a function of the element, "
-                f"got {extractor!r}"
+                f"session gap: expected a SessionWindowTimeGapExtractor or a function of the element, got {extractor!r}"
             )
             raise ProgramError(message)
 

@@ -47,9 +47,7 @@ class Gate:
 
     def split_watermarks(self) -> dict[str, int]:
         """The watermark of each split of each source, in milliseconds."""
-        return {
-            split: ms for source in self._sources.values() for split, ms in source.channel_watermarks().items()
-        }
+        return {split: ms for source in self._sources.values() for split, ms in source.channel_watermarks().items()}
 
     def receive(self, signal: Signal, edge: int, channel: str, content: Any) -> None:
         """Take one signal of an input."""

@@ -165,11 +165,7 @@ class KeyedState:
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
-        return {
-            entry: values for bucket in self._all_buckets() for entry, values in bucket.values.items()
-        }
+        return {entry: values for bucket in self._all_buckets() for entry, values in bucket.values.items()}
 
     def _all_buckets(self) -> list[_Bucket]:
         return [self._load(group) for group in range(self._max_parallelism)]
-
-

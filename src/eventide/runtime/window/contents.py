@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
 
-
 _UNCHANGING = (tuple, str, int, float, bytes, type(None))
 
 

@@ -112,5 +112,3 @@ class ProcessAll(_Firing):
     def clear(self, context: FiringContext) -> None:
         """Call ``clear(context)``."""
         self.function.clear(context)
-
-
