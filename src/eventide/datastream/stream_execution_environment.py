@@ -64,6 +64,14 @@ class StreamExecutionEnvironment:
         """Where the job keeps its checkpoint."""
         return self._checkpoint_config
 
+    def enable_checkpointing(self, interval: int, mode: Any = None) -> Self:
+        """Taken for PyFlink's sake: every micro-batch is a checkpoint, exactly once, whatever is asked for here.
+
+        What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
+        between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
+        """
+        return self
+
     def set_parallelism(self, parallelism: int) -> Self:
         """Set the number of subtasks of each keyed operator; by default, the number of cores."""
         self._parallelism = self.checked_parallelism(parallelism)
@@ -216,6 +224,11 @@ class StreamExecutionEnvironment:
         return self._host.to_data_frame(self._plan([sink]), self._settings(None))
 
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
+        if self._parallelism is not None and self._parallelism > self._max_parallelism:
+            raise ProgramError(
+                f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, which is the "
+                "number of key groups to deal out; set_max_parallelism to that number or more"
+            )
         return compile_plan(sinks, min(self.get_parallelism(), self._max_parallelism), self._max_parallelism)
 
     def _settings(self, job_name: str | None) -> JobSettings:

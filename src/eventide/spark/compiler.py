@@ -86,7 +86,7 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames = source.reader.frames(source, ids)
+        frames: DataFrame = source.reader.frames(source, ids)
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
     name = f"eventide-{uuid.uuid4().hex}"
     attributes = {
@@ -96,7 +96,7 @@ def _source_frames(
         "unique_name": name,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
-    born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()  # type: ignore[attr-defined]
+    born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()
     return born
 
 

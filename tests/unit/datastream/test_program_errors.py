@@ -437,3 +437,9 @@ def test_a_timestamp_assigner_that_raises_is_told_with_the_element():
 def test_a_key_type_that_rounds_or_cannot_be_hashed_is_refused(key_type):
     with pytest.raises(ProgramError, match="cannot be the type of a key"):
         local_environment().from_collection([1]).key_by(lambda n: n, key_type)
+
+
+def test_a_parallelism_above_the_number_of_key_groups_is_refused():
+    env = local_environment().set_parallelism(9).set_max_parallelism(8)
+    with pytest.raises(ProgramError, match="parallelism 9 is above the max parallelism 8"):
+        env.from_collection([1]).execute_and_collect()
