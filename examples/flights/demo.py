@@ -36,7 +36,7 @@ def main() -> int:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Count the departures of New York with eventide and with Spark alone.")
-    parser.add_argument("--days", type=int, default=7, choices=range(1, 366), metavar="1..365", help="days of 2013")
+    parser.add_argument("--days", type=int, default=5, choices=range(1, 366), metavar="1..365", help="days of 2013")
     parser.add_argument("--picture", type=Path, default=Path("build/flights.png"), help="the .png or .svg to write")
     return parser.parse_args()
 

@@ -29,7 +29,7 @@ DELAY = pd.Timedelta(hours=6)
 BOUND = pd.Timedelta(hours=4)
 """How much longer than the newest take-off that is known ago a flight may have taken off, and not be late."""
 
-EVERY = pd.Timedelta(hours=3)
+EVERY = pd.Timedelta(hours=2)
 """What arrives in such a stretch of time is one micro-batch."""
 
 SCHEMA = pa.schema(

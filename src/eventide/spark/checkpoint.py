@@ -6,6 +6,7 @@ import json
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
@@ -26,7 +27,7 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
     refuse_used_directories(spark, plan.sinks, new=found is None)
     if found is None:
         text = json.dumps(plan.identity(), sort_keys=True)
-        spark.createDataFrame([(text,)], "value STRING").coalesce(1).write.mode("overwrite").text(path)
+        spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("overwrite").text(path)
     else:
         check_identity(location, json.loads(found), plan.identity())
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 _NOISE = re.compile(
     r"^(Streaming TransformWithStateInPandas Python worker|Starting Streaming TransformWithStateInPandas"
     r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
-    r"|Setting Spark log level|Using Spark's default log4j profile)"
+    r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS)"
 )
 
 
