@@ -10,7 +10,6 @@ import pytest
 
 from eventide.datastream import StreamExecutionEnvironment
 
-
 # Tests run many short queries in new JVMs: the quick compiler alone makes them a third faster.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

@@ -226,7 +226,7 @@ class StreamExecutionEnvironment:
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
         if self._parallelism is not None and self._parallelism > self._max_parallelism:
             raise ProgramError(
-                f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, which is the "
+                f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
         return compile_plan(sinks, min(self.get_parallelism(), self._max_parallelism), self._max_parallelism)
