@@ -132,8 +132,8 @@ def at(second: int) -> datetime.datetime:
     return datetime.datetime(2026, 1, 1, 0, 0, second)  # noqa: DTZ001 - as Spark gives timestamps: naive, in UTC
 
 
-def counted(env: StreamExecutionEnvironment, df: DataFrame, **columns: Any) -> DataFrame:
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner("at")
+def counted(env: StreamExecutionEnvironment, df: DataFrame, time: Any = "at", **columns: Any) -> DataFrame:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(time)
     stream = env.from_data_frame(df, strategy, split_by=["device"], **columns)
     windows = stream.key_by(lambda row: row["kind"], Types.STRING()).window(
         TumblingEventTimeWindows.of(Time.seconds(10))
@@ -170,7 +170,7 @@ def test_a_streaming_data_frame_goes_in_and_comes_out(
 def test_a_batch_data_frame_goes_in_and_comes_out(spark: SparkSession, env: StreamExecutionEnvironment) -> None:
     rows = [(f"d{i % 2}", "k", at(i), i) for i in range(25)]
     frame = spark.createDataFrame(rows, "device STRING, kind STRING, at TIMESTAMP_NTZ, n LONG").repartition(3)
-    result = counted(env, frame, order_by=["n"])
+    result = counted(env, frame, time=F.col("at"), order_by=[F.col("n")])
     assert not result.isStreaming
     assert sorted((r.window.start, r.n, r.first) for r in result.collect()) == [
         (at(0), 10, 0),
