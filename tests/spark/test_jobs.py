@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,18 @@ def test_a_job_goes_on_from_its_checkpoint_and_refuses_another_program(spark: Sp
     assert first
     assert rest
 
+    # Another sink changes nothing of the state.
+    script = scripted(reopened(tmp_path), SCRIPT)
+    script.print("seen")
+    sums(script).print("sum")
+    script.get_execution_environment().execute()
+
     changed: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
         "window was 'TumblingEventTimeWindows": lambda env: sums(scripted(env, SCRIPT), size=20),
         "parallelism was '2' and is now '1'": lambda env: sums(scripted(env.set_parallelism(1), SCRIPT)),
         "element type was": lambda env: sums(scripted(env, SCRIPT).map(lambda e: e)),
         "stage 2 is new in the program": lambda env: sums(sums(scripted(env, SCRIPT))),
+        "source 2 is new in the program": lambda env: sums(scripted(env, SCRIPT).union(scripted(env, SCRIPT))),
     }
     for said, program in changed.items():
         with pytest.raises(StateError, match=said):
@@ -141,6 +148,16 @@ def counted(env: StreamExecutionEnvironment, df: DataFrame, time: Any = "at", **
     return windows.process(_Bounds(), COUNTED).to_data_frame()
 
 
+@pytest.fixture
+def two_partitions(spark: SparkSession) -> Iterator[None]:
+    """The setting that whoever starts a query on a DataFrame of eventide is asked for."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.mark.usefixtures("two_partitions")
 def test_a_streaming_data_frame_goes_in_and_comes_out(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
@@ -159,7 +176,6 @@ def test_a_streaming_data_frame_goes_in_and_comes_out(
     assert result.schema.simpleString() == (
         "struct<key:string,window:struct<start:timestamp,end:timestamp>,n:bigint,first:bigint>"
     )
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     writer = result.writeStream.format("memory").queryName("counted").outputMode("append")
     query = writer.option("checkpointLocation", str(tmp_path / "ck")).trigger(availableNow=True).start()
     query.awaitTermination()
@@ -167,6 +183,7 @@ def test_a_streaming_data_frame_goes_in_and_comes_out(
     assert rows == [("k", at(0), at(10), 3, 1), ("k", at(10), at(20), 1, 5)]
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_a_batch_data_frame_goes_in_and_comes_out(spark: SparkSession, env: StreamExecutionEnvironment) -> None:
     rows = [(f"d{i % 2}", "k", at(i), i) for i in range(25)]
     frame = spark.createDataFrame(rows, "device STRING, kind STRING, at TIMESTAMP_NTZ, n LONG").repartition(3)
@@ -248,3 +265,17 @@ def test_sessions_on_spark_with_objects_that_are_pickled(env: StreamExecutionEnv
         .reduce(lambda a, b: {**a, "at": b["at"]})
     )
     assert sorted((e["user"], e["at"]) for e in sessions.execute_and_collect()) == [("ann", 4), ("ann", 20), ("bob", 2)]
+
+
+def test_a_function_that_reads_nothing_of_its_micro_batch_harms_no_state(env: StreamExecutionEnvironment) -> None:
+    seen: list[tuple[int, list[Row]]] = []
+
+    def every_second_batch(rows: DataFrame, batch: int) -> None:
+        if batch % 2:
+            seen.append((batch, rows.limit(1).collect()))
+
+    sums(scripted(env, SCRIPT)).sink_to(every_second_batch)
+    twin = local_environment()
+    sums(scripted(twin, SCRIPT)).print()
+    assert env.execute().metrics == twin.execute().metrics
+    assert [batch for batch, _ in seen] == [1, 3, 5]

@@ -89,7 +89,7 @@ class JobClient(ABC):
 
     @abstractmethod
     def cancel(self) -> Future[None]:
-        """Stop the job behind its current micro-batch; it can go on later from its checkpoint."""
+        """Stop the job; it can go on later from its checkpoint, which repeats a micro-batch that was interrupted."""
 
     @abstractmethod
     def get_job_execution_result(self) -> Future[JobExecutionResult]:

@@ -94,7 +94,8 @@ class KeyTransformation(Transformation):
 class WindowTransformation(Transformation):
     """A window operator on a keyed stream, or on a whole one.
 
-    ``build`` gives the operator's runtime description once its final name is known.
+    ``build`` gives the operator's runtime description once its final name is known. ``endless_if_bounded`` says that
+    the end of the input would make it fire for ever.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class WindowTransformation(Transformation):
         super().__init__(name, (source,), type_info, has_timestamps=True)
         self.build = build
         self.side_outputs = side_outputs
+        self.endless_if_bounded = False
 
 
 class SideOutputTransformation(Transformation):

@@ -167,8 +167,9 @@ class StreamExecutionEnvironment:
             df: any DataFrame: Kafka, files, rate, Delta, …
             watermark_strategy: timestamps and watermarks. A column name or ``Column`` as timestamp assigner is
                 evaluated by Spark; it must be a timestamp, or whole milliseconds.
-            split_by: the columns that identify the split of a row; each split has a watermark of its own. Without it,
-                the DataFrame is one split.
+            split_by: the columns that identify the split of a row; each split has a watermark of its own, and one that
+                falls silent holds the others back. So name what always speaks, such as the partition of a topic, not
+                a device that may be switched off. Without it, the DataFrame is one split.
             splits: the splits that are expected, as values (or tuples of values) of ``split_by``: they hold the
                 watermark back until they have spoken. Others join when they first speak.
             order_by: the columns that give the order of arrival within a split. Without it, rows come in the order of

@@ -14,6 +14,7 @@ from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.frames import METRICS_STAGE, Frame
 from eventide.runtime.lifecycle import close_all, open_all
 from eventide.runtime.metrics import OperatorCounters, add_up
+from eventide.runtime.pickles import dumps_program
 from eventide.runtime.source import (
     Offsets,
     SourceSpec,
@@ -59,6 +60,8 @@ class LocalRunner:
         checkpoint: LocalCheckpoint | None = None,
     ) -> None:
         self._plan = plan
+        for part in (*plan.sources, *plan.stages):
+            dumps_program(part, f"{part.name!r} or a function behind it")  # on Spark it has to travel, so it must here
         self._sources = [_own(source) for source in plan.sources]
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)

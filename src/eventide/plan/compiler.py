@@ -20,6 +20,7 @@ from eventide.datastream._graph import (
     UnionTransformation,
     WindowTransformation,
 )
+from eventide.errors import ProgramError
 from eventide.plan.identity import stage_identity
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.runtime.chain import AssignTimestamps, ChainNode, Edge
@@ -78,7 +79,6 @@ class _Compiler:
         targets = [*self._windows, *self._sinks]
         self._number = {node.number: number for number, node in enumerate(targets, start=1)}
         self._edges: dict[int, list[tuple[Edge, Transformation]]] = defaultdict(list)
-        self._edge_count = 0
 
     def compile(self) -> JobPlan:
         sources = [
@@ -103,6 +103,7 @@ class _Compiler:
         # Inputs come from sources and from earlier windows, whose chains were built before this one.
         edges = self._edges[node.number]
         name = self._names[node.number]
+        _check_that_it_ends(node, name)
         operator = node.build(name)
         keyed = any(edge.key_selector is not None for edge, _ in edges)
         return StageSpec(
@@ -165,11 +166,10 @@ class _Compiler:
             grown.edges.append(self._edge(consumer, path))
 
     def _edge(self, target: Transformation, path: _Path) -> Edge:
-        self._edge_count += 1
         to_sink = isinstance(target, SinkTransformation)
         key_type = None if path.key is None or to_sink else path.key.key_type
         edge = Edge(
-            number=self._edge_count,
+            number=len(self._edges[target.number]) + 1,
             target=self._number[target.number],
             producer=path.producer,
             codec=ElementCodec(_incoming_type(target), key_type),
@@ -181,6 +181,15 @@ class _Compiler:
         )
         self._edges[target.number].append((edge, path.head))
         return edge
+
+
+def _check_that_it_ends(node: WindowTransformation, name: str) -> None:
+    sources = [source for source in _reachable([node]) if isinstance(source, SourceTransformation)]
+    if node.endless_if_bounded and any(source.source.is_bounded() for source in sources):
+        raise ProgramError(
+            f"the windows of {name!r} have no end, so its continuous trigger would fire for ever when its input "
+            "ends; use windows of event time, or a CountTrigger"
+        )
 
 
 def _incoming_type(target: Transformation) -> TypeInformation:

@@ -32,7 +32,7 @@ def stage_identity(
         "window contents": type(operator.contents).__name__,
         "element type": str(edge.codec.value_type),
         "key type": "no key" if edge.key_selector is None else str(edge.codec.key_type),
-        "inputs": ", ".join(sorted(type(head).__name__.removesuffix("Transformation") for _, head in edges)),
+        "inputs": ", ".join(f"{head.uid or head.name}" for _, head in edges),
         "parallelism": str(edge.subtasks),
         "max parallelism": str(max_parallelism),
     }

@@ -57,5 +57,9 @@ class JobPlan:
         return all(source.source.is_bounded() for source in self.sources if isinstance(source, SourceSpec))
 
     def identity(self) -> dict[str, dict[str, str]]:
-        """What must stay as it is for the state of a checkpoint to fit."""
-        return {f"stage {stage.number}": stage.identity for stage in self.stages}
+        """What must stay as it is for the state of a checkpoint to fit: the stages, and the sources in their order."""
+        sources = {
+            f"source {number}": {"name": source.name, "element type": str(source.type_info)}
+            for number, source in enumerate(self.sources, start=1)
+        }
+        return sources | {f"stage {stage.number}": stage.identity for stage in self.stages}

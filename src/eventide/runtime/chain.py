@@ -13,7 +13,7 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.errors import DataError
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Elements
+from eventide.runtime.events import Elements, own
 from eventide.runtime.invoke import user_function_error
 
 
@@ -171,6 +171,7 @@ def _error(name: str, error: Exception, elements: Elements, done: int) -> Except
 class Edge:
     """The way from a task to the stage or sink ``target``: how elements are keyed, dealt out, and encoded.
 
+    ``number`` tells the ways into one target apart; it is what the state of the target knows them by.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
     carries; None where it carries those of the stage. ``producer`` is the operator whose output it takes.
     """
@@ -184,6 +185,11 @@ class Edge:
     max_parallelism: int = 1
     assigner: int | None = None
     has_watermarks: bool = True
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """What tells it apart from every other edge of the job."""
+        return self.target, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +208,8 @@ class ChainNode:
             yield from node.all_nodes()
 
     def all_edges(self) -> list[Edge]:
-        """The edges that leave the task, in the order of their numbers."""
-        return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.number)
+        """The edges that leave the task, in a defined order."""
+        return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.place)
 
 
 @dataclass(slots=True)
@@ -233,9 +239,10 @@ class ChainRun:
             return
         for edge in node.edges:
             self.send(edge, elements)
-        for child in node.nodes:
-            if child.tag is None:
-                self._run(child, elements)
+        followers = [child for child in node.nodes if child.tag is None]
+        shared = len(followers) + len(node.edges) > 1
+        for child in followers:
+            self._run(child, _own_copy(elements) if shared else elements)
 
     def watermark_of(self, root: ChainNode, assigner: int) -> int | None:
         """The candidate watermark of an assigner after this run, in milliseconds; None where it has none."""
@@ -246,3 +253,8 @@ class ChainRun:
             if isinstance(node.step, AssignTimestamps) and node.step.number == assigner:
                 return node.step.strategy.generator.watermark_for(highest)
         return None
+
+
+def _own_copy(elements: Elements) -> Elements:
+    """The elements for one of several followers: what one changes in place, another must not see."""
+    return Elements([own(value) for value in elements.values], elements.timestamps, elements.order)

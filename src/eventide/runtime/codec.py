@@ -38,6 +38,8 @@ class ElementCodec:
             DataError: if an element without a declared type cannot be pickled.
         """
         if not self.columnar:
+            if self.key_type is not None and not self.key_type.is_pickled:
+                self.key_type.to_arrow(elements.keys)  # refuses keys of another type
             return _pickled(elements)
         columns = {
             "value": self.value_type.to_arrow(elements.values),

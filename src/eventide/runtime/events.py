@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -35,6 +36,18 @@ class Elements:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
         keys = self.keys or [None] * len(self.values)
         return zip(keys, self.values, self.timestamps, strict=True)
+
+
+_UNCHANGING = (tuple, str, int, float, bytes, type(None))
+
+
+def own(value: Any) -> Any:
+    """A copy of an element that could be changed in place by one who has it; what cannot be changed is given as it is.
+
+    >>> own((1, 2)), own([1, 2])
+    ((1, 2), [1, 2])
+    """
+    return value if isinstance(value, _UNCHANGING) else copy.deepcopy(value)
 
 
 def interleave(parts: list[Elements]) -> Elements:

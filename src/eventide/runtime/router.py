@@ -23,8 +23,8 @@ class Router:
         self._edges = root.all_edges()
         self._channel = channel
         self._place = place
-        self._waiting: dict[tuple[int, int], Elements] = {}
-        self._subtask_of: dict[tuple[int, Any], int] = {}
+        self._waiting: dict[tuple[int, int], dict[int, Elements]] = {edge.place: {} for edge in self._edges}
+        self._subtask_of: dict[tuple[int, int], dict[Any, int]] = {edge.place: {} for edge in self._edges}
         self.size = 0
 
     def send(self, edge: Edge, elements: Elements) -> None:
@@ -36,24 +36,26 @@ class Router:
             self._deal_out(edge, edge.key_selector, elements)
 
     def _keep_together(self, edge: Edge, elements: Elements) -> None:
-        buffer = self._waiting.setdefault((edge.number, self._place % edge.subtasks), Elements())
+        buffer = self._waiting[edge.place].setdefault(self._place % edge.subtasks, Elements())
         buffer.values += elements.values
         buffer.timestamps += elements.timestamps
         buffer.order += elements.order
 
     def _deal_out(self, edge: Edge, select: Callable[[Any], Any], elements: Elements) -> None:
-        known, value = self._subtask_of, None
+        known, buffers, value = self._subtask_of[edge.place], self._waiting[edge.place], None
         try:
             for value, timestamp, order in zip(elements.values, elements.timestamps, elements.order, strict=True):
                 key = select(value)
                 try:
-                    subtask = known.get((edge.number, key))
+                    subtask = known.get(key)
                 except TypeError as error:
                     raise unhashable(key) from error
                 if subtask is None:
                     group = key_group(key, edge.max_parallelism)
-                    subtask = known[edge.number, key] = subtask_of(group, edge.max_parallelism, edge.subtasks)
-                buffer = self._waiting.setdefault((edge.number, subtask), Elements())
+                    subtask = known[key] = subtask_of(group, edge.max_parallelism, edge.subtasks)
+                buffer = buffers.get(subtask)
+                if buffer is None:
+                    buffer = buffers[subtask] = Elements()
                 buffer.append(value, timestamp, order)
                 buffer.keys.append(key)
         except Exception as error:
@@ -67,7 +69,7 @@ class Router:
         """
         for edge in self._edges:
             for subtask in range(edge.subtasks):
-                elements = self._waiting.pop((edge.number, subtask), None)
+                elements = self._waiting[edge.place].pop(subtask, None)
                 if elements:
                     yield self._frame(edge, subtask, Signal.ELEMENTS, round_, self._encode(edge, elements))
         self.size = 0

@@ -115,15 +115,15 @@ class StageTask:
             yield from self._signals(edge, round_, progress, run)
 
     def _signals(self, edge: Edge, round_: int, progress: Progress, run: ChainRun) -> Iterator[Frame]:
-        """The status and watermark on one edge; an assigner on the way replaces all watermarks but the last one."""
-        if progress.idle is False:
+        """The status and watermark on one edge; an assigner on the way replaces both, but for the last watermark."""
+        if progress.idle is False and edge.assigner is None:
             yield from self._router.signal_frames(edge, Signal.ACTIVE, round_)
         watermark = progress.watermark
         if edge.assigner is not None and watermark != MAX_MS:
             watermark = run.watermark_of(self._spec.root, edge.assigner)
         if watermark is not None:
             yield from self._router.signal_frames(edge, Signal.WATERMARK, round_, watermark)
-        if progress.idle:
+        if progress.idle and edge.assigner is None:
             yield from self._router.signal_frames(edge, Signal.IDLE, round_)
 
     def _metrics_frame(self) -> Frame:

@@ -25,14 +25,17 @@ from eventide.spark.subtasks import subtask_ids
 METRICS = "eventide"
 
 
-def frames_of(plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool) -> DataFrame:
-    """The frames that reach the sinks, with counters taken off into the observation ``eventide``.
+def frames_of(
+    plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool, observation: str = METRICS
+) -> DataFrame:
+    """The frames that reach the sinks, with counters taken off into an observation.
 
     Args:
         plan: the job.
         settings: how it is to be run.
         spark: the session.
         batch: whether to read everything at once, as one batch job.
+        observation: its name, which must be the only one of its kind in a query.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
@@ -52,7 +55,7 @@ def frames_of(plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batc
         raise ProgramError("the program has no source")
     is_metrics = F.col("stage") == METRICS_STAGE
     content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
-    observed = frames.observe(METRICS, F.collect_list(F.when(is_metrics, content)).alias("counters"))
+    observed = frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias("counters"))
     return observed.where(~is_metrics)
 
 

@@ -65,7 +65,7 @@ class DataFrameReader:
         split = F.concat_ws(",", *[F.coalesce(c.cast("string"), F.lit("null")) for c in split_columns])
         order_columns = [_column(data_frame, column) for column in order_by or ()]
         rows = data_frame.select(
-            F.struct(*data_frame.columns).alias("value"),
+            F.struct(*[F.col(f"`{name}`") for name in data_frame.columns]).alias("value"),
             (split if split_columns else F.lit(_ONE_SPLIT)).alias(_SPLIT),
             _milliseconds(data_frame, timestamp).alias(_TIMESTAMP),
             *[column.alias(f"{_ORDER}{i}") for i, column in enumerate(order_columns)],
@@ -104,7 +104,7 @@ def _column(data_frame: DataFrame, column: str | Column) -> Column:
         return column
     if column not in data_frame.columns:
         raise ProgramError(f"the DataFrame has no column {column!r}; its columns are {data_frame.columns}")
-    return data_frame[column]
+    return F.col(f"`{column}`")
 
 
 def _milliseconds(data_frame: DataFrame, timestamp: str | Column | None) -> Column:

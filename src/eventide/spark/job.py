@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -39,12 +40,14 @@ class StreamingJob(JobClient):
         self._counters: OperatorCounters = {}
         self._progress: deque[BatchProgress] = deque(maxlen=_KEPT)
         self._next_batch = 0
+        self._seen: tuple[int, str] | None = None
+        self._id = JobID(str(query.id))
         self._cancelled = False
         threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
 
     def get_job_id(self) -> JobID:
         """The id of the query, which stays the same on the same checkpoint."""
-        return JobID(str(self._query.id))
+        return self._id
 
     def get_job_status(self) -> Future[JobStatus]:
         """What the query is doing."""
@@ -86,27 +89,35 @@ class StreamingJob(JobClient):
         self._result.result()
 
     def _follow(self) -> None:
+        """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
+        failure: BaseException | None = None
         try:
-            self._watch()
+            while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+                self._look()
         except Exception as error:
-            self._take_progress()
-            self._result.set_exception(original(error))
-        finally:
+            failure = original(error)
+        self._look()
+        with suppress(Exception):
             self._view.close()
+        with suppress(Exception):
             self._at_end()
-            self._collected.put(_END)
+        if failure is None:
+            took_ms = int((time.monotonic() - self._started) * 1000)
+            self._result.set_result(JobExecutionResult(self._id, took_ms, self._counters))
+        else:
+            self._result.set_exception(failure)
+        self._collected.put(_END)
 
-    def _watch(self) -> None:
-        while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+    def _look(self) -> None:
+        """Take what progress there is; that the JVM is gone, or the terminal, is not the job's failure."""
+        with suppress(Exception):
             self._take_progress()
-        self._take_progress()
-        took_ms = int((time.monotonic() - self._started) * 1000)
-        self._result.set_result(JobExecutionResult(self.get_job_id(), took_ms, self._counters))
 
     def _take_progress(self) -> None:
         last = self._query.lastProgress  # a look at one is cheap, fetching all of them many times a second is not
-        if last is None or last.batchId < self._next_batch:
+        if last is None or (last.batchId, last.timestamp) == self._seen:
             return
+        self._seen = (last.batchId, last.timestamp)
         for progress in self._query.recentProgress:
             if progress.batchId >= self._next_batch and METRICS in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import pickle
 from functools import lru_cache
 from typing import Any
 
-from eventide.runtime.lifecycle import close_all, open_all
+from eventide.runtime.lifecycle import open_all
 from eventide.runtime.stage import StageSpec
 
 
@@ -16,7 +15,6 @@ def opened_stage(payload: bytes, subtask: int) -> StageSpec:
     """A stage's description in this worker, its functions opened for a subtask."""
     spec: StageSpec = pickle.loads(payload)
     open_all((), (spec,), subtask)
-    atexit.register(close_all, (), (spec,))
     return spec
 
 
@@ -25,5 +23,4 @@ def opened_source(payload: bytes, place: int) -> Any:
     """A ``SourceSpec`` or ``ChainSpec`` in this worker, its functions opened for a task."""
     spec = pickle.loads(payload)
     open_all((spec,), (), place)
-    atexit.register(close_all, (spec,), ())
     return spec

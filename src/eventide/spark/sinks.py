@@ -94,7 +94,9 @@ class Delivery:
             return
         frames.persist()
         try:
-            self._to_driver(frames.where(frames["stage"].isin(list(self._on_driver))))
+            frames.count()  # all of it, whatever the sinks read: state is stored only by tasks that ran to their end
+            if self._on_driver:
+                self._to_driver(frames.where(frames["stage"].isin(list(self._on_driver))))
             for sink in self._as_rows:
                 _write(typed_rows(frames, sink), sink, batch_id)
         finally:

@@ -105,12 +105,16 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         return end if self._target is None else self._up_to_target(start, end)
 
     def _up_to_target(self, start: Offsets, end: Offsets) -> Offsets:
-        target = self._target or {}
-        return {
-            split: at
-            for split, planned in end.items()
-            if (at := planned if planned["position"] <= target.get(split, -1) else start.get(split)) is not None
-        }
+        """The same, but nothing that came after this run began; a split that is new since then waits for the next."""
+        capped: Offsets = {}
+        for split, planned in end.items():
+            target = (self._target or {}).get(split)
+            if target is None:
+                capped |= {split: start[split]} if split in start else {}
+            else:
+                position = min(planned["position"], target)
+                capped[split] = {"position": position, "ended": self._source.has_ended(split, position)}
+        return capped
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""

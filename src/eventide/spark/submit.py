@@ -74,9 +74,13 @@ class SparkHost(Host):
         else:
             output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
         location, at_end = self._checkpoint(settings)
-        fit_checkpoint(self.spark, location, plan)
-        with settings_for_start(self.spark, plan.parallelism):
-            query = output.option("checkpointLocation", location).start()
+        try:
+            fit_checkpoint(self.spark, location, plan)
+            with settings_for_start(self.spark, plan.parallelism):
+                query = output.option("checkpointLocation", location).start()
+        except Exception:
+            at_end()
+            raise
         return StreamingJob(query, collected, ProgressView(settings.job_name), at_end)
 
     def _checkpoint(self, settings: JobSettings) -> tuple[str, Any]:
@@ -119,7 +123,9 @@ class SparkHost(Host):
                 "store of RocksDB, and run best with as many shuffle partitions as subtasks",
                 stacklevel=_level_of_the_program(),
             )
-        return typed_rows(frames_of(plan, settings, self.spark, batch=batch), plan.sinks[0])
+        observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
+        frames = frames_of(plan, settings, self.spark, batch=batch, observation=observation)
+        return typed_rows(frames, plan.sinks[0])
 
 
 def _level_of_the_program() -> int:

@@ -53,6 +53,7 @@ class OperatorHarness:
         self._spec = node.build(node.name)
         self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
         self._metrics = Metrics()
+        self._watermark = -(2**63)
         self._operator = WindowOperator(self._spec, self._keyed, self._metrics, watermark_ms=-(2**63), clock_ms=0)
         self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
         self._late_dropped: list[Any] = []
@@ -71,7 +72,14 @@ class OperatorHarness:
         self._gather()
 
     def advance_watermark(self, watermark: int) -> None:
-        """Move the watermark, in milliseconds; windows and timers that it passes fire now."""
+        """Move the watermark, in milliseconds; windows and timers that it passes fire now.
+
+        Raises:
+            ProgramError: if it is lower than before, which no watermark of an operator ever is.
+        """
+        if watermark < self._watermark:
+            raise ProgramError(f"the watermark stands at {self._watermark} and cannot go back to {watermark}")
+        self._watermark = watermark
         self._operator.advance(watermark)
         self._gather()
 

@@ -92,7 +92,8 @@ def test_results_are_collected_and_the_job_is_finished():
     assert next(client) == 1
     assert client.next() == 2
     client.close()
-    with env.from_collection([1, 2, 3]).execute_and_collect(limit=2) as limited:
+    assert env.from_collection([1, 2, 3]).execute_and_collect(limit=2) == [1, 2]
+    with env.from_collection([1, 2]).execute_and_collect() as limited:
         assert list(limited) == [1, 2]
     env.from_collection([1]).print()
     assert env.execute_async().get_job_status().result() is JobStatus.FINISHED

@@ -68,7 +68,7 @@ CHANGES = {
 def test_a_program_that_does_not_fit_a_checkpoint_is_refused_with_every_change(said):
     with pytest.raises(
         StateError,
-        match=r"the program does not fit the checkpoint /there: stage 1: .*Start it with a new checkpoint location",
+        match=r"the program does not fit the checkpoint /there: (source|stage) 1: .*Start it with a new checkpoint",
     ) as raised:
         check_identity("/there", program().identity(), program(**CHANGES[said]).identity())
     assert said in str(raised.value)

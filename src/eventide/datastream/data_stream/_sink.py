@@ -32,20 +32,14 @@ class CloseableIterator:
     Use it in a ``with`` block, or run it to its end.
     """
 
-    def __init__(self, client: JobClient, limit: int | None = None) -> None:
+    def __init__(self, client: JobClient) -> None:
         self._client = client
         self._elements = client.collected()
-        self._left = limit
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if self._left is not None:
-            if self._left == 0:
-                self.close()
-                raise StopIteration
-            self._left -= 1
         return next(self._elements)
 
     def next(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -184,10 +185,19 @@ class DataStream:
         """PyFlink's older name of :meth:`sink_to`."""
         return self.sink_to(sink_func)
 
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator:
-        """Run the job for this stream alone, and give its elements as they come."""
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the job for this stream alone, and give its elements as they come.
+
+        With a ``limit``, wait for so many elements at most, cancel the job, and give them as a list.
+        """
         sink = SinkTransformation("collect", self._transformation, CollectSink())
-        return CloseableIterator(self._env.run([sink], job_execution_name), limit)
+        with_all = CloseableIterator(self._env.run([sink], job_execution_name))
+        if limit is None:
+            return with_all
+        with with_all:
+            return list(itertools.islice(with_all, limit))
 
     def to_data_frame(self) -> DataFrame:
         """This stream as an ordinary Spark DataFrame, with a column for each field of its declared type.

@@ -18,7 +18,14 @@ from eventide.datastream.functions import (
     WindowFunction,
 )
 from eventide.datastream.output_tag import OutputTag
-from eventide.datastream.window import Evictor, NeverTrigger, Trigger, WindowAssigner
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    Evictor,
+    NeverTrigger,
+    PurgingTrigger,
+    Trigger,
+    WindowAssigner,
+)
 from eventide.errors import ProgramError
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
@@ -179,7 +186,9 @@ class _Windowed:
 
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
         name = f"{type(self._assigner).__name__}.{kind}"
-        return DataStream(self._env, WindowTransformation(name, self._source, output_type, build, side_outputs))
+        window = WindowTransformation(name, self._source, output_type, build, side_outputs)
+        window.endless_if_bounded = not assigner.is_event_time() and _fires_at_intervals(trigger)
+        return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: Any) -> FiringFunction:
         for accepted, adapter in self._adapters:
@@ -187,6 +196,12 @@ class _Windowed:
                 return adapter(function)
         names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
         raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
+
+
+def _fires_at_intervals(trigger: Trigger[Any, Any]) -> bool:
+    if isinstance(trigger, PurgingTrigger):
+        return _fires_at_intervals(trigger.nested_trigger)
+    return isinstance(trigger, ContinuousEventTimeTrigger)
 
 
 class WindowedStream(_Windowed):

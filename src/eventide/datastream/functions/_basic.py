@@ -22,7 +22,10 @@ class Function(ABC):
         """Prepare for work; called once before the first element of a subtask in a worker."""
 
     def close(self) -> None:
-        """Release what `open` took; called once after the last element."""
+        """Release what `open` took; called once after the last element.
+
+        Not on Spark, which ends its workers without notice: what must not be lost belongs into a sink, not here.
+        """
 
 
 class MapFunction(Function):

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
-
-_UNCHANGING = (tuple, str, int, float, bytes, type(None))
+from eventide.runtime.events import own
 
 
 class Contents(Protocol):
@@ -52,17 +51,13 @@ class AllElements:
         return list(kept)
 
 
-def _own(value: Any) -> Any:
-    """A copy of an element that could be changed in place: a reduce function may change its first argument.
-
-    That argument may be an element of other windows too, or a result that is on its way already.
-    """
-    return value if isinstance(value, _UNCHANGING) else copy.deepcopy(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """Keeps one element, in a list of one: what the reduce function made of all."""
+    """Keeps one element, in a list of one: what the reduce function made of all.
+
+    The function may change its first argument, which may be an element of other windows too, or a result that is on its
+    way already: it gets a copy.
+    """
 
     function: ReduceFunction
 
@@ -73,7 +68,7 @@ class Reduced:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
-        return [_own(value)] if kept is None else [self.function.reduce(kept[0], value)]
+        return [own(value)] if kept is None else [self.function.reduce(kept[0], value)]
 
     def merge(self, left: Any, right: Any) -> Any:
         """Reduce the two."""
@@ -81,7 +76,7 @@ class Reduced:
 
     def view(self, kept: Any) -> Iterable[Any]:
         """The one element."""
-        return [_own(kept[0])]
+        return [own(kept[0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,10 @@ class WindowOperator:
     def _react(self, result: TriggerResult) -> None:
         if result is TriggerResult.CONTINUE:
             return
+        if not isinstance(result, TriggerResult):
+            raise ProgramError(
+                f"{type(self._spec.trigger).__name__} returned {result!r}; a trigger returns a TriggerResult"
+            )
         state_window = self._windows.state_window(self._moment.key, self._moment.window)
         if result.is_fire():
             self._fire(state_window)
