@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +11,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from eventide.common.configuration import Configuration
-from eventide.errors import ProgramError
 from eventide.spark.console import quiet_jvm
+from eventide.spark.java import check_java
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -43,16 +42,12 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     or replaces these settings; it is not applied to a session that exists.
 
     Raises:
-        ProgramError: if a session must be made and there is no Java.
+        ProgramError: if a session must be made and there is no Java that Spark can use.
     """
     found = spark or SparkSession.getActiveSession()
     if found is not None:
         return found
-    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
-        raise ProgramError(
-            "Spark needs Java 17 or newer, and none was found: there is no java on the PATH and JAVA_HOME is not set. "
-            "Install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
-        )
+    check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
     settings: dict[str, bool | float | int | str | None] = {**_LOCAL, "spark.driver.extraJavaOptions": quiet}
