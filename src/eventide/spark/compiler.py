@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -19,7 +21,7 @@ from eventide.runtime.source import SourceSpec
 from eventide.runtime.stage import StageSpec
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import StageProcessor
-from eventide.spark.source import FrameSource
+from eventide.spark.source import CAN_LIMIT, FrameSource
 from eventide.spark.subtasks import subtask_ids
 
 METRICS = "eventide"
@@ -91,6 +93,12 @@ def _source_frames(
             )
         frames: DataFrame = source.reader.frames(source, ids)
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
+    if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
+        warnings.warn(
+            f"PySpark {pyspark.__version__} cannot limit the rows of a micro-batch, so {source.name!r} gives all "
+            "that it has in one; use PySpark 4.2 or newer",
+            stacklevel=2,
+        )
     name = f"eventide-{uuid.uuid4().hex}"
     attributes = {
         "payload": dumps_program(source, f"the source {source.name!r} or a function behind it"),

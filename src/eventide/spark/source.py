@@ -25,10 +25,14 @@ from eventide.spark.programs import opened_source
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+    CAN_LIMIT = True
 except ImportError:  # PySpark 4.1, which reads a source of ours to its end in one micro-batch then
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         """Stands in for the class of PySpark 4.2."""
+
+    CAN_LIMIT = False
 
 
 class FrameSource(DataSource):
