@@ -51,22 +51,19 @@ def _telling() -> list[Scenario]:
     return [by_name[name] for name in _TELLING]
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give the test its groups of scenarios: the telling one, or all of them, so many to a query."""
+    groups = [_telling()]
+    if metafunc.config.getoption("--all-scenarios"):
+        everything = scenarios()
+        groups = [everything[start : start + _SIDE_BY_SIDE] for start in range(0, len(everything), _SIDE_BY_SIDE)]
+    metafunc.parametrize("several", groups, ids=[f"from {group[0].name}" for group in groups])
+
+
 @pytest.mark.spark
-def test_spark_gives_what_flink_gave_in_telling_scenarios(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
-    for scenario, record in _run(env, _telling(), tmp_path):
+def test_spark_gives_what_flink_gave(env: StreamExecutionEnvironment, tmp_path: Path, several: list[Scenario]) -> None:
+    for scenario, record in _run(env, several, tmp_path):
         assert_as_flink(scenario, record)
-
-
-@pytest.mark.spark
-def test_spark_gives_what_flink_gave_in_all_scenarios(
-    env: StreamExecutionEnvironment, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if not request.config.getoption("--all-scenarios"):
-        pytest.skip("takes many minutes; run with --all-scenarios")
-    everything = scenarios()
-    for start in range(0, len(everything), _SIDE_BY_SIDE):
-        for scenario, record in _run(env, everything[start : start + _SIDE_BY_SIDE], tmp_path / str(start)):
-            assert_as_flink(scenario, record)
 
 
 def _run(env: StreamExecutionEnvironment, several: list[Scenario], place: Path) -> list[tuple[Scenario, Record]]:
