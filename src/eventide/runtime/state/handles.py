@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -67,11 +68,12 @@ class _Value(_Handle, ValueState[Any]):
             self._cell.write(value)
 
 
-class _Merging(_Handle):
+class _Merging(_Handle, ABC):
     """A state whose values under several namespaces can become one."""
 
+    @abstractmethod
     def _combine(self, left: Any, right: Any) -> Any:
-        raise NotImplementedError
+        """The one value of two windows that become one."""
 
     def merge_from(self, namespaces: Iterable[Hashable]) -> None:
         for namespace in namespaces:
