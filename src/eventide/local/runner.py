@@ -14,16 +14,9 @@ from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.frames import METRICS_STAGE, Frame
 from eventide.runtime.lifecycle import close_all, open_all
 from eventide.runtime.metrics import OperatorCounters, add_up
+from eventide.runtime.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.source import (
-    Offsets,
-    SourceSpec,
-    SourceTask,
-    initial_offsets,
-    next_offsets,
-    ranges_between,
-    source_ends,
-)
+from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.runtime.stage import StageTask
 from eventide.runtime.state.backend import MemoryBackend
 

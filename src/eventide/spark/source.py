@@ -10,16 +10,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from eventide.datastream.connectors.source import Source
-from eventide.runtime.source import (
-    Offsets,
-    SourceSpec,
-    SourceTask,
-    everything,
-    initial_offsets,
-    next_offsets,
-    ranges_between,
-    source_ends,
-)
+from eventide.runtime.offsets import Offsets, everything, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 

@@ -13,16 +13,8 @@ from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Signal, SplitReport
-from eventide.runtime.source import (
-    SourceSpec,
-    SourceTask,
-    SplitRange,
-    everything,
-    initial_offsets,
-    next_offsets,
-    ranges_between,
-    source_ends,
-)
+from eventide.runtime.offsets import SplitRange, everything, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.testing import ScriptedSource
 
 
