@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from eventide.common.typeinfo import TypeInformation, Types
     from eventide.common.types import Row, RowKind
     from eventide.common.watermark import MAX_WATERMARK, Watermark
-    from eventide.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+    from eventide.common.watermark_strategy import (
+        TimestampAssigner,
+        VectorizedTimestampAssigner,
+        WatermarkStrategy,
+    )
 
 _MODULES = {
     "Duration": "eventide.common.time",
@@ -34,6 +38,7 @@ _MODULES = {
     "MAX_WATERMARK": "eventide.common.watermark",
     "WatermarkStrategy": "eventide.common.watermark_strategy",
     "TimestampAssigner": "eventide.common.watermark_strategy",
+    "VectorizedTimestampAssigner": "eventide.common.watermark_strategy",
     "Configuration": "eventide.common.configuration",
     "ExecutionConfig": "eventide.common.execution_config",
     "SerializationSchema": "eventide.common.serialization",
@@ -58,6 +63,7 @@ __all__ = [
     "MAX_WATERMARK",
     "WatermarkStrategy",
     "TimestampAssigner",
+    "VectorizedTimestampAssigner",
     "Configuration",
     "ExecutionConfig",
     "SerializationSchema",

@@ -12,7 +12,7 @@ from eventide.common.time import Duration, Time
 from eventide.common.watermark_generators import BoundedOutOfOrderness, MaximumBasedGenerator, NoWatermarks
 from eventide.errors import ProgramError
 
-__all__ = ["TimestampAssigner", "WatermarkStrategy"]
+__all__ = ["TimestampAssigner", "VectorizedTimestampAssigner", "WatermarkStrategy"]
 
 
 class TimestampAssigner(ABC):
@@ -35,6 +35,32 @@ class TimestampAssigner(ABC):
             value: The element.
             record_timestamp: The timestamp that the element has so far, from its source or an earlier assigner; the
                 smallest 64-bit integer when it has none.
+        """
+
+
+class VectorizedTimestampAssigner(TimestampAssigner):
+    """Gives a whole Arrow batch of elements their event times at once, where a plain column is not enough.
+
+    Elements whose type is declared and that come as columns, from files or a DataFrame, are handed over without making
+    a Python object for each. For elements in any other form `extract_timestamp` is called. Not in PyFlink.
+
+    >>> class Later(VectorizedTimestampAssigner):
+    ...     def extract_timestamps(self, batch):
+    ...         import pyarrow.compute as pc
+    ...         return pc.add(batch.column("sent"), batch.column("took"))
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["sent"] + value["took"]
+    >>> import pyarrow as pa
+    >>> Later().extract_timestamps(pa.record_batch({"sent": [1_000], "took": [5]})).to_pylist()
+    [1005]
+    """
+
+    @abstractmethod
+    def extract_timestamps(self, batch: Any) -> Any:
+        """Return the event times of the rows of a ``pyarrow.RecordBatch``.
+
+        Returns:
+            A ``pyarrow.Array`` of whole milliseconds since the epoch (UTC), or of timestamps, without nulls.
         """
 
 
@@ -114,6 +140,11 @@ class WatermarkStrategy:
             f"a column name or a Column, got {timestamp_assigner!r}"
         )
         raise ProgramError(message)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether timestamps can be found without a Python object for each element."""
+        return self.timestamp_assigner is None or isinstance(self.timestamp_assigner, VectorizedTimestampAssigner)
 
     def describe(self) -> str:
         """Return one line for plans and logs: the watermarks, and where the timestamps come from."""

@@ -83,12 +83,19 @@ class UnionTransformation(Transformation):
 
 
 class KeyTransformation(Transformation):
-    """Extracts a key from each element."""
+    """Extracts a key from each element; ``columns`` are the fields that it consists of, if it was given by them."""
 
-    def __init__(self, source: Transformation, select: Callable[[Any], Any], key_type: TypeInformation) -> None:
+    def __init__(
+        self,
+        source: Transformation,
+        select: Callable[[Any], Any],
+        key_type: TypeInformation,
+        columns: tuple[str, ...] = (),
+    ) -> None:
         super().__init__("key_by", (source,), source.type_info)
         self.select = select
         self.key_type = key_type
+        self.columns = columns
 
 
 class WindowTransformation(Transformation):

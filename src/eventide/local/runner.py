@@ -55,7 +55,7 @@ class LocalRunner:
         self._plan = plan
         for part in (*plan.sources, *plan.stages):
             dumps_program(part, f"{part.name!r} or a function behind it")  # on Spark it has to travel, so it must here
-        self._sources = [_own(source) for source in plan.sources]
+        self._sources = [_own(source).pruned() for source in plan.sources]
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
@@ -109,7 +109,7 @@ class LocalRunner:
             end = ends[spec.name]
             ranges = ranges_between(spec.source, start or initial_offsets(spec.source), end)
             task = SourceTask(spec)
-            for frame in task.read_ranges(spec.source, ranges, source_ends(start, end)):
+            for frame in task.read_ranges(spec.source, ranges, source_ends(spec.source, start, end)):
                 yield _through_bytes(frame)
 
     def _deliver(self, waiting: dict[tuple[int, int], list[Frame]]) -> BatchResult:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation
 from eventide.datastream._graph import (
     AssignTransformation,
     DataFrameTransformation,
@@ -23,11 +22,15 @@ from eventide.datastream._graph import (
 from eventide.errors import ProgramError
 from eventide.plan.identity import stage_identity
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.runtime.chain import AssignTimestamps, ChainNode, Edge
+from eventide.plan.pruning import used_fields
+from eventide.plan.speeds import planned
+from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.eventtime.gate import GateInput
 from eventide.runtime.source import SourceSpec
+from eventide.runtime.outlets import Together
 from eventide.runtime.stage import StageSpec
+from eventide.runtime.timestamps import AssignTimestamps
 
 
 def compile_plan(sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> JobPlan:
@@ -61,7 +64,6 @@ class _Path:
     head: Transformation
     producer: str
     assigner: int | None = None
-    key: KeyTransformation | None = None
 
 
 class _Compiler:
@@ -78,6 +80,9 @@ class _Compiler:
         self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
         targets = [*self._windows, *self._sinks]
         self._number = {node.number: number for number, node in enumerate(targets, start=1)}
+        self._operators = {
+            node.number: planned(node, self._names[node.number], max_parallelism) for node in self._windows
+        }
         self._edges: dict[int, list[tuple[Edge, Transformation]]] = defaultdict(list)
 
     def compile(self) -> JobPlan:
@@ -95,27 +100,28 @@ class _Compiler:
 
     def _source(self, node: SourceTransformation | DataFrameTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chain(node)
+        fields = used_fields(node, self._consumers, self._operators)
         if isinstance(node, SourceTransformation):
-            return SourceSpec(name, node.type_info, root, node.source)
-        return DataFrameSourceSpec(name, node.reader, node.type_info, root)
+            return SourceSpec(name, node.type_info, root, node.source, fields)
+        return DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
 
     def _stage(self, node: WindowTransformation) -> StageSpec:
         # Inputs come from sources and from earlier windows, whose chains were built before this one.
         edges = self._edges[node.number]
         name = self._names[node.number]
         _check_that_it_ends(node, name)
-        operator = node.build(name)
-        keyed = any(edge.key_selector is not None for edge, _ in edges)
+        operator = self._operators[node.number]
         return StageSpec(
             number=self._number[node.number],
             name=name,
-            operator=operator,
+            operator=operator.spec,
             inputs=tuple(self._gate_input(edge, head) for edge, head in edges),
-            codecs={edge.number: edge.codec for edge, _ in edges},
+            codecs={edge.number: edge.outlet.codec for edge, _ in edges},
             root=self._chain(node),
-            parallelism=self._parallelism_of(node) if keyed else 1,
+            parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
             identity=stage_identity(node, operator, edges, self._max_parallelism),
+            speed=operator.speed,
         )
 
     def _gate_input(self, edge: Edge, head: Transformation) -> GateInput:
@@ -158,24 +164,19 @@ class _Compiler:
             child = _Growing(tag=consumer.tag)
             grown.nodes.append(child)
             self._follow(consumer, child, path)
-        elif isinstance(consumer, KeyTransformation):
-            self._follow(consumer, grown, _Path(path.head, path.producer, path.assigner, consumer))
-        elif isinstance(consumer, UnionTransformation):
-            self._follow(consumer, grown, _Path(path.head, path.producer, path.assigner))
+        elif isinstance(consumer, KeyTransformation | UnionTransformation):
+            self._follow(consumer, grown, path)
         else:
             grown.edges.append(self._edge(consumer, path))
 
     def _edge(self, target: Transformation, path: _Path) -> Edge:
         to_sink = isinstance(target, SinkTransformation)
-        key_type = None if path.key is None or to_sink else path.key.key_type
         edge = Edge(
             number=len(self._edges[target.number]) + 1,
             target=self._number[target.number],
             producer=path.producer,
-            codec=ElementCodec(_incoming_type(target), key_type),
             subtasks=self._parallelism if to_sink else self._subtasks_of(target),
-            key_selector=None if path.key is None or to_sink else path.key.select,
-            max_parallelism=self._max_parallelism,
+            outlet=Together(ElementCodec(target.inputs[0].type_info)) if to_sink else self._operators[target.number].outlet,
             assigner=path.assigner,
             has_watermarks=not to_sink,
         )
@@ -190,10 +191,6 @@ def _check_that_it_ends(node: WindowTransformation, name: str) -> None:
             f"the windows of {name!r} have no end, so its continuous trigger would fire for ever when its input "
             "ends; use windows of event time, or a CountTrigger"
         )
-
-
-def _incoming_type(target: Transformation) -> TypeInformation:
-    return target.inputs[0].type_info
 
 
 def _reachable(sinks: Sequence[Transformation]) -> list[Transformation]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
-from eventide.runtime.chain import AssignTimestamps, ChainNode, Edge
+from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.source import SourceSpec
 from eventide.runtime.stage import StageSpec
+from eventide.runtime.timestamps import AssignTimestamps
 
 
 def explain(plan: JobPlan) -> str:
@@ -16,7 +17,10 @@ def explain(plan: JobPlan) -> str:
     targets |= {sink.number: f"sink {sink.name!r}" for sink in plan.sinks}
     lines: list[str] = []
     for source in plan.sources:
-        lines += [_source_title(source), *_chain(source.root, targets)]
+        lines.append(_source_title(source))
+        if source.fields is not None:
+            lines.append(f"  reads      {', '.join(source.fields)}")
+        lines += _chain(source.root, targets)
     for stage in plan.stages:
         lines += [*_stage_title(stage), *_chain(stage.root, targets)]
     lines += [f"Sink {sink.name!r}: {sink.sink!r}, elements of type {sink.type_info}" for sink in plan.sinks]
@@ -33,16 +37,11 @@ def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:
 
 
 def _stage_title(stage: StageSpec) -> Iterator[str]:
-    operator = stage.operator
-    yield f"Stage {stage.number} {stage.name!r}: element by element, {stage.parallelism} subtask(s)"
-    yield f"  windows    {operator.assigner!r}"
-    yield f"  trigger    {operator.trigger!r}" + (f", evictor {operator.evictor!r}" if operator.evictor else "")
-    late = "dropped and counted" if operator.late_tag is None else f"to side output {operator.late_tag!r}"
-    yield f"  late       allowed lateness {operator.lateness_ms} ms, later than that {late}"
-    contents = type(operator.contents).__name__
+    yield f"Stage {stage.number} {stage.name!r}: {stage.speed}, {stage.parallelism} subtask(s)"
+    for topic, text in stage.operator.describe():
+        yield f"  {topic:<10} {text}"
     identity = f"operator id {stage.identity.get('operator id')}"
-    kept = f"{contents} per key and window, in {stage.max_parallelism} key groups"
-    yield f"  state      'stage {stage.number}', {identity}: {kept}"
+    yield f"  {'stored as':<10} 'stage {stage.number}', {identity}, in {stage.max_parallelism} key groups"
 
 
 def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator[str]:
@@ -60,7 +59,4 @@ def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator
 
 
 def _edge(edge: Edge, targets: dict[int, str]) -> str:
-    value = "Arrow columns" if edge.codec.columnar else "pickled (declare output_type to send columns)"
-    if edge.key_selector is None:
-        return f"{targets[edge.target]}: {edge.codec.value_type} as {value}"
-    return f"{targets[edge.target]} by key ({edge.codec.key_type}): {edge.codec.value_type} as {value}"
+    return f"{targets[edge.target]}: {edge.outlet.describe()}"

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eventide.datastream._graph import Transformation, WindowTransformation
+from eventide.datastream._graph import KeyTransformation, Transformation, WindowTransformation
 from eventide.errors import StateError
+from eventide.plan.speeds import PlannedOperator
 from eventide.runtime.chain import Edge
 from eventide.runtime.identity import differences
 from eventide.runtime.window.operator import WindowSpec
@@ -17,23 +18,26 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 def stage_identity(
     node: WindowTransformation,
-    operator: WindowSpec,
+    operator: PlannedOperator,
     edges: Sequence[tuple[Edge, Transformation]],
     max_parallelism: int,
 ) -> dict[str, str]:
     """All that must not change while a checkpoint is in use, in words that a message can show."""
-    edge = edges[0][0]
+    key = node.inputs[0] if isinstance(node.inputs[0], KeyTransformation) else None
+    window: WindowSpec = node.build(node.name)
     return {
         "operator id": node.uid or "none given",
-        "window": described(operator.assigner),
-        "trigger": described(operator.trigger),
-        "evictor": described(operator.evictor),
-        "allowed lateness": f"{operator.lateness_ms} ms",
-        "window contents": type(operator.contents).__name__,
-        "element type": str(edge.codec.value_type),
-        "key type": "no key" if edge.key_selector is None else str(edge.codec.key_type),
+        "window": described(window.assigner),
+        "trigger": described(window.trigger),
+        "evictor": described(window.evictor),
+        "allowed lateness": f"{window.lateness_ms} ms",
+        "window contents": window.contents.describe(),
+        "stored form": type(operator.spec).__name__,
+        "element type": str(node.inputs[0].type_info),
+        "key type": "no key" if key is None else str(key.key_type),
+        "key columns": "none" if key is None else ", ".join(key.columns) or "none",
         "inputs": ", ".join(f"{head.uid or head.name}" for _, head in edges),
-        "parallelism": str(edge.subtasks),
+        "parallelism": str(edges[0][0].subtasks),
         "max parallelism": str(max_parallelism),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
@@ -15,12 +15,23 @@ from eventide.runtime.stage import StageSpec
 
 @dataclass(frozen=True, slots=True)
 class DataFrameSourceSpec:
-    """A source that is a Spark DataFrame; ``reader`` is the Spark host's own description of it."""
+    """A source that is a Spark DataFrame; ``reader`` is the Spark host's own description of it.
+
+    ``fields`` are those of its elements that anything uses; None if whole elements are.
+    """
 
     name: str
     reader: Any
     type_info: TypeInformation
     root: ChainNode
+    fields: tuple[str, ...] | None = None
+
+    def pruned(self) -> DataFrameSourceSpec:
+        """The same, with a reader that leaves out what nobody uses."""
+        if self.fields is None:
+            return self
+        reader = self.reader.with_columns(self.fields)
+        return replace(self, reader=reader, type_info=reader.type_info)
 
 
 @dataclass(frozen=True, slots=True)

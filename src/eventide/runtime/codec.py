@@ -11,6 +11,7 @@ import pyarrow as pa
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
+from eventide.runtime.columns import Columns
 from eventide.runtime.events import Elements
 
 
@@ -18,7 +19,7 @@ from eventide.runtime.events import Elements
 class ElementCodec:
     """The form in which the elements of one edge travel.
 
-    With a declared ``value_type`` it is an Arrow IPC stream of one record batch with the columns ``value``,
+    With a declared ``value_type`` it is an Arrow IPC stream with the columns ``value``,
     ``timestamp`` (int64 milliseconds), ``order`` and, on edges with a key, ``key``. Otherwise it is one pickle of all.
     """
 
@@ -29,6 +30,10 @@ class ElementCodec:
     def columnar(self) -> bool:
         """Whether elements travel as Arrow columns."""
         return not self.value_type.is_pickled
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return "Arrow columns" if self.columnar else "pickled objects (declare output_type to send columns)"
 
     def encode(self, elements: Elements) -> bytes:
         """Elements to bytes.
@@ -48,22 +53,23 @@ class ElementCodec:
         }
         if self.key_type is not None:
             columns["key"] = self.key_type.to_arrow(elements.keys)
-        batch = pa.record_batch(columns)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return bytes(sink.getvalue())
+        return encode_table(pa.table(columns))
+
+    def encode_columns(self, columns: Columns) -> bytes:
+        """Columns to the same bytes, on edges without a key."""
+        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "order": columns.order}
+        return encode_table(pa.table(content))
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""
         if not self.columnar:
             return Elements(*pickle.loads(data))
-        batch = decode_batch(data)
+        table = decode_table(data)
         return Elements(
-            self.value_type.from_arrow(batch.column("value")),
-            batch.column("timestamp").to_pylist(),
-            batch.column("order").to_pylist(),
-            [] if self.key_type is None else self.key_type.from_arrow(batch.column("key")),
+            self.value_type.from_arrow(table.column("value")),
+            table.column("timestamp").to_pylist(),
+            table.column("order").to_pylist(),
+            [] if self.key_type is None else self.key_type.from_arrow(table.column("key")),
         )
 
 
@@ -76,7 +82,15 @@ def _pickled(elements: Elements) -> bytes:
         ) from error
 
 
-def decode_batch(data: bytes) -> Any:
-    """The Arrow record batch of a columnar frame."""
+def encode_table(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decode_table(data: bytes) -> pa.Table:
+    """The inverse of :func:`encode_table`; the columns stay where the bytes are."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return reader.read_next_batch()
+        return reader.read_all()

@@ -26,6 +26,11 @@ class Elements:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def place(self) -> int:
+        """Where the first element stands in its split or task."""
+        return self.order[0]
+
     def append(self, value: Any, timestamp: int | None, order: int) -> None:
         """Add one element without a key."""
         self.values.append(value)

@@ -22,7 +22,7 @@ class Frame:
 
     ``round`` numbers the steps of a micro-batch: all elements of a round come before its signals, all of a round
     before the next. ``channel`` is the split or the subtask that sends. ``content`` depends on the signal: encoded
-    elements (bytes), a :class:`SplitReport`, a watermark in milliseconds, counters (a dict), or None.
+    elements (bytes, or a view of some), a :class:`SplitReport`, a watermark in milliseconds, counters (a dict), or None.
     """
 
     stage: int
@@ -41,7 +41,7 @@ class Frame:
         """
         channel = self.channel.encode()
         head = _HEADER.pack(self.signal, self.round, self.edge, len(channel))
-        return head + channel + _content_to_bytes(self.signal, self.content)
+        return b"".join((head, channel, _content_to_bytes(self.signal, self.content)))
 
     @classmethod
     def from_bytes(cls, stage: int, subtask: int, data: bytes) -> Frame:
@@ -49,12 +49,13 @@ class Frame:
         signal, round_, edge, length = _HEADER.unpack_from(data)
         start = _HEADER.size + length
         channel = data[_HEADER.size : start].decode()
-        return cls(stage, subtask, Signal(signal), round_, edge, channel, _content_from(Signal(signal), data[start:]))
+        content = _content_from(Signal(signal), memoryview(data)[start:])
+        return cls(stage, subtask, Signal(signal), round_, edge, channel, content)
 
 
-def _content_to_bytes(signal: Signal, content: Any) -> bytes:
+def _content_to_bytes(signal: Signal, content: Any) -> Any:
     if signal is Signal.ELEMENTS:
-        return bytes(content)
+        return content  # bytes already, and many
     if signal is Signal.WATERMARK:
         return _WATERMARK.pack(content)
     if signal is Signal.SPLIT_REPORT:
@@ -65,7 +66,7 @@ def _content_to_bytes(signal: Signal, content: Any) -> bytes:
     return b""
 
 
-def _content_from(signal: Signal, data: bytes) -> Any:
+def _content_from(signal: Signal, data: memoryview) -> Any:
     if signal is Signal.ELEMENTS:
         return data
     if signal is Signal.WATERMARK:
@@ -74,5 +75,5 @@ def _content_from(signal: Signal, data: bytes) -> Any:
         known, watermark, idle, ended = _REPORT.unpack(data)
         return SplitReport(watermark if known else None, idle, ended)
     if signal is Signal.METRICS:
-        return json.loads(data)
+        return json.loads(bytes(data))
     return None

@@ -2,64 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eventide.errors import DataError
+from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.events import Elements, Signal
+from eventide.runtime.columns import Batch
+from eventide.runtime.events import Signal
 from eventide.runtime.frames import Frame
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.keys import key_group, subtask_of, unhashable
+from eventide.runtime.outlets import Outbox
 
 
 class Router:
-    """Gathers the elements that one task sends in one round, and packs them into frames.
+    """Gathers what one task sends on each edge in one round, and packs it into frames.
 
-    ``place`` is the index of the task among its like; what goes to a sink stays at that place.
+    ``place`` is the index of the task among its like. ``shared`` are the outboxes, by place of their edge, that belong
+    to someone else, who gives away what is in them.
     """
 
-    def __init__(self, root: ChainNode, channel: str, place: int) -> None:
-        self._edges = root.all_edges()
+    def __init__(
+        self, root: ChainNode, channel: str, place: int, shared: Mapping[tuple[int, int], Outbox] | None = None
+    ) -> None:
         self._channel = channel
-        self._place = place
-        self._waiting: dict[tuple[int, int], dict[int, Elements]] = {edge.place: {} for edge in self._edges}
-        self._subtask_of: dict[tuple[int, int], dict[Any, int]] = {edge.place: {} for edge in self._edges}
-        self.size = 0
+        self._shared = shared or {}
+        self._own = [edge for edge in root.all_edges() if edge.place not in self._shared]
+        self._outboxes = dict(self._shared)
+        self._outboxes |= {edge.place: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._own}
 
-    def send(self, edge: Edge, elements: Elements) -> None:
+    @property
+    def size(self) -> int:
+        """How many elements are waiting in the outboxes of its own."""
+        return sum(self._outboxes[edge.place].size for edge in self._own)
+
+    def send(self, edge: Edge, batch: Batch) -> None:
         """Take elements that leave on an edge."""
-        self.size += len(elements)
-        if edge.key_selector is None:
-            self._keep_together(edge, elements)
-        else:
-            self._deal_out(edge, edge.key_selector, elements)
-
-    def _keep_together(self, edge: Edge, elements: Elements) -> None:
-        buffer = self._waiting[edge.place].setdefault(self._place % edge.subtasks, Elements())
-        buffer.values += elements.values
-        buffer.timestamps += elements.timestamps
-        buffer.order += elements.order
-
-    def _deal_out(self, edge: Edge, select: Callable[[Any], Any], elements: Elements) -> None:
-        known, buffers, value = self._subtask_of[edge.place], self._waiting[edge.place], None
-        try:
-            for value, timestamp, order in zip(elements.values, elements.timestamps, elements.order, strict=True):
-                key = select(value)
-                try:
-                    subtask = known.get(key)
-                except TypeError as error:
-                    raise unhashable(key) from error
-                if subtask is None:
-                    group = key_group(key, edge.max_parallelism)
-                    subtask = known[key] = subtask_of(group, edge.max_parallelism, edge.subtasks)
-                buffer = buffers.get(subtask)
-                if buffer is None:
-                    buffer = buffers[subtask] = Elements()
-                buffer.append(value, timestamp, order)
-                buffer.keys.append(key)
-        except Exception as error:
-            raise user_function_error(edge.producer, error, during="when a key was extracted", element=value) from error
+        self._outboxes[edge.place].add(batch)
 
     def element_frames(self, round_: int) -> Iterator[Frame]:
         """Pack and give away what is waiting.
@@ -67,26 +45,25 @@ class Router:
         Raises:
             TypeMismatch: if an element does not match the type that was declared for it.
         """
-        for edge in self._edges:
-            for subtask in range(edge.subtasks):
-                elements = self._waiting[edge.place].pop(subtask, None)
-                if elements:
-                    yield self._frame(edge, subtask, Signal.ELEMENTS, round_, self._encode(edge, elements))
-        self.size = 0
+        for edge in self._own:
+            yield from packed(edge, self._outboxes[edge.place], self._channel, round_)
 
-    def _encode(self, edge: Edge, elements: Elements) -> bytes:
-        try:
-            return edge.codec.encode(elements)
-        except DataError as error:
-            raise user_function_error(
-                edge.producer, error, during="when its elements were brought to their declared type"
-            ) from error
-
-    def signal_frames(self, edge: Edge, signal: Signal, round_: int, content: Any = None) -> Iterator[Frame]:
-        """Tell every subtask behind an edge; sinks are not told, they have no clock."""
+    def signal_frames(
+        self, edge: Edge, signal: Signal, round_: int, content: Any = None, channel: str | None = None
+    ) -> Iterator[Frame]:
+        """Tell every subtask behind an edge, in the name of another channel if need be; sinks have no clock."""
+        name = self._channel if channel is None else channel
         if edge.has_watermarks:
             for subtask in range(edge.subtasks):
-                yield self._frame(edge, subtask, signal, round_, content)
+                yield Frame(edge.target, subtask, signal, round_, edge.number, name, content)
 
-    def _frame(self, edge: Edge, subtask: int, signal: Signal, round_: int, content: Any) -> Frame:
-        return Frame(edge.target, subtask, signal, round_, edge.number, self._channel, content)
+
+def packed(edge: Edge, outbox: Outbox, channel: str, round_: int) -> Iterator[Frame]:
+    """What is waiting in an outbox, as frames."""
+    try:
+        for subtask, content in outbox.take():
+            yield Frame(edge.target, subtask, Signal.ELEMENTS, round_, edge.number, channel, content)
+    except DataError as error:
+        typed = isinstance(error, TypeMismatch)
+        during = "when its elements were " + ("brought to their declared type" if typed else "sent on")
+        raise user_function_error(edge.producer, error, during=during) from error

@@ -1,29 +1,63 @@
-"""A keyed stage: one window operator behind a shuffle, with the functions chained to it."""
+"""A keyed stage: one operator behind a shuffle, with the functions chained to it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from eventide.common._ms import MAX_MS
 from eventide.errors import StateError
 from eventide.runtime.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Signal, interleave
+from eventide.runtime.columns import Batch
+from eventide.runtime.events import Signal
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
 from eventide.runtime.frames import METRICS_STAGE, Frame
 from eventide.runtime.identity import differences
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
+from eventide.runtime.outlets import Codec
 from eventide.runtime.router import Router
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.window.operator import WindowOperator, WindowSpec
 
 _GATE = "gate"
+
+
+class Operator(Protocol):
+    """What works in a stage: it takes elements and watermarks, and keeps its state in a backend."""
+
+    def process(self, parts: list[Any]) -> None:
+        """Handle what came on the edges, put in order, all under the current watermark."""
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and fire all that it passes."""
+
+    def take_outputs(self) -> dict[str | None, Batch]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+
+    def flush(self) -> None:
+        """Store the state; called once, at the end of the micro-batch."""
+
+
+class OperatorSpec(Protocol):
+    """Describes an operator; picklable, and opened by each task."""
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+
+    def open(
+        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
+    ) -> Operator:
+        """The operator on its state, under the watermark that it stands at."""
+
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote, to be opened and closed."""
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it: topic and text, line by line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +65,19 @@ class StageSpec:
     """All that a host must know to run a stage; picklable.
 
     ``number`` is where frames for it are addressed to, ``codecs`` how the elements of each incoming edge travel,
-    ``identity`` what its stored state depends on.
+    ``identity`` what its stored state depends on, ``speed`` whether it works on columns or elements, and why.
     """
 
     number: int
     name: str
-    operator: WindowSpec
+    operator: OperatorSpec
     inputs: tuple[GateInput, ...]
-    codecs: dict[int, ElementCodec]
+    codecs: dict[int, Codec]
     root: ChainNode
     parallelism: int
     max_parallelism: int
     identity: dict[str, str] = field(default_factory=dict)
+    speed: str = ""
 
 
 class StageTask:
@@ -58,9 +93,9 @@ class StageTask:
         self._subtask = subtask
         self._backend = backend
         self._gate = Gate(spec.inputs)
-        stored = backend.get(_GATE)
-        if stored is not None:
-            content = json.loads(stored)
+        self._stored = backend.get(_GATE)
+        if self._stored is not None:
+            content = json.loads(self._stored)
             changes = differences(content["identity"], spec.identity)
             if changes:
                 raise StateError(
@@ -68,9 +103,10 @@ class StageTask:
                     "Start with a new checkpoint location, or undo these changes"
                 )
             self._gate.restore(content["gate"])
-        self._keyed = KeyedState(backend, spec.max_parallelism)
         self._metrics = Metrics()
-        self._operator = WindowOperator(spec.operator, self._keyed, self._metrics, self._gate.watermark, clock_ms)
+        self._operator = spec.operator.open(
+            backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
+        )
         self._router = Router(spec.root, str(subtask), subtask)
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -81,9 +117,10 @@ class StageTask:
         for round_ in sorted(rounds):
             yield from self._run_round(round_, rounds[round_])
         with calling(self._spec.name, during="when its state was stored"):
-            self._keyed.flush()
-        stored = {"identity": self._spec.identity, "gate": self._gate.snapshot()}
-        self._backend.put(_GATE, json.dumps(stored).encode())
+            self._operator.flush()
+        stored = json.dumps({"identity": self._spec.identity, "gate": self._gate.snapshot()}).encode()
+        if stored != self._stored:
+            self._backend.put(_GATE, stored)
         yield self._metrics_frame()
 
     def _run_round(self, round_: int, frames: list[Frame]) -> Iterator[Frame]:
@@ -93,10 +130,9 @@ class StageTask:
             if frame.signal is Signal.ELEMENTS
         ]
         if parts:
-            parts.sort(key=lambda part: (part[0], part[1], part[2].order[0]))
-            elements = interleave([part[2] for part in parts])
-            self._metrics.count(self._spec.name, RECORDS_IN, len(elements))
-            self._operator.process(elements)
+            parts.sort(key=lambda part: (part[0], part[1], part[2].place))
+            self._metrics.count(self._spec.name, RECORDS_IN, sum(len(part[2]) for part in parts))
+            self._operator.process([part[2] for part in parts])
         for frame in sorted(frames, key=lambda f: (f.edge, f.channel, f.signal)):
             if frame.signal is not Signal.ELEMENTS:
                 self._gate.receive(frame.signal, frame.edge, frame.channel, frame.content)

@@ -44,7 +44,8 @@ def frames_of(
     """
     ids = subtask_ids(plan.parallelism)
     waiting = [
-        (_first_target(source.root), _source_frames(source, settings, spark, ids, batch)) for source in plan.sources
+        (_first_target(source.root), _source_frames(source.pruned(), settings, spark, ids, batch))
+        for source in plan.sources
     ]
     frames: DataFrame | None = None
     for stage in plan.stages:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,19 +13,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql import types as spark
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec
-from eventide.runtime.events import Elements
+from eventide.runtime.columns import Columns
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.source import ChainSpec, SourceTask
+from eventide.runtime.source import ChainSpec, SourceTask, columns_of
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.types import type_info_of
 
-_SPLIT = "__eventide_split"
-_TIMESTAMP = "__eventide_timestamp"
-_ORDER = "__eventide_order_"
+_OURS = "__eventide_"
+_SPLIT = f"{_OURS}split"
+_TIMESTAMP = f"{_OURS}timestamp"
+_ORDER = f"{_OURS}order_"
 _ONE_SPLIT = "data frame"
 
 
@@ -33,12 +34,12 @@ _ONE_SPLIT = "data frame"
 class DataFrameReader:
     """A DataFrame with what identifies the split, the time and the order of its rows.
 
-    ``rows`` has the user's columns, behind them the name of the split, the event time in milliseconds (null without
-    one), and the columns to order by.
+    ``rows`` has the user's columns, and behind them, where there are any, the name of the split, the event time in
+    milliseconds, and the columns to order by.
     """
 
     rows: DataFrame
-    type_info: TypeInformation
+    type_info: RowTypeInfo
     splits: tuple[str, ...]
     split_by: tuple[str, ...]
     order_columns: tuple[str, ...]
@@ -60,14 +61,16 @@ class DataFrameReader:
             raise ProgramError(f"from_data_frame needs a Spark DataFrame, not {data_frame!r}")
         if splits and not split_by:
             raise ProgramError("splits names expected values of the columns in split_by; give split_by too")
-        type_info = type_info_of(data_frame.schema)
+        type_info = Types.ROW_NAMED(
+            data_frame.columns, [type_info_of(f.dataType, f"data frame.{f.name}") for f in data_frame.schema.fields]
+        )
         split_columns = [_column(data_frame, column) for column in split_by or ()]
         split = F.concat_ws(",", *[F.coalesce(c.cast("string"), F.lit("null")) for c in split_columns])
         order_columns = [_column(data_frame, column) for column in order_by or ()]
         rows = data_frame.select(
-            F.struct(*[F.col(f"`{name}`") for name in data_frame.columns]).alias("value"),
-            (split if split_columns else F.lit(_ONE_SPLIT)).alias(_SPLIT),
-            _milliseconds(data_frame, timestamp).alias(_TIMESTAMP),
+            *[F.col(f"`{name}`") for name in data_frame.columns],
+            *([split.alias(_SPLIT)] if split_columns else []),
+            *([] if timestamp is None else [_milliseconds(data_frame, timestamp).alias(_TIMESTAMP)]),
             *[column.alias(f"{_ORDER}{i}") for i, column in enumerate(order_columns)],
         )
         return DataFrameReader(
@@ -77,6 +80,14 @@ class DataFrameReader:
             split_by=tuple(str(column) for column in split_by or ()),
             order_columns=tuple(f"{_ORDER}{i}" for i in range(len(order_columns))),
         )
+
+    def with_columns(self, columns: Collection[str]) -> DataFrameReader:
+        """The same source without the columns that nobody uses: what stays in the JVM costs nothing."""
+        names = [name for name in self.type_info.field_names if name in columns]
+        types = [self.type_info.field_types[self.type_info.field_names.index(name)] for name in names]
+        behind = [name for name in self.rows.columns if name.startswith(_OURS)]
+        rows = self.rows.select(*[F.col(f"`{name}`") for name in [*names, *behind]])
+        return replace(self, rows=rows, type_info=Types.ROW_NAMED(names, types))
 
     def known_splits(self) -> tuple[str, ...]:
         """The splits that hold the watermark back from the start."""
@@ -95,7 +106,7 @@ class DataFrameReader:
         payload = dumps_program(shipped, f"the functions behind {spec.name!r}")
         rows = self.rows
         if self.order_columns:
-            rows = rows.repartition(len(ids), _SPLIT)
+            rows = rows.repartition(len(ids), *([_SPLIT] if _SPLIT in rows.columns else []))
         return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
 
 
@@ -107,10 +118,8 @@ def _column(data_frame: DataFrame, column: str | Column) -> Column:
     return F.col(f"`{column}`")
 
 
-def _milliseconds(data_frame: DataFrame, timestamp: str | Column | None) -> Column:
+def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
     """A timestamp column as milliseconds since the epoch; a timestamp without a zone is UTC."""
-    if timestamp is None:
-        return F.lit(None).cast("long")
     column = _column(data_frame, timestamp)
     data_type = data_frame.select(column).schema[0].dataType
     if isinstance(data_type, spark.TimestampType):
@@ -150,19 +159,34 @@ def _sorted(batches: Iterable[pa.RecordBatch], order_columns: tuple[str, ...]) -
     gathered = list(batches)
     if not gathered:
         return []
-    keys = [(name, "ascending") for name in (_SPLIT, *order_columns)]
-    ordered: list[pa.RecordBatch] = pa.Table.from_batches(gathered).sort_by(keys).to_batches()
+    by = [name for name in (_SPLIT, *order_columns) if name in gathered[0].schema.names]
+    ordered: list[pa.RecordBatch] = (
+        pa.Table.from_batches(gathered).sort_by([(name, "ascending") for name in by]).to_batches()
+    )
     return ordered
 
 
-def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Elements]]:
+def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Columns]]:
     """The rows of each batch by split, each with its place in its split and task."""
     places: dict[str, int] = {}
     for batch in batches:
-        for split in pc.unique(batch.column(_SPLIT)).to_pylist():
-            part = batch.filter(pc.equal(batch.column(_SPLIT), split))
-            value = part.column("value").cast(type_info.arrow_type())
+        for split, part in _parts(batch):
             start = places.get(split, 0)
             places[split] = start + len(part)
-            order = list(range(start, start + len(part)))
-            yield split, Elements(type_info.from_arrow(value), part.column(_TIMESTAMP).to_pylist(), order)
+            users = [name for name in part.schema.names if not name.startswith(_OURS)]
+            columns = columns_of(part.select(users), type_info, start)
+            if _TIMESTAMP in part.schema.names:
+                columns.timestamps = part.column(_TIMESTAMP)
+            yield split, columns
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    if _SPLIT not in batch.schema.names:
+        yield _ONE_SPLIT, batch
+        return
+    splits = pc.unique(batch.column(_SPLIT)).to_pylist()
+    if len(splits) == 1:
+        yield splits[0], batch
+        return
+    for split in splits:
+        yield split, batch.filter(pc.equal(batch.column(_SPLIT), split))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from eventide.plan.job import SinkSpec
-from eventide.runtime.codec import decode_batch
+from eventide.runtime.codec import decode_table
 from eventide.runtime.events import Signal
 from eventide.runtime.frames import Frame
 from eventide.spark.types import schema_of
@@ -29,7 +29,7 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
             for data in batch.column("frame"):
                 frame = Frame.from_bytes(number, 0, data.as_py())
                 if frame.signal is Signal.ELEMENTS:
-                    value = decode_batch(frame.content).column("value")
-                    yield pa.RecordBatch.from_struct_array(value) if flat else pa.record_batch({"value": value})
+                    for value in decode_table(frame.content).column("value").chunks:
+                        yield pa.RecordBatch.from_struct_array(value) if flat else pa.record_batch({"value": value})
 
     return frames.where(frames["stage"] == number).select("frame").mapInArrow(unpack, schema)

@@ -10,7 +10,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from eventide.datastream.connectors.source import Source
-from eventide.runtime.offsets import Offsets, everything, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.offsets import (
+    Offsets,
+    dealt_out,
+    everything,
+    initial_offsets,
+    next_offsets,
+    ranges_between,
+    source_ends,
+)
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
@@ -64,9 +72,11 @@ class _Tasks:
 
     def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         ranges = ranges_between(self._source, start, end)
-        ends = source_ends(start, end)
+        ends = source_ends(self._source, start, end)
         count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
-        return [InputPartition((place, ranges[place::count], ends and place == 0)) for place in range(count)]
+        return [
+            InputPartition((place, dealt, ends and place == 0)) for place, dealt in enumerate(dealt_out(ranges, count))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
@@ -90,27 +100,14 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember what is there now: nothing later is read in this run."""
-        self._target = {split: self._source.latest_position(split) for split in self._source.splits()}
+        self._target = self._source.latest_positions()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         if start is None:
             # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there.
             return everything(self._source)
-        end = next_offsets(self._source, start, self._max_rows)
-        return end if self._target is None else self._up_to_target(start, end)
-
-    def _up_to_target(self, start: Offsets, end: Offsets) -> Offsets:
-        """The same, but nothing that came after this run began; a split that is new since then waits for the next."""
-        capped: Offsets = {}
-        for split, planned in end.items():
-            target = (self._target or {}).get(split)
-            if target is None:
-                capped |= {split: start[split]} if split in start else {}
-            else:
-                position = min(planned["position"], target)
-                capped[split] = {"position": position, "ended": self._source.has_ended(split, position)}
-        return capped
+        return next_offsets(self._source, start, self._max_rows, self._target)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""

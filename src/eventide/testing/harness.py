@@ -8,6 +8,7 @@ from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.data_stream import DataStream
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
+from eventide.runtime.columns import as_elements
 from eventide.runtime.events import Elements
 from eventide.runtime.lifecycle import close_function, open_function
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
@@ -66,7 +67,7 @@ class OperatorHarness:
         if self._select is not None:
             elements.keys = [self._select(value)]
         dropped = self._dropped()
-        self._operator.process(elements)
+        self._operator.process([elements])
         if self._dropped() > dropped:
             self._late_dropped.append(value)
         self._gather()
@@ -139,5 +140,6 @@ class OperatorHarness:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)
 
     def _gather(self) -> None:
-        for tag, elements in self._operator.take_outputs().items():
+        for tag, batch in self._operator.take_outputs().items():
+            elements = as_elements(batch)
             self._waiting.setdefault(tag, []).extend(zip(elements.values, elements.timestamps, strict=True))

@@ -48,7 +48,7 @@ def test_a_builder_can_be_used_twice():
 
 def test_an_element_is_a_line_even_when_its_text_ends_one():
     sink = FileSink.for_row_format("out", ENCODER).build()
-    assert [sink.line(value) for value in (("é", 1), None, "a\n")] == ["('é', 1)", "None", "a\n"]
+    assert [sink.row(value) for value in (("é", 1), None, "a\n")] == ["('é', 1)", "None", "a\n"]
 
 
 @pytest.mark.parametrize("encoder", [Encoder.simple_string_encoder("latin-1"), "UTF-8"])

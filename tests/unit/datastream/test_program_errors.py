@@ -185,7 +185,7 @@ REFUSED = {
     "a map of no function": (lambda: without_times().map(5), "map needs a function or a function object, not 5"),
     "a filter of no function": (lambda: without_times().filter("x"), "filter needs a function"),
     "a flat_map of no function": (lambda: without_times().flat_map(None), "flat_map needs a function"),
-    "a key of no function": (lambda: without_times().key_by("user"), "key_by needs a function"),
+    "a key of no function": (lambda: without_times().key_by(7), "key_by needs a function"),
     "a sink that is none": (lambda: without_times().sink_to(5), "sink_to needs a function"),
     "a reduce of no function": (
         lambda: keyed().window(TENS).reduce(5),
@@ -193,7 +193,7 @@ REFUSED = {
     ),
     "an aggregate of no function": (
         lambda: keyed().window(TENS).aggregate(sum),
-        "aggregate needs an AggregateFunction, not",
+        "aggregate needs an AggregateFunction or aggregates of columns, not",
     ),
     "a function for all windows on a keyed one": (
         lambda: keyed().window(TENS).process(OverAll()),

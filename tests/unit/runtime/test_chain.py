@@ -8,9 +8,12 @@ import pytest
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain import AssignTimestamps, ChainNode, ChainRun, Edge, Filter, FlatMap, Map
+from eventide.runtime.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Elements
+from eventide.runtime.outlets import Together
+from eventide.runtime.steps import Filter, FlatMap, Map
+from eventide.runtime.timestamps import AssignTimestamps
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
@@ -20,7 +23,7 @@ def elements(*values):
 
 
 def edge(number, assigner=None):
-    return Edge(number, number, "producer", ElementCodec(Types.PICKLED_BYTE_ARRAY()), 1, assigner=assigner)
+    return Edge(number, number, "producer", 1, Together(ElementCodec(Types.PICKLED_BYTE_ARRAY())), assigner)
 
 
 def assign(function, number=1):

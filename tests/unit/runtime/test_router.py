@@ -11,13 +11,14 @@ from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Elements, Signal
 from eventide.runtime.frames import Frame
 from eventide.runtime.keys import key_group, subtask_of
+from eventide.runtime.outlets import ByKey, Together
 from eventide.runtime.router import Router
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 
 
 def keyed_edge(subtasks, select=lambda v: v, codec=PICKLED):
-    return Edge(1, 9, "producer", codec, subtasks, select, max_parallelism=16)
+    return Edge(1, 9, "producer", subtasks, ByKey(codec, select, max_parallelism=16))
 
 
 def elements(values):
@@ -26,7 +27,7 @@ def elements(values):
 
 def sent(router, edge, values):
     router.send(edge, elements(values))
-    return {frame.subtask: edge.codec.decode(frame.content) for frame in router.element_frames(3)}
+    return {frame.subtask: edge.outlet.codec.decode(frame.content) for frame in router.element_frames(3)}
 
 
 @settings(deadline=None)
@@ -42,7 +43,7 @@ def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values
 
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
 def test_without_a_key_elements_stay_together_at_the_place_of_their_task(place, subtask):
-    edge = Edge(1, 9, "producer", ElementCodec(Types.INT()), 3, has_watermarks=False)
+    edge = Edge(1, 9, "producer", 3, Together(ElementCodec(Types.INT())), has_watermarks=False)
     router = Router(ChainNode(edges=(edge,)), "s", place)
     assert sent(router, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
     assert list(router.element_frames(0)) == []

@@ -13,7 +13,8 @@ from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Signal, SplitReport
-from eventide.runtime.offsets import SplitRange, everything, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.outlets import Together
+from eventide.runtime.offsets import PartRange, SplitRange, everything, initial_offsets, next_offsets, ranges_between, source_ends
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.testing import ScriptedSource
 
@@ -59,10 +60,14 @@ def at(position, ended=False):
     return {"position": position, "ended": ended}
 
 
+def part(split, start, end, *, ended):
+    return SplitRange(split, (PartRange(split, start, end),), ended)
+
+
 def sent(source, ranges, ends=False):
     """What a task sends to the one subtask behind it: signals, round, channel, and elements or content."""
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
-    root = ChainNode(edges=(Edge(1, 9, "src", codec, 1),))
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec)),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
     return [
         (f.signal, f.round, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
@@ -111,8 +116,9 @@ def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded)
         offsets or initial_offsets(source)
     ):
         ranges = ranges_between(source, offsets or initial_offsets(source), end)
-        read += [element for part in ranges for element in source.read(part.split, part.start, part.end)]
-        ends += source_ends(offsets, end)
+        ways = [way for part in ranges for way in part.parts]
+        read += [element for way in ways for element in source.read(way.part, way.start, way.end)]
+        ends += source_ends(source, offsets, end)
         offsets = json.loads(json.dumps(end))
     assert sorted(read) == sorted(f"{split}{i}" for split, n in lengths.items() for i in range(n))
     assert ends == bounded
@@ -130,10 +136,10 @@ def test_an_empty_collection_ends_in_its_first_micro_batch():
     start = initial_offsets(source)
     end = next_offsets(source, start, None)
     assert (start, end) == ({"collection": at(0)}, {"collection": at(0, ended=True)})
-    assert ranges_between(source, start, end) == [SplitRange("collection", 0, 0, ended=True)]
-    assert source_ends(start, end)
+    assert ranges_between(source, start, end) == [part("collection", 0, 0, ended=True)]
+    assert source_ends(source, start, end)
     assert next_offsets(source, end, None) == end
-    assert not source_ends(end, end)
+    assert not source_ends(source, end, end)
 
 
 def test_the_source_ends_with_its_last_split():
@@ -141,10 +147,10 @@ def test_the_source_ends_with_its_last_split():
     start = initial_offsets(source)
     first = next_offsets(source, start, 2)
     assert first == {"a": at(1, ended=True), "b": at(1)}
-    assert not source_ends(start, first)
+    assert not source_ends(source, start, first)
     second = next_offsets(source, first, 2)
-    assert ranges_between(source, first, second) == [SplitRange("b", 1, 3, ended=True)]
-    assert source_ends(first, second)
+    assert ranges_between(source, first, second) == [part("b", 1, 3, ended=True)]
+    assert source_ends(source, first, second)
 
 
 def test_a_split_that_appears_later_is_read_from_its_initial_position():
@@ -153,15 +159,15 @@ def test_a_split_that_appears_later_is_read_from_its_initial_position():
     source.lengths["b"] = 4
     end = next_offsets(source, start, None)
     assert end == {"a": at(5), "b": at(4)}
-    assert ranges_between(source, start, end) == [SplitRange("b", 2, 4, ended=False)]
+    assert ranges_between(source, start, end) == [part("b", 2, 4, ended=False)]
 
 
 def test_a_replay_of_a_range_gives_the_same_frames():
     source = Growing({"a": 5})
-    part = [SplitRange("a", 1, 4, ended=False)]
+    ranges = [part("a", 1, 4, ended=False)]
     assert (
-        sent(source, part)
-        == sent(source, part)
+        sent(source, ranges)
+        == sent(source, ranges)
         == [
             (Signal.ELEMENTS, 0, "a", ["a1", "a2", "a3"]),
             (Signal.SPLIT_REPORT, 0, "a", SplitReport()),
@@ -170,7 +176,7 @@ def test_a_replay_of_a_range_gives_the_same_frames():
 
 
 def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
-    assert sent(Growing({"a": 1}), [SplitRange("a", 0, 1, ended=True)], ends=True) == [
+    assert sent(Growing({"a": 1}), [part("a", 0, 1, ended=True)], ends=True) == [
         (Signal.ELEMENTS, 0, "a", ["a0"]),
         (Signal.SPLIT_REPORT, 0, "a", SplitReport(ended=True)),
         (Signal.END_OF_SOURCE, 1, "", None),
@@ -179,20 +185,20 @@ def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
 
 @pytest.mark.parametrize(("items", "idle"), [([1, IDLE], True), ([IDLE, 1], False), ([IDLE], True), ([], False)])
 def test_a_split_is_idle_if_it_says_so_behind_its_last_element(items, idle):
-    *_, report = sent(Yields(items), [SplitRange("s", 0, 2, ended=False)])
+    *_, report = sent(Yields(items), [part("s", 0, 2, ended=False)])
     assert report == (Signal.SPLIT_REPORT, 0, "s", SplitReport(idle=idle))
 
 
 def test_record_batches_are_rows_of_the_declared_type():
     batch = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
     source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
-    first, _ = sent(source, [SplitRange("s", 0, 2, ended=False)])
+    first, _ = sent(source, [part("s", 0, 2, ended=False)])
     assert first == (Signal.ELEMENTS, 0, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
 
 
 def test_many_elements_keep_their_order_over_chunks_and_frames():
     numbers = NumberSequenceSource(0, 150_000)
-    frames = sent(numbers, [SplitRange("0", 0, 150_001, ended=False)])
+    frames = sent(numbers, [part("0", 0, 150_001, ended=False)])
     assert [e for signal, _, _, part in frames if signal is Signal.ELEMENTS for e in part] == list(range(150_001))
     assert len(frames) > 2
 
@@ -207,7 +213,7 @@ def test_a_source_that_raises_is_named_with_the_range():
         UserFunctionError,
         match=r"in operator 'src', while it read its source \(split 'a', start 0, end 5\).*disk on fire",
     ):
-        sent(Breaks({"a": 5}), [SplitRange("a", 0, 5, ended=False)])
+        sent(Breaks({"a": 5}), [part("a", 0, 5, ended=False)])
 
 
 @settings(deadline=None)
@@ -246,4 +252,4 @@ def test_a_script_that_names_an_unknown_split_is_refused():
 def test_a_data_error_of_a_source_stays_a_data_error():
     batch = pa.RecordBatch.from_pydict({"a": ["x"]})
     with pytest.raises(DataError, match=r"in operator 'src', while it read its source \(split 's'"):
-        sent(Yields([batch], Types.ROW_NAMED(["a"], [Types.INT()])), [SplitRange("s", 0, 1, ended=False)])
+        sent(Yields([batch], Types.ROW_NAMED(["a"], [Types.INT()])), [part("s", 0, 1, ended=False)])

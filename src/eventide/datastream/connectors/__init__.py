@@ -1,7 +1,14 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
 from eventide.datastream.connectors.collection import CollectionSource
-from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
+from eventide.datastream.connectors.file_system import (
+    FileSink,
+    FileSource,
+    FileSourceBuilder,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamFormat,
+)
 from eventide.datastream.connectors.number_seq import NumberSequenceSource
 from eventide.datastream.connectors.sink import (
     CollectSink,
@@ -18,6 +25,8 @@ __all__ = [
     "CollectionSource",
     "DataFrameSink",
     "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
     "FormatSink",
     "NumberSequenceSource",
     "OutputFileConfig",
@@ -25,4 +34,5 @@ __all__ = [
     "RollingPolicy",
     "Sink",
     "Source",
+    "StreamFormat",
 ]

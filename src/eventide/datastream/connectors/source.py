@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+
+_K = TypeVar("_K", bound=Hashable)
 
 
 class _Idle(Enum):
@@ -33,6 +36,10 @@ class Source(ABC):
     always be the same. The object travels to the workers, so it must pickle; ``splits`` and ``latest_position`` are
     called on the driver, ``read`` on the workers.
 
+    A split may be made of *parts* that are read one after the other, such as the files of one device. Then
+    :meth:`parts` and :meth:`split_of` say which, and positions are those of parts. By default, a split is its own only
+    part.
+
     Flink: ``Source`` with its ``SplitEnumerator`` and ``SourceReader``, in one class without threads.
 
     >>> class Letters(Source):
@@ -49,7 +56,30 @@ class Source(ABC):
 
     @abstractmethod
     def splits(self) -> list[str]:
-        """The names of all splits; asked again before every micro-batch, so that new ones may appear."""
+        """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
+
+        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak.
+        """
+
+    def parts(self, known: Mapping[str, int | None]) -> list[str]:
+        """The names of what has positions: by default, the splits.
+
+        What is not named any more is forgotten, if it has ended or was not begun.
+
+        Args:
+            known: what the job has heard of so far, with its position, or None where it has ended. Empty at the start.
+
+        Raises:
+            ProgramError: if there are no splits, because such a stream would never end nor say anything.
+        """
+        splits = self.splits()
+        if not splits:
+            raise ProgramError(f"the source {self!r} has no splits; splits() must name at least one")
+        return splits
+
+    def split_of(self, part: str) -> str:
+        """The split that a part belongs to. Of several that are new, the parts of a split are read in order of name."""
+        return part
 
     @abstractmethod
     def latest_position(self, split: str) -> int:
@@ -79,6 +109,17 @@ class Source(ABC):
         """Whether nothing will ever come behind a position."""
         return self.is_bounded() and position >= self.latest_position(split)
 
+    def latest_positions(self) -> dict[str, int]:
+        """Where each part ends now: a run that handles what is there, and then stops, reads up to these."""
+        return {part: self.latest_position(part) for part in self.parts({})}
+
+    def with_columns(self, columns: Collection[str]) -> Source:
+        """The same source for a program that uses only these columns; it may leave out others.
+
+        Asked of sources whose elements are rows with names; columns that they do not have are passed over.
+        """
+        return self
+
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
         """Where the next micro-batch should end, given where each split stands.
 
@@ -86,14 +127,22 @@ class Source(ABC):
         but at least one row, so that none starves; what some leave over goes to the others.
         """
         left = {split: max(0, self.latest_position(split) - position) for split, position in positions.items()}
-        if max_rows is None:
-            return {split: position + left[split] for split, position in positions.items()}
-        taken = dict.fromkeys(positions, 0)
-        budget = max(max_rows, sum(1 for rows in left.values() if rows))
-        while budget > 0 and (hungry := [split for split in left if taken[split] < left[split]]):
-            share = max(1, budget // len(hungry))
-            for split in hungry:
-                more = min(share, left[split] - taken[split], budget)
-                taken[split] += more
-                budget -= more
+        taken = left if max_rows is None else shared_out(left, max_rows)
         return {split: position + taken[split] for split, position in positions.items()}
+
+
+def shared_out(left: Mapping[_K, int], limit: int) -> dict[_K, int]:
+    """Deal a number of rows out to those who have rows left: equal parts, at least one each, no more than they have.
+
+    >>> shared_out({"a": 9, "b": 1, "c": 0}, 4)
+    {'a': 3, 'b': 1, 'c': 0}
+    """
+    taken = dict.fromkeys(left, 0)
+    budget = max(limit, sum(1 for rows in left.values() if rows))
+    while budget > 0 and (hungry := [name for name in left if taken[name] < left[name]]):
+        share = max(1, budget // len(hungry))
+        for name in hungry:
+            more = min(share, left[name] - taken[name], budget)
+            taken[name] += more
+            budget -= more
+    return taken

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._graph import (
     AssignTransformation,
@@ -18,13 +18,14 @@ from eventide.datastream._graph import (
     UnionTransformation,
     WindowTransformation,
 )
-from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, FormatSink, PrintSink, Sink
+from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
+from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.chain import Filter, FlatMap, Map
+from eventide.runtime.steps import Filter, FlatMap, Map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,14 +97,31 @@ class DataStream:
         call = func.flat_map if isinstance(func, FlatMapFunction) else _callable("flat_map", func)
         return self._then(FunctionTransformation("flat_map", self._transformation, FlatMap, call, func, output_type))
 
+    @overload
     def key_by(
         self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
-    ) -> KeyedStream:
-        """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values."""
+    ) -> KeyedStream: ...
+
+    @overload
+    def key_by(self, key_selector: str, *more: str) -> KeyedStream: ...
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+        """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
+
+        The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
+        (``key_by("user", "country")``; those of a tuple are ``f0``, ``f1``, …), which is what windows need to run on
+        columns.
+
+        Raises:
+            ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
+        """
         from eventide.datastream.data_stream._keyed import KeyedStream
 
+        if isinstance(key_selector, str):
+            names = [key_selector, *([] if key_type is None else [key_type]), *more]
+            return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else _callable("key_by", key_selector)
-        _check_key_type(key_type)
+        check_key_type(key_type)
         key = KeyTransformation(self._transformation, select, key_type or Types.PICKLED_BYTE_ARRAY())
         return KeyedStream(self._env, key)
 
@@ -176,7 +194,9 @@ class DataStream:
             ProgramError: if it is neither.
         """
         if isinstance(sink, FileSink):
-            return self.map(sink.line, Types.STRING())._into("file sink", FormatSink("text", {"path": sink.base_path}))
+            fits = not sink.has_lines and self.get_type() == sink.row_type
+            stream = self if fits else self.map(sink.row, sink.row_type)
+            return stream._into("file sink", sink.format_sink())
         if not isinstance(sink, Sink):
             sink = DataFrameSink(_callable("sink_to", sink))
         return self._into("sink", sink)
@@ -229,16 +249,3 @@ def _callable(where: str, function: _F) -> _F:
     if not callable(function):
         raise ProgramError(f"{where} needs a function or a function object, not {function!r}")
     return function
-
-
-def _check_key_type(key_type: TypeInformation | None) -> None:
-    """Refuse types in which keys would not come back as they went: rounded, or as something that cannot be a key."""
-    parts = [] if key_type is None else [key_type]
-    for part in parts:
-        if isinstance(part, CompositeTypeInfo):
-            parts += part.field_types
-        if part == Types.FLOAT() or isinstance(part, ListTypeInfo | MapTypeInfo):
-            raise ProgramError(
-                f"{part} cannot be the type of a key or of a part of one: its values are rounded or cannot be hashed; "
-                "declare another key_type, such as Types.DOUBLE() or Types.TUPLE([...]), or leave it out"
-            )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
+from eventide.aggregates import ColumnAggregate
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream._graph import Transformation, WindowTransformation
+from eventide.datastream.data_stream._columns import aggregated_by_column
 from eventide.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -27,6 +29,7 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.errors import ProgramError
+from eventide.runtime.columnar.contents import ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
 from eventide.runtime.window.operator import WindowSpec
@@ -138,31 +141,61 @@ class _Windowed:
             output_type = self._source.type_info
         return self._operator("reduce", Reduced(function), window_function, output_type)
 
+    @overload
     def aggregate(
         self,
         aggregate_function: AggregateFunction,
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Aggregate the elements of each window as they come; with a window function on top, it gets the result.
+    ) -> DataStream: ...
 
-        ``accumulator_type`` is taken for PyFlink's sake; accumulators are kept pickled.
+    @overload
+    def aggregate(self, aggregate_function: ColumnAggregate, *more: ColumnAggregate) -> DataStream: ...
+
+    def aggregate(
+        self,
+        aggregate_function: Any,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+        *more: Any,
+    ) -> DataStream:
+        """Aggregate the elements of each window as they come.
+
+        Either with an ``AggregateFunction``; with a window function on top, that gets the result. ``accumulator_type``
+        is taken for PyFlink's sake; accumulators are kept pickled.
+
+        Or, beyond PyFlink, with aggregates of columns: ``aggregate(count(), sum_("amount").alias("total"))``. The
+        results are rows of the key's fields (``key``, if that is a function), the ``window`` where windows have times,
+        and a field for each aggregate.
+
+        Raises:
+            ProgramError: if it is neither, or aggregates and elements do not fit.
         """
+        if isinstance(aggregate_function, ColumnAggregate):
+            rest = [a for a in (window_function, accumulator_type, output_type) if a is not None]
+            return self._aggregate_columns([aggregate_function, *rest, *more])
         if not isinstance(aggregate_function, AggregateFunction):
-            raise ProgramError(f"aggregate needs an AggregateFunction, not {aggregate_function!r}")
+            raise ProgramError(f"aggregate needs an AggregateFunction or aggregates of columns, not {aggregate_function!r}")
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
+
+    def _aggregate_columns(self, aggregates: list[Any]) -> DataStream:
+        contents, result, result_type = aggregated_by_column(
+            self._source, aggregates, has_window=self._assigner.is_event_time()
+        )
+        return self._operator("aggregate", contents, result, result_type)
 
     def _operator(
         self,
         kind: str,
-        contents: Reduced | Aggregated | None,
+        contents: Contents | None,
         window_function: Any,
         output_type: TypeInformation | None,
     ) -> DataStream:
         from eventide.datastream.data_stream._stream import DataStream
 
-        firing = PassOn() if window_function is None else self._firing_function(kind, window_function)
+        firing = self._firing_function(kind, window_function)
         trigger = self._trigger or self._assigner.get_default_trigger(None)
         if self._trigger is None and isinstance(trigger, NeverTrigger):
             raise ProgramError(
@@ -191,6 +224,10 @@ class _Windowed:
         return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: Any) -> FiringFunction:
+        if function is None:
+            return PassOn()
+        if isinstance(function, ColumnResult):
+            return function
         for accepted, adapter in self._adapters:
             if isinstance(function, accepted):
                 return adapter(function)

@@ -62,6 +62,7 @@ class Combiner:
     def __init__(self, rejoin: Rejoin, channels: Iterable[str] = ()) -> None:
         self._rejoin = rejoin
         self._channels = {name: _Channel() for name in channels}
+        self._expected = frozenset(self._channels)
         self._removed: set[str] = set()
         self.watermark = MIN_MS
         self.idle = False
@@ -83,9 +84,19 @@ class Combiner:
         self._channels.setdefault(channel, _Channel()).idle = False
 
     def remove(self, channel: str) -> None:
-        """Count a channel no longer: it has ended and holds nobody back, after a restart too."""
+        """Count a channel no longer: it has ended and holds nobody back, after a restart too.
+
+        Only one that is expected from the start must be remembered for that; the others come and go without a trace.
+        """
         self._channels.pop(channel, None)
-        self._removed.add(channel)
+        if channel in self._expected:
+            self._removed.add(channel)
+
+    def furthest(self, channels: Iterable[str]) -> str | None:
+        """Of some channels, the active one that is furthest ahead and was not expected; None where there is none."""
+        passing = [name for name in channels if name in self._channels and name not in self._expected]
+        active = [name for name in passing if not self._channels[name].idle]
+        return max(active, key=lambda name: (self._channels[name].watermark, name), default=None)
 
     def advance(self) -> Progress:
         """Bring the combined watermark and status up to date, and say what changed."""
@@ -125,5 +136,6 @@ class Combiner:
         """Become what :meth:`snapshot` saw; a channel that is new since then starts at the minimum."""
         self.watermark, self.idle, channels, removed = snapshot
         for name in removed:
-            self.remove(name)
+            self._channels.pop(name, None)
+        self._removed = set(removed)
         self._channels.update({name: _Channel(*fields) for name, fields in channels.items()})

@@ -13,7 +13,11 @@ from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
 
 @dataclass(frozen=True, slots=True)
 class GateInput:
-    """One edge into an operator: the splits of a source, or the subtasks of a stage."""
+    """One edge into an operator: the splits of a source, or the subtasks of a stage.
+
+    ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not among them
+    join with their first watermark, and leave no trace when they end.
+    """
 
     edge: int
     channels: tuple[str, ...]
@@ -32,7 +36,7 @@ class Gate:
         self._sources = {i.edge: Combiner(Rejoin.AT_ONCE, i.channels) for i in inputs if i.is_source}
         subtasks = [f"{i.edge}/{channel}" for i in inputs if not i.is_source for channel in i.channels]
         self._valve = Combiner(Rejoin.WHEN_CAUGHT_UP, [*map(str, self._sources), *subtasks])
-        self._ended: list[tuple[int, str]] = []
+        self._ended: dict[int, list[str]] = {}
         self._ended_sources: list[int] = []
 
     @property
@@ -70,20 +74,27 @@ class Gate:
         if report.idle:
             source.mark_idle(split)
         if report.ended:
-            self._ended.append((edge, split))
+            self._ended.setdefault(edge, []).append(split)
 
     def advance(self) -> Progress:
         """Bring the watermark up to date with all that was received, and say what changed.
 
-        A split that ends gives its last watermark first, and then holds nobody. A source that ends while it is idle
-        as a whole stays so: Flink sends no final watermark then.
+        A split that ends gives its last watermark first, and then holds nobody. Those that were expected end together.
+        Those that come and go, such as files, end as if they had been read in turn: the one that is furthest ahead
+        comes last. A source that ends while it is idle as a whole stays so: Flink sends no final watermark then.
         """
         for edge, source in self._sources.items():
             self._pass_on(edge, source.advance())
-        for edge, split in self._ended:
-            self._sources[edge].remove(split)
-        for edge in dict.fromkeys(edge for edge, _ in self._ended):
-            self._pass_on(edge, self._sources[edge].advance())
+        for edge, splits in self._ended.items():
+            source = self._sources[edge]
+            last = source.furthest(splits)
+            for split in splits:
+                if split != last:
+                    source.remove(split)
+            self._pass_on(edge, source.advance())
+            if last is not None:
+                source.remove(last)
+                self._pass_on(edge, source.advance())
         for edge in self._ended_sources:
             if not self._sources[edge].idle:
                 self._valve.update(str(edge), MAX_MS)

@@ -28,12 +28,19 @@ class Contents(Protocol):
     def user_function(self) -> Any:
         """The reduce or aggregate function, to be opened and closed; None where there is none."""
 
+    def describe(self) -> str:
+        """What is kept, in words that stay the same: they are part of what a checkpoint remembers of a program."""
+
 
 @dataclass(frozen=True, slots=True)
 class AllElements:
     """Keeps every element, in the order of arrival."""
 
     user_function: None = None
+
+    def describe(self) -> str:
+        """What is kept."""
+        return "AllElements"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Append the element."""
@@ -66,6 +73,10 @@ class Reduced:
         """The function."""
         return self.function
 
+    def describe(self) -> str:
+        """What is kept."""
+        return "Reduced"
+
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
         return [own(value)] if kept is None else [self.function.reduce(kept[0], value)]
@@ -90,6 +101,10 @@ class Aggregated:
         """The function."""
         return self.function
 
+    def describe(self) -> str:
+        """What is kept."""
+        return "Aggregated"
+
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Add the element to the accumulator."""
         accumulator = self.function.create_accumulator() if kept is None else kept[0]
@@ -109,12 +124,16 @@ class Aggregated:
 class Evictable:
     """Keeps every element with its timestamp, and lets a reduce or aggregate function see them when it fires."""
 
-    incremental: Reduced | Aggregated | None = None
+    incremental: Contents | None = None
 
     @property
     def user_function(self) -> Any:
         """The reduce or aggregate function, if there is one."""
-        return None if self.incremental is None else self.incremental.function
+        return None if self.incremental is None else self.incremental.user_function
+
+    def describe(self) -> str:
+        """What is kept."""
+        return "Evictable" if self.incremental is None else f"Evictable, {self.incremental.describe()}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Append the element with its timestamp."""

@@ -11,9 +11,11 @@ from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, Trigger, TriggerResult, Window, WindowAssigner
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.events import Elements
+from eventide.runtime.columns import Batch
+from eventide.runtime.events import Elements, interleave
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
+from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.contexts import (
@@ -44,6 +46,22 @@ class WindowSpec:
     evictor: Evictor[Any, Any] | None = None
     lateness_ms: int = 0
     late_tag: str | None = None
+
+    def open(
+        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
+    ) -> WindowOperator:
+        """The operator on its state, under the watermark that it stands at."""
+        return WindowOperator(self, KeyedState(backend, max_parallelism), metrics, watermark_ms, clock_ms)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        return [
+            ("windows", repr(self.assigner)),
+            ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
+            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("state", f"{type(self.contents).__name__} per key and window"),
+        ]
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""
@@ -77,8 +95,8 @@ class WindowOperator:
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
         self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
 
-    def process(self, elements: Elements) -> None:
-        """Handle elements in their order, all under the current watermark.
+    def process(self, parts: list[Elements]) -> None:
+        """Handle elements of one or several channels in their one order, all under the current watermark.
 
         Raises:
             DataError: for an element without a timestamp where windows are made of event time.
@@ -86,7 +104,7 @@ class WindowOperator:
         """
         key = value = None
         try:
-            for key, value, timestamp in elements.rows():
+            for key, value, timestamp in interleave(parts).rows():
                 self._process_one(key, value, timestamp)
         except Exception as error:
             raise user_function_error(
@@ -105,10 +123,14 @@ class WindowOperator:
                 self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
             ) from error
 
-    def take_outputs(self) -> dict[str | None, Elements]:
+    def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         outputs, self._outputs = self._outputs, defaultdict(Elements)
-        return outputs
+        return dict(outputs)
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._keyed.flush()
 
     def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
         spec = self._spec

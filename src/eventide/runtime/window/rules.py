@@ -14,6 +14,8 @@ All arguments are milliseconds since the epoch (UTC); sums saturate at the ends 
 
 from __future__ import annotations
 
+from typing import Any
+
 from eventide.common._ms import MAX_MS, add_ms
 
 
@@ -46,6 +48,24 @@ def is_window_late(last_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
     return add_ms(last_ms, lateness_ms) <= watermark_ms
 
 
+def has_passed(last_ms: Any, watermark_ms: int) -> Any:
+    """Say whether the watermark has reached a window's last millisecond, for one or a column of them: it has fired.
+
+    >>> has_passed(last_ms=999, watermark_ms=998), has_passed(last_ms=999, watermark_ms=999)
+    (False, True)
+    """
+    return last_ms <= watermark_ms
+
+
+def passes(last_ms: Any, before_ms: int, watermark_ms: int) -> Any:
+    """Say whether a watermark that goes up from ``before_ms`` reaches a last millisecond, or a column of them, now.
+
+    >>> passes(last_ms=999, before_ms=998, watermark_ms=1_500), passes(last_ms=999, before_ms=999, watermark_ms=1_500)
+    (True, False)
+    """
+    return (before_ms < last_ms) & (last_ms <= watermark_ms)
+
+
 def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
     """Say whether an element that found no open window came too late for one.
 
@@ -55,3 +75,12 @@ def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> b
     True
     """
     return add_ms(timestamp_ms, lateness_ms) <= watermark_ms
+
+
+def latest_late_time(lateness_ms: int, watermark_ms: int) -> int:
+    """The last timestamp that is late: :func:`is_element_late` solved for the timestamp, for whole columns of them.
+
+    >>> latest_late_time(lateness_ms=2, watermark_ms=7)
+    5
+    """
+    return MAX_MS if watermark_ms == MAX_MS else add_ms(watermark_ms, -lateness_ms)

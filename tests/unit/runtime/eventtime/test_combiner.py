@@ -140,6 +140,38 @@ def test_a_removed_channel_stays_removed_after_a_restart(rejoin):
 
 
 @both
+def test_a_channel_that_was_not_expected_leaves_no_trace(rejoin):
+    combiner = Combiner(rejoin, ["a"])
+    empty = combiner.snapshot()
+    for channel in ("x", "y"):
+        combiner.update(channel, 1)
+        combiner.remove(channel)
+        assert combiner.snapshot() == empty
+
+
+@both
+def test_what_was_removed_stays_removed_although_it_was_not_expected_in_between(rejoin):
+    combiner = Combiner(rejoin, ["a", "b"])
+    combiner.remove("b")
+    for expected in (["a"], ["a", "b"]):
+        again = Combiner(rejoin, expected)
+        again.restore(json.loads(json.dumps(combiner.snapshot())))
+        combiner = again
+    combiner.update("a", 10)
+    assert combiner.advance() == Progress(10)
+
+
+@both
+def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(rejoin):
+    combiner = Combiner(rejoin, ["a"])
+    for channel, watermark in {"a": 9, "x": 3, "y": 5, "z": 7}.items():
+        combiner.update(channel, watermark)
+    combiner.mark_idle("z")
+    assert combiner.furthest(["a", "x", "y", "z", "unheard"]) == "y"
+    assert combiner.furthest(["a", "z"]) is None
+
+
+@both
 def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(rejoin):
     combiner = Combiner(rejoin, ["a"])
     combiner.update("a", 10)

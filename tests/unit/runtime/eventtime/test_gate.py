@@ -84,6 +84,68 @@ def test_a_source_that_is_idle_when_it_ends_sends_no_final_watermark():
     assert gate.advance() == NOTHING
 
 
+def files(gate, *reports):
+    """Reports of splits that nobody expected, such as files: (split, watermark, ended)."""
+    for split, watermark, ended in reports:
+        report(gate, 1, split, watermark, ended=ended)
+    return gate.advance()
+
+
+FILES = GateInput(1, (), is_source=True)
+
+
+def test_between_files_the_watermark_stays_and_it_never_goes_back():
+    gate = Gate([FILES])
+    assert files(gate, ("a", 10, False)) == Progress(10)
+    assert files(gate, ("a", 20, True)) == Progress(20)
+    assert files(gate) == NOTHING
+    assert (gate.watermark, gate.idle, gate.split_watermarks()) == (20, False, {})
+    assert files(gate, ("b", 5, False)) == NOTHING
+    assert files(gate, ("b", 30, True)) == Progress(30)
+
+
+def test_a_file_that_was_begun_holds_the_watermark_until_it_ends():
+    gate = Gate([FILES])
+    assert files(gate, ("a", 10, False), ("b", 90, True)) == Progress(10)
+    assert files(gate, ("c", 50, True)) == NOTHING
+    assert files(gate, ("a", 20, False)) == Progress(20)
+    assert files(gate, ("a", 25, True)) == Progress(25)
+
+
+def test_files_that_end_together_end_as_if_read_in_turn():
+    gate = Gate([FILES])
+    assert files(gate, ("a", 30, True), ("b", 10, True), ("c", None, True), ("d", 20, True)) == Progress(30)
+    assert files(gate, ("e", 40, True), ("f", 35, False), ("g", 50, True)) == Progress(35)
+    assert gate.split_watermarks() == {"f": 35}
+
+
+def test_splits_that_were_expected_end_together():
+    gate = Gate([SOURCE])
+    report(gate, 1, "s", 10, ended=True)
+    report(gate, 1, "t", 5, ended=True)
+    assert gate.advance() == Progress(5)
+
+
+def test_files_hold_no_other_source_longer_than_they_are_read():
+    gate = Gate([FILES, OTHER_SOURCE])
+    report(gate, 2, "u", 50)
+    assert files(gate, ("a", 10, True)) == Progress(10)
+    report(gate, 2, "u", 60)
+    assert files(gate) == NOTHING, "the next file may be anything, so the source stands where it was"
+    gate.receive(Signal.END_OF_SOURCE, 1, "", None)
+    assert gate.advance() == Progress(60)
+
+
+def test_the_state_does_not_grow_with_every_file():
+    gate = Gate([FILES])
+    before = None
+    for number in range(3):
+        files(gate, (f"file {number}", 10, True))
+        stored = json.dumps(gate.snapshot())
+        assert before in {None, stored}
+        before = stored
+
+
 def test_sources_combine_by_minimum_and_an_ended_one_holds_nobody():
     gate = Gate([SOURCE, OTHER_SOURCE])
     report(gate, 1, "s", 10)

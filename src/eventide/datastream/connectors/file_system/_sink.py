@@ -1,16 +1,18 @@
-"""Text files as a sink, described as PyFlink does; Spark's own file sink carries it out."""
+"""Files as a sink, described as PyFlink does; Spark's own file sink carries it out."""
 
 from __future__ import annotations
 
 import codecs
 import warnings
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from eventide.common.serialization import Encoder
-from eventide.datastream.connectors.sink import Sink
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError
 
-__all__ = ["FileSink", "OutputFileConfig", "RollingPolicy"]
+__all__ = ["BulkWriterFactory", "FileSink", "OutputFileConfig", "RollingPolicy"]
 
 _PART_SIZE = 128 * 1024 * 1024
 _INTERVAL_MS = 60_000
@@ -85,23 +87,36 @@ class RollingPolicy:
 
 
 @dataclass(frozen=True)
+class BulkWriterFactory:
+    """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
+
+    format: str
+    row_type: TypeInformation
+    options: dict[str, str] = field(default_factory=dict)
+
+    def get_row_type(self) -> TypeInformation:
+        """The type of the rows."""
+        return self.row_type
+
+
+@dataclass(frozen=True)
 class FileSink(Sink):
-    r"""Writes each element as a line of text, in files of a directory, exactly once.
+    r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
 
-    The files are those of Spark's ``text`` format, and belong together as Spark's file sink says: read the directory
-    with ``spark.read.text``. A micro-batch that is repeated leaves nothing twice.
+    The files are those of Spark's own file sink, and belong together as that says: read the directory with Spark. A
+    micro-batch that is repeated leaves nothing twice.
 
-    Flink: ``FileSink`` for row formats. For columns, use :class:`~eventide.datastream.connectors.FormatSink`.
+    Flink: ``FileSink``. It is :class:`~eventide.datastream.connectors.FormatSink` under PyFlink's names.
 
     >>> sink = FileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
-    >>> sink.base_path, sink.line(("JFK", 3))
+    >>> sink.base_path, sink.row(("JFK", 3))
     ('out', "('JFK', 3)")
     """
 
     base_path: str
-    encoder: Encoder
+    writer: Encoder | BulkWriterFactory
     output_file_config: OutputFileConfig = OutputFileConfig()
-    rolling_policy: RollingPolicy = RollingPolicy(_PART_SIZE, _INTERVAL_MS, _INTERVAL_MS)
+    rolling_policy: RollingPolicy = RollingPolicy()
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -122,23 +137,65 @@ class FileSink(Sink):
             raise ProgramError(
                 f"Spark writes text files in UTF-8 only, and the encoder asks for {encoder.charset_name}"
             )
-        return FileSink.RowFormatBuilder(FileSink(str(base_path), encoder))
+        sink = FileSink(str(base_path), encoder, rolling_policy=RollingPolicy.default_rolling_policy())
+        return FileSink.RowFormatBuilder(sink)
 
-    def line(self, value: object) -> str:
-        """The line for one element, without its end."""
-        return self.encoder.encode(value).decode(self.encoder.charset_name).removesuffix("\n")
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
+        """Start a sink of rows, as Parquet, CSV or JSON.
+
+        Args:
+            base_path: The directory, as Spark takes it: a path, or a URI such as ``s3a://…``.
+            writer_factory: What ``ParquetBulkWriters.for_row_type`` and its like for other formats give.
+
+        Raises:
+            ProgramError: The factory is none of those.
+
+        >>> from eventide.datastream.formats.parquet import ParquetBulkWriters
+        >>> rows = Types.ROW_NAMED(["user", "visits"], [Types.STRING(), Types.LONG()])
+        >>> FileSink.for_bulk_format("out", ParquetBulkWriters.for_row_type(rows)).build().format_sink()
+        FormatSink(format='parquet', options={'path': 'out'})
+        """
+        if not isinstance(writer_factory, BulkWriterFactory):
+            raise ProgramError(
+                "for_bulk_format needs a writer of eventide.datastream.formats, such as "
+                f"ParquetBulkWriters.for_row_type(...), not {writer_factory!r}"
+            )
+        return FileSink.BulkFormatBuilder(FileSink(str(base_path), writer_factory))
+
+    @property
+    def row_type(self) -> TypeInformation:
+        """The type of what is written: text for lines."""
+        return Types.STRING() if isinstance(self.writer, Encoder) else self.writer.row_type
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether elements are written as lines of text."""
+        return isinstance(self.writer, Encoder)
+
+    def row(self, value: Any) -> Any:
+        """What is written for one element: a line without its end, or the element as it is."""
+        if isinstance(self.writer, Encoder):
+            return self.writer.encode(value).decode(self.writer.charset_name).removesuffix("\n")
+        return value
+
+    def format_sink(self) -> FormatSink:
+        """What Spark is asked to write."""
+        if isinstance(self.writer, Encoder):
+            return FormatSink("text", {"path": self.base_path})
+        return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
 
     @dataclass(frozen=True)
-    class RowFormatBuilder:
-        """Builds a ``FileSink``; each step returns a new builder."""
+    class BaseBuilder:
+        """What the builders of both kinds have; each step returns a new builder."""
 
         sink: FileSink
 
-        def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.RowFormatBuilder:
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
             """Ask for names of part files, which Spark does not grant."""
             return replace(self, sink=replace(self.sink, output_file_config=output_file_config))
 
-        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Ask for when part files are closed: on Spark, at the end of every micro-batch."""
             return replace(self, sink=replace(self.sink, rolling_policy=rolling_policy))
 
@@ -152,3 +209,11 @@ class FileSink(Sink):
             if asked:
                 warnings.warn(f"the file sink {self.sink.base_path!r} ignores " + "; ".join(asked), stacklevel=2)
             return self.sink
+
+    @dataclass(frozen=True)
+    class RowFormatBuilder(BaseBuilder):
+        """Builds a ``FileSink`` of text lines."""
+
+    @dataclass(frozen=True)
+    class BulkFormatBuilder(BaseBuilder):
+        """Builds a ``FileSink`` of rows."""

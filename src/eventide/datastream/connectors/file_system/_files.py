@@ -1,0 +1,185 @@
+"""Files as they are found and opened: paths and URIs through Arrow's file systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from eventide.errors import DataError, ProgramError, StateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What a listing says of a file: its size in bytes, and when it was changed, in nanoseconds since the epoch."""
+
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file: ``path`` as users know it, and ``inner`` as its file system does."""
+
+    path: str
+    file_system: FileSystem
+    inner: str
+
+    def size(self) -> int:
+        """Its size in bytes.
+
+        Raises:
+            DataError: if it is gone.
+        """
+        info = self.file_system.get_file_info(self.inner)
+        if not info.is_file:
+            raise _gone(self.path)
+        return int(info.size)
+
+    def stream(self) -> pa.NativeFile:
+        """Its bytes from the beginning; the ending of its name says how they are compressed (``.gz``, ``.zst``, …)."""
+        return self.file_system.open_input_stream(self.inner)
+
+    def random(self) -> pa.NativeFile:
+        """Its bytes in any order."""
+        return self.file_system.open_input_file(self.inner)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn whatever goes wrong with the file into a DataError that names it."""
+        try:
+            yield
+        except DataError:
+            raise
+        except FileNotFoundError as error:
+            raise _gone(self.path) from error
+        except (OSError, ValueError, TypeError, NotImplementedError, KeyError) as error:
+            raise DataError(f"the file {self.path} cannot be read: {error}") from error
+
+
+def _gone(path: str) -> DataError:
+    return DataError(
+        f"the file {path} is gone, and it is still to be read; put it back, or start with a new checkpoint. Files must "
+        "stay until the job has read them"
+    )
+
+
+def check_size(file: File, planned: int) -> None:
+    """Check that a file is as it was when it was planned.
+
+    Raises:
+        DataError: if its size is another.
+    """
+    size = file.size()
+    if size != planned:
+        raise _changed(file.path, f"it had {planned} bytes and has {size}")
+
+
+def _changed(path: str, how: str) -> DataError:
+    return DataError(
+        f"the file {path} has changed since it was found: {how}. A file must be complete when it appears: write it "
+        "under a name that begins with '.' or '_', or elsewhere, and move it in"
+    )
+
+
+def check_rows(file: File, planned: int, rows: int) -> None:
+    """Check that a file has as many rows as it had when it was planned.
+
+    Raises:
+        DataError: if it has not.
+    """
+    if rows != planned:
+        raise _changed(file.path, f"it had {planned} rows and has {rows}")
+
+
+class FileTree:
+    """The files below some paths, and those paths that are files themselves.
+
+    Args:
+        paths: local paths, or URIs that Arrow knows, such as ``s3://bucket/in``.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._roots = {_shown(path): absolute(path) for path in paths}
+
+    def list(self) -> dict[str, FileInfo]:
+        """All files by their path, in the order of their path; not those with a hidden name, or in a hidden folder.
+
+        Raises:
+            ProgramError: if one of the paths is not there.
+        """
+        found: dict[str, FileInfo] = {}
+        for shown, uri in self._roots.items():
+            found |= _listed(shown, uri)
+        return dict(sorted(found.items()))
+
+    def at(self, path: str) -> File:
+        """One of the files, whether it is there or not."""
+        root = max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
+        if root is None:
+            raise StateError(
+                f"the checkpoint is about the file {path}, which lies under none of the paths of the source "
+                f"({', '.join(self._roots)}); start with a new checkpoint location, or with the path that it lies under"
+            )
+        file_system, inner = _file_system(self._roots[root])
+        return File(path, file_system, inner + path[len(root) :])
+
+
+def absolute(path: str) -> str:
+    """A path as it is understood anywhere: URIs stay as they are.
+
+    >>> absolute("s3://bucket/in"), absolute("file:///in/")
+    ('s3://bucket/in', '/in')
+    """
+    if path.startswith("file:"):
+        path = "/" + unquote(path.removeprefix("file:")).lstrip("/")
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _shown(path: str) -> str:
+    return absolute(path).partition("?")[0].rstrip("/")
+
+
+@lru_cache(maxsize=64)
+def _file_system(uri: str) -> tuple[FileSystem, str]:
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if "://" not in uri:
+        return LocalFileSystem(), uri.rstrip("/")
+    try:
+        file_system, inner = FileSystem.from_uri(uri)
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise ProgramError(f"the path {uri!r} is no URI that Arrow can open: {error}") from error
+    return file_system, inner.rstrip("/")
+
+
+def _listed(shown: str, uri: str) -> dict[str, FileInfo]:
+    from pyarrow.fs import FileSelector, FileType
+
+    file_system, inner = _file_system(uri)
+    root = file_system.get_file_info(inner or "/")
+    if root.type is FileType.NotFound:
+        raise ProgramError(
+            f"there is nothing at {shown or '/'}; create the directory, or correct the path of the source"
+        )
+    if root.is_file:
+        return {shown: FileInfo(root.size, root.mtime_ns or 0)}
+    found = {}
+    for info in file_system.get_file_info(FileSelector(inner or "/", recursive=True)):
+        relative = info.path.removeprefix(inner)
+        if info.is_file and not _is_hidden(relative):
+            found[shown + relative] = FileInfo(info.size, info.mtime_ns or 0)
+    return found
+
+
+def _is_hidden(relative: str) -> bool:
+    """Whether a name on the way to a file says that it is not meant to be read, as Spark and Flink take it."""
+    return "/." in relative or "/_" in relative

@@ -1,0 +1,100 @@
+"""What is known of the files of a source while they are planned: seen once, and not looked at again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from eventide.datastream.connectors.file_system._files import FileInfo, FileTree
+from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat
+
+
+class KnownFiles:
+    """The listing of a source's paths, and how long the files are that somebody asked about.
+
+    Args:
+        tree: where the files are.
+        format: what they contain.
+        interval_s: after how many seconds a listing is too old; None for never.
+        clock: the seconds since some point in time.
+    """
+
+    def __init__(
+        self,
+        tree: FileTree,
+        format: FileFormat,
+        interval_s: float | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tree = tree
+        self._format = format
+        self._interval_s = interval_s
+        self._clock = clock
+        self._files: dict[str, FileInfo] = {}
+        self._listed_at: float | None = None
+        self._rows: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+
+    def listing(self) -> dict[str, FileInfo]:
+        """All files that are there, as of the last listing.
+
+        Raises:
+            ProgramError: if one of the paths is not there.
+        """
+        now = self._clock()
+        if self._listed_at is None or (self._interval_s is not None and now - self._listed_at >= self._interval_s):
+            self._files, self._listed_at = self._tree.list(), now
+            self._rows = {path: rows for path, rows in self._rows.items() if path in self._files}
+            self._ends = {path: end for path, end in self._ends.items() if path in self._files}
+        return self._files
+
+    def modified_ns(self) -> dict[str, int]:
+        """When each file was changed."""
+        return {path: info.modified_ns for path, info in self.listing().items()}
+
+    def rows(self, path: str) -> int:
+        """How many rows a file has.
+
+        Raises:
+            DataError: if it is gone or cannot be read.
+        """
+        if path not in self._rows:
+            self._rows[path] = self._format.rows(self._tree.at(path))
+        return self._rows[path]
+
+    def end(self, path: str) -> int:
+        """The position behind a file.
+
+        Raises:
+            DataError: if it is gone or cannot be read.
+        """
+        if path not in self._ends:
+            info = self.listing().get(path)
+            size = self._tree.at(path).size() if info is None else info.size
+            self._ends[path] = self._format.end(size, lambda: self.rows(path))
+        return self._ends[path]
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The files that are not read to their end, with the positions that were reached: what is planned with."""
+
+    files: KnownFiles
+    format: FileFormat
+    positions: Mapping[str, int]
+
+    def rows_left(self, path: str) -> int:
+        """How many rows are still to be read."""
+        done = self.format.row(self.positions[path]) if isinstance(self.format, BulkFormat) else 0
+        return self.files.rows(path) - done
+
+    def position_after(self, path: str, rows: int) -> int | None:
+        """The position so many rows further, fewer than are left; None where a file is read as a whole only."""
+        if not isinstance(self.format, BulkFormat):
+            return None
+        return self.format.position(self.format.row(self.positions[path]) + rows)
+
+    def latest_position(self, path: str) -> int:
+        """The position at its end."""
+        return self.files.end(path)

@@ -1,0 +1,269 @@
+"""The file source: each file a split, or several files a split that a function of their path names."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.time import Duration
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.connectors.file_system._columns import check_columns, narrowed
+from eventide.datastream.connectors.file_system._files import FileTree, absolute
+from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
+from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
+from eventide.datastream.connectors.file_system._planning import next_positions
+from eventide.datastream.connectors.source import Source
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NO_FILE = ""
+
+
+@dataclass(frozen=True)
+class FileSourceBuilder:
+    """Builds a :class:`FileSource`; each step returns a new builder. Flink: ``FileSourceBuilder``."""
+
+    format: FileFormat
+    paths: tuple[str, ...]
+    discovery_interval: Duration | None = None
+    split_by: Callable[[str], str] | None = None
+    max_files: int | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Go on for ever, and look for new files, but not more often than once in an interval.
+
+        Raises:
+            ProgramError: The interval is no duration, or below zero.
+        """
+        if not isinstance(discovery_interval, Duration) or discovery_interval < Duration(0):
+            raise ProgramError(
+                f"monitor_continuously needs a Duration, such as Duration.of_seconds(10), not {discovery_interval!r}"
+            )
+        return replace(self, discovery_interval=discovery_interval)
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files that are there when the job starts, and end with the last of them. That is the default."""
+        return replace(self, discovery_interval=None)
+
+    def set_split_by(self, split_by: Callable[[str], str] | None) -> FileSourceBuilder:
+        """Let several files form one split, which has one watermark: those whose paths give the same name.
+
+        They are read one after the other, in the order of their paths. The splits that are there at the start hold the
+        watermark until they speak. Not in PyFlink, where each file is a split, as it is here by default.
+
+        Args:
+            split_by: A function of the path of a file, such as ``lambda path: path.split("/")[-2]``.
+        """
+        return replace(self, split_by=split_by)
+
+    def set_max_files_per_batch(self, max_files: int | None) -> FileSourceBuilder:
+        """Limit how many files a micro-batch reads, beside the environment's limit of rows. Not in PyFlink.
+
+        Raises:
+            ProgramError: It is not a positive number.
+        """
+        if max_files is not None and (not isinstance(max_files, int) or isinstance(max_files, bool) or max_files < 1):
+            raise ProgramError(f"the limit of files per micro-batch must be 1 or more, not {max_files!r}")
+        return replace(self, max_files=max_files)
+
+    def build(self) -> FileSource:
+        """The source. A type that was not declared is taken from the first file that has something in it.
+
+        Raises:
+            ProgramError: There are no paths, one of them is not there, or the type is in no file yet.
+            DataError: The first file cannot be read.
+        """
+        if not self.paths:
+            raise ProgramError("a file source needs at least one path")
+        tree = FileTree(self.paths)
+        first = next((path for path, info in tree.list().items() if info.size), None)
+        resolved = self.format.resolved(None if first is None else tree.at(first))
+        return FileSource(replace(self, format=resolved, paths=tuple(map(absolute, self.paths))))
+
+
+class FileSource(Source):
+    r"""Reads the files below some paths: Parquet, CSV, JSON lines, or text.
+
+    Files are read by Arrow in Spark's Python workers; their rows never are in the JVM. They are begun in the order in
+    which they were last changed, then of their path. Each is a split of its own, as in Flink: it counts from when it
+    is begun until it has been read, and one that waits holds no watermark back. :meth:`FileSourceBuilder.set_split_by`
+    makes several files one split.
+
+    A file must be complete when it appears, and stay as it is. Names that begin with ``.`` or ``_`` are passed over,
+    those of folders too.
+
+    Flink: ``FileSource``.
+
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "visits.csv").write_text("user,ms\nwren,10\nrobin,20\n")
+    >>> source = FileSource.csv(folder).build()
+    >>> source.get_produced_type()
+    ROW(user: STRING, ms: LONG)
+    """
+
+    def __init__(self, settings: FileSourceBuilder, clock: Callable[[], float] = time.monotonic) -> None:
+        if settings.format.type_info is None:
+            raise ProgramError("the columns of the files are not known; make the source with build()")
+        self._settings = settings
+        self._clock = clock
+        self._type_info = settings.format.type_info
+        self._tree = FileTree(settings.paths)
+        self._known: KnownFiles | None = None
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Start a source of files in a format of columns, such as ``ParquetColumnarRowInputFormat``."""
+        return _builder(BulkFormat, bulk_format, paths)
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Start a source of files in a format of lines, such as ``StreamFormat.text_line_format()``."""
+        return _builder(StreamFormat, stream_format, paths)
+
+    @staticmethod
+    def parquet(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of Parquet files; see ``ParquetColumnarRowInputFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                that of the first file.
+        """
+        from eventide.datastream.formats.parquet import ParquetColumnarRowInputFormat
+
+        return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(type_info), *paths)
+
+    @staticmethod
+    def csv(*paths: str, type_info: TypeInformation | None = None, header: bool = True) -> FileSourceBuilder:
+        """Start a source of CSV files with commas and double quotes; see ``CsvSchema`` for others. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                what the beginning of the first file suggests.
+            header: Whether the first line has the names of the columns, by which they are found.
+        """
+        from eventide.datastream.formats.csv import CsvReaderFormat, CsvSchema
+
+        row_type = None if type_info is None else check_columns("CSV", type_info)
+        return FileSource.for_record_stream_format(
+            CsvReaderFormat.for_schema(CsvSchema(row_type, use_header=header)), *paths
+        )
+
+    @staticmethod
+    def json_lines(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of files with a JSON object in each line; see ``JsonReaderFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names. Without it, the type is what the beginning of the first file suggests.
+        """
+        from eventide.datastream.formats.json import JsonReaderFormat
+
+        return FileSource.for_record_stream_format(JsonReaderFormat(type_info), *paths)
+
+    @staticmethod
+    def text(*paths: str, charset_name: str = "UTF-8") -> FileSourceBuilder:
+        """Start a source of lines of text. Not in PyFlink."""
+        return FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), *paths)
+
+    def splits(self) -> list[str]:
+        """The splits that the paths name, if there is a function for it; otherwise none, because files may wait."""
+        split_by = self._settings.split_by
+        return [] if split_by is None else sorted({self.split_of(path) for path in self._files().listing()})
+
+    def parts(self, known: Mapping[str, int | None]) -> list[str]:
+        """The files: those of the start, or those that are there now. A directory without any is one empty part."""
+        if self.is_bounded():
+            return list(known) or list(self._files().listing()) or [_NO_FILE]
+        begun = (path for path, position in known.items() if position)
+        return list(dict.fromkeys([*begun, *self._files().listing()]))
+
+    def split_of(self, part: str) -> str:
+        """What the function of the path says; by default, each file is a split.
+
+        Raises:
+            ProgramError: if the function gives something else than text.
+        """
+        split_by = self._settings.split_by
+        if split_by is None or part == _NO_FILE:
+            return part
+        split = split_by(part)
+        if not isinstance(split, str):
+            raise ProgramError(f"the function of set_split_by must give a str, and gave {split!r} for {part!r}")
+        return split
+
+    def latest_position(self, split: str) -> int:
+        """The position behind a file."""
+        return 0 if split == _NO_FILE else self._files().end(split)
+
+    def latest_positions(self) -> dict[str, int]:
+        """No file goes on, so that it only matters which there are."""
+        return dict.fromkeys(self.parts({}), sys.maxsize)
+
+    def has_ended(self, split: str, position: int) -> bool:
+        """Whether a file has been read to its end."""
+        return position >= self.latest_position(split)
+
+    def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
+        """Files in the order in which they were changed, those of a split that has a name in the order of their path.
+
+        What was begun is finished first. The limits are shared among the splits that have names.
+        """
+        files, settings = self._files(), self._settings
+        waiting = [path for path in positions if path != _NO_FILE]
+        queues: dict[str, list[str]] = {}
+        if settings.split_by is None:
+            changed = files.modified_ns()
+            queues[""] = sorted(waiting, key=lambda path: (not positions[path], changed.get(path, 0), path))
+        else:
+            for path in sorted(waiting, key=lambda path: (not positions[path], path)):
+                queues.setdefault(self.split_of(path), []).append(path)
+        unread = Unread(files, settings.format, positions)
+        planned = next_positions(list(queues.values()), unread, max_rows, settings.max_files)
+        return planned | {path: 0 for path in positions if path == _NO_FILE}
+
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a file, or of a part of it."""
+        if split != _NO_FILE:
+            yield from self._settings.format.read(self._tree.at(split), start, end, self._type_info)
+
+    def with_columns(self, columns: Collection[str]) -> FileSource:
+        """The same source, which reads only these columns of rows with names; at least one."""
+        source = copy(self)
+        source._type_info = narrowed(self._type_info, set(columns))
+        return source
+
+    def is_bounded(self) -> bool:
+        """Whether it reads the files that are there at the start alone."""
+        return self._settings.discovery_interval is None
+
+    def get_produced_type(self) -> TypeInformation:
+        """Rows of the columns that are read; text for lines."""
+        return self._type_info
+
+    def _files(self) -> KnownFiles:
+        if self._known is None:
+            interval = self._settings.discovery_interval
+            seconds = None if interval is None else interval.nanos / 1e9
+            self._known = KnownFiles(self._tree, self._settings.format, seconds, self._clock)
+        return self._known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}
+
+    def __repr__(self) -> str:
+        return f"FileSource({', '.join(self._settings.paths)})"
+
+
+def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:
+    if not isinstance(format, kind):
+        raise ProgramError(f"a file source needs a {kind.__name__} of eventide.datastream.formats here, not {format!r}")
+    return FileSourceBuilder(format, tuple(map(str, paths)))

@@ -1,0 +1,1 @@
+"""Formats of files: CSV, JSON lines, Parquet (PyFlink: ``pyflink.datastream.formats``)."""

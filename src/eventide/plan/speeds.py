@@ -1,0 +1,116 @@
+"""Which of its two speeds a window operator runs at: on columns where what the user wrote allows it, else on elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.datastream._graph import KeyTransformation, WindowTransformation
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.results import ResultShape
+from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.outlets import ByKey, Outlet, Together
+from eventide.runtime.stage import OperatorSpec
+from eventide.runtime.window.operator import WindowSpec
+
+_COLUMNAR = "columns"
+_ELEMENT = "element by element"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """An operator at its speed: its description, how elements get to it, and the speed in words, with the reason."""
+
+    spec: OperatorSpec
+    outlet: Outlet
+    speed: str
+
+
+def planned(node: WindowTransformation, name: str, max_parallelism: int) -> PlannedOperator:
+    """Choose the speed of a window operator; its results are the same at both."""
+    spec: WindowSpec = node.build(name)
+    key = node.inputs[0] if isinstance(node.inputs[0], KeyTransformation) else None
+    contents = spec.contents
+    if isinstance(contents, AggregatedColumns) and isinstance(spec.function, ColumnResult):
+        obstacle = _obstacle(spec, key)
+        if obstacle is None:
+            columnar = _columnar(spec, contents, spec.function, node, key)
+            return PlannedOperator(columnar, columnar.outlet(max_parallelism), f"{_COLUMNAR}, {_why_fast(columnar)}")
+    else:
+        obstacle = _python_in(spec)
+    outlet = _element_outlet(node, key, max_parallelism)
+    return PlannedOperator(spec, outlet, f"{_ELEMENT}, because {obstacle}")
+
+
+def _columnar(
+    spec: WindowSpec,
+    contents: AggregatedColumns,
+    result: ColumnResult,
+    node: WindowTransformation,
+    key: KeyTransformation | None,
+) -> ColumnarWindow:
+    keys = () if key is None else key.columns
+    has_window = spec.assigner.is_event_time()
+    return ColumnarWindow(
+        name=spec.name,
+        assigner=spec.assigner,
+        trigger=spec.trigger,
+        aggregation=contents.aggregation,
+        value_type=contents.value_type,
+        keys=keys,
+        shape=ResultShape(node.type_info, len(keys), has_window, contents.aggregation),
+        lateness_ms=spec.lateness_ms,
+        late_tag=spec.late_tag,
+    )
+
+
+def _obstacle(spec: WindowSpec, key: KeyTransformation | None) -> str | None:
+    """Why aggregates by column cannot run on columns, and what to change; None if they can."""
+    assigner, trigger = spec.assigner, spec.trigger
+    if key is not None and not key.columns:
+        return "the key is a Python function; name columns instead: key_by('…')"
+    if spec.evictor is not None:
+        return f"the evictor {spec.evictor!r} looks at single elements"
+    if isinstance(assigner, CountTumblingWindowAssigner):
+        if trigger == assigner.get_default_trigger():
+            return None
+        return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
+    if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | EventTimeSessionWindows):
+        return f"the windows {assigner!r} need each element; use tumbling, sliding, session or count windows"
+    if isinstance(trigger, EventTimeTrigger):
+        return None
+    if isinstance(trigger, ContinuousEventTimeTrigger):
+        if isinstance(assigner, TumblingEventTimeWindows):
+            return None
+        return "a ContinuousEventTimeTrigger runs on columns with tumbling windows only"
+    return f"the trigger {trigger!r} looks at single elements; use the windows' own, or a ContinuousEventTimeTrigger"
+
+
+def _python_in(spec: WindowSpec) -> str:
+    functions = ", ".join(type(function).__name__ for function in spec.user_functions()) or "the window function"
+    return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
+
+
+def _why_fast(window: ColumnarWindow) -> str:
+    if window.aggregates_first:
+        return "aggregated before the shuffle"
+    if window.ships_elements:
+        return "rows go through the shuffle, because late ones are wanted; without side_output_late_data they need not"
+    if window.is_continuous:
+        return "rows go through the shuffle, because the trigger follows from the first element of a key"
+    return "rows go through the shuffle, because their order decides what these windows hold"
+
+
+def _element_outlet(node: WindowTransformation, key: KeyTransformation | None, max_parallelism: int) -> Outlet:
+    value_type = node.inputs[0].type_info
+    if key is None:
+        return Together(ElementCodec(value_type))
+    return ByKey(ElementCodec(value_type, key.key_type), key.select, max_parallelism)

@@ -1,0 +1,89 @@
+"""Windows of a number of elements, by column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common._ms import MAX_MS
+from eventide.runtime.columnar.aggregation import ROWS
+from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.layout import TablePart
+from eventide.runtime.columnar.operator import ColumnarOperator
+from eventide.runtime.columnar.sessionizing import key_numbers
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import StateBackend
+
+if TYPE_CHECKING:
+    from eventide.runtime.columnar.spec import ColumnarWindow
+
+_WINDOW = "__window"
+
+
+class CountOperator(ColumnarOperator):
+    """Keeps the window of each key that is not full yet; a full one fires with its last element, and is forgotten."""
+
+    def __init__(
+        self,
+        spec: ColumnarWindow,
+        size: int,
+        backend: StateBackend,
+        max_parallelism: int,
+        metrics: Metrics,
+        watermark_ms: int,
+    ) -> None:
+        super().__init__(spec, metrics, watermark_ms)
+        self._size = size
+        self._schema = pa.schema([*spec.key_fields, *spec.aggregation.partial_fields])
+        self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
+
+    def process(self, parts: list[TablePart]) -> None:
+        """Add elements to the windows of their keys, in their order."""
+        rows = self.rows(parts)
+        self._open.read_keys_of(rows)
+        before = self._open.table
+        place = self._places(before, rows)  # of each row in the windows of its key: the open window is number 0
+        window = place // self._size
+        partials = self.spec.aggregation.partial(rows.append_column(_WINDOW, pa.array(window)), [*self.keys, _WINDOW])
+        opened = before.append_column(_WINDOW, pa.array(np.zeros(len(before), np.int64)))
+        windows = self.merged(pa.concat_tables([opened.select(partials.column_names), partials]), _WINDOW)
+        full = windows.column(ROWS).to_numpy() == self._size
+        self._open.table = windows.filter(pa.array(~full)).select(self._schema.names)
+        filling = place % self._size == self._size - 1
+        by = [*self.keys, _WINDOW]
+        filled = rows.append_column(_WINDOW, pa.array(window)).filter(pa.array(filling)).select(by)
+        self._emit(windows.filter(pa.array(full)), filled)
+
+    def advance(self, watermark_ms: int) -> None:
+        """Nothing happens: these windows have no time."""
+        self.watermark = watermark_ms
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._open.flush(lambda _: MAX_MS)
+
+    def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
+        """How many elements of its key come before each row, in the open window and in this micro-batch."""
+        together = pa.concat_tables([opened.select(self.keys), rows.select(self.keys)]) if self.keys else None
+        keys = np.zeros(len(opened) + len(rows), np.int64) if together is None else key_numbers(together, self.keys)
+        open_keys, row_keys = np.split(keys, [len(opened)])
+        counts = np.zeros(int(keys.max(initial=0)) + 1, np.int64)
+        counts[open_keys] = opened.column(ROWS).to_numpy()
+        order = np.argsort(row_keys, kind="stable")
+        starts = np.searchsorted(row_keys[order], np.arange(len(counts)))
+        places: np.ndarray[Any, Any] = np.empty(len(rows), np.int64)
+        places[order] = np.arange(len(rows)) - starts[row_keys[order]]
+        places += counts[row_keys]
+        return places
+
+    def _emit(self, windows: pa.Table, filled: pa.Table) -> None:
+        """Emit full windows in the order of the elements that filled them, which are the same keys and windows."""
+        if not len(windows):
+            return
+        by = [*self.keys, _WINDOW]
+        of_windows, of_elements = np.split(key_numbers(pa.concat_tables([windows.select(by), filled]), by), 2)
+        order = np.empty(len(windows), np.int64)
+        order[np.argsort(of_elements)] = np.argsort(of_windows)
+        self.outputs.add(windows.take(order), None, np.full(len(windows), MAX_MS))

@@ -1,0 +1,90 @@
+"""The columns of the tables that travel to, and are stored by, columnar windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.runtime.codec import decode_table, encode_table
+from eventide.runtime.columnar.aggregation import ROWS
+
+ORDER = "__order"
+"""int64: the place of a row in its split within the micro-batch."""
+
+PANE = "__pane"
+"""int64: where the pane of a row, or of a partial aggregate, starts; milliseconds."""
+
+VALUE = "__value"
+"""The whole element, where late ones go to a side output."""
+
+_PLACE = b"place"
+
+
+def key_names(count: int) -> list[str]:
+    """The columns of the key, named so that no column of the user's is."""
+    return [f"__key{i}" for i in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """A table as one frame brings it: rows of elements, or partial aggregates of many."""
+
+    table: pa.Table
+    place: int
+
+    def __len__(self) -> int:
+        """How many elements it stands for."""
+        if ROWS in self.table.column_names:
+            return int(pc.sum(self.table.column(ROWS)).as_py() or 0)
+        return len(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCodec:
+    """Tables as Arrow IPC streams, with their place among those of their channel."""
+
+    def encode(self, table: pa.Table, place: int) -> bytes:
+        """A table to bytes."""
+        return encode_table(table.replace_schema_metadata({_PLACE: str(place)}))
+
+    def decode(self, data: bytes) -> TablePart:
+        """The inverse of :meth:`encode`."""
+        table = decode_table(data)
+        return TablePart(table.replace_schema_metadata(None), int(table.schema.metadata[_PLACE]))
+
+
+def joined_rows(parts: Sequence[TablePart]) -> pa.Table:
+    """Rows of several channels in the one defined order: by place in their channel, then by channel."""
+    rows = pa.concat_tables([part.table for part in parts])
+    if len(parts) > 1:
+        rows = rows.take(np.argsort(rows.column(ORDER).to_numpy(), kind="stable"))
+    return rows
+
+
+def constant(value: int, rows: int) -> pa.Array:
+    """A column that has one value in every row."""
+    return pa.repeat(pa.scalar(value, pa.int64()), rows)
+
+
+def slices_by(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
+    """The rows of each value of an int64 column, in the order of the values, without that column.
+
+    The rows of one value keep their order.
+    """
+    values = table.column(column)
+    table = table.drop_columns([column])
+    distinct = np.sort(pc.unique(values).to_numpy())
+    if len(distinct) <= 1:
+        return [(value, table) for value in distinct.tolist()]
+    codes = pc.index_in(values, value_set=pa.array(distinct)).to_numpy()
+    narrow = codes.astype(np.uint16) if len(distinct) < 1 << 16 else codes  # numpy sorts 16 bits by radix
+    table = table.take(pa.array(np.argsort(narrow, kind="stable")))
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(distinct)))))
+    return [
+        (value, table.slice(start, end - start))
+        for value, start, end in zip(distinct.tolist(), bounds[:-1], bounds[1:], strict=True)
+    ]

@@ -1,0 +1,82 @@
+"""What columnar windows have in common: where they stand, what is late, what comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
+from eventide.runtime.columnar.layout import ORDER, VALUE, TablePart, joined_rows, key_names
+from eventide.runtime.columnar.outlet import value_columns
+from eventide.runtime.columnar.results import Outputs
+from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+
+if TYPE_CHECKING:
+    from eventide.runtime.columnar.spec import ColumnarWindow
+
+
+class ColumnarOperator:
+    """The part of a columnar window operator that does not depend on the kind of window."""
+
+    def __init__(self, spec: ColumnarWindow, metrics: Metrics, watermark_ms: int) -> None:
+        self.spec = spec
+        self.keys = key_names(len(spec.keys))
+        self.watermark = watermark_ms
+        self.outputs = Outputs(spec.shape)
+        self._metrics = metrics
+
+    def take_outputs(self) -> dict[str | None, Batch]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+        return self.outputs.take()
+
+    def merged(self, partials: pa.Table, *by: str) -> pa.Table:
+        """One row for each key, or for each key and what else is named."""
+        return self.spec.aggregation.merge(partials, [*self.keys, *by])
+
+    def rows(self, parts: list[TablePart]) -> pa.Table:
+        """The rows of several channels in their order, with the columns of key and aggregates."""
+        rows = joined_rows(parts)
+        if not self.spec.ships_elements:
+            return rows
+        columns = value_columns(rows.column(VALUE).combine_chunks(), self.spec.keys, self.spec.aggregation)
+        return pa.table({**columns, **{name: rows.column(name) for name in (VALUE, TIMESTAMP, ORDER)}})
+
+    def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
+        """Count the late rows, and send them to the side output that wants them."""
+        self.count_late(int(late.sum()))
+        if self.spec.late_tag is not None and late.any():
+            gone = rows.filter(pa.array(late))
+            values, timestamps = (gone.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
+            places = pa.array(np.arange(len(gone)))
+            self.outputs.add_to_side(self.spec.late_tag, Columns(self.spec.value_type, values, timestamps, places))
+
+    def count_late(self, rows: int) -> None:
+        """Count late elements."""
+        kind = LATE_DROPPED if self.spec.late_tag is None else LATE_TO_SIDE_OUTPUT
+        self._metrics.count(self.spec.name, kind, rows)
+
+    def count(self, counter: str, rows: int) -> None:
+        """Add to one of the operator's counters."""
+        self._metrics.count(self.spec.name, counter, rows)
+
+
+def rows_in(partials: pa.Table) -> int:
+    """How many elements partial aggregates stand for."""
+    return int(np.sum(partials.column(ROWS).to_numpy()))
+
+
+def only_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows of a table, one for each key, whose key is in another table too."""
+    if not keys:
+        return table if len(wanted) else table.slice(0, 0)
+    marked = [
+        part.select(keys).append_column("wanted", pa.array(np.full(len(part), mark)))
+        for part, mark in ((table, 0), (wanted, 1))
+    ]
+    # Groups come in the order in which their keys are first seen, so those of the table come as its rows do.
+    groups = pa.concat_tables(marked).group_by(keys, use_threads=False).aggregate([("wanted", "max")])
+    found = groups.column("wanted_max").to_numpy()[: len(table)]
+    return table.filter(pa.array(found == 1))

@@ -1,0 +1,128 @@
+"""The way to a columnar window: rows are aggregated before they leave, and dealt out by the hash of their key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.errors import DataError
+from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.hashing import key_column, owners
+from eventide.runtime.columnar.layout import ORDER, VALUE, TableCodec, key_names
+from eventide.runtime.columnar.pane_aggregation import PaneAggregation
+from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.invoke import calling
+
+_ROWS_AT_ONCE = 1 << 22
+_ROWS_OF_A_FRAME = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOutlet:
+    """Elements leave as tables for a columnar window.
+
+    With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
+    Without one, rows leave: the columns of key, aggregates and time, or ``whole`` elements where late ones are wanted.
+    Where it is not ``timed``, elements need no timestamps.
+    """
+
+    value_type: TypeInformation
+    keys: tuple[str, ...]
+    aggregation: Aggregation
+    max_parallelism: int
+    first: PaneAggregation | None = None
+    whole: bool = False
+    timed: bool = True
+    codec: TableCodec = field(default_factory=TableCodec)
+
+    @property
+    def mixes_splits(self) -> bool:
+        """Partial aggregates have no order, so that all splits of a task share them."""
+        return self.first is not None
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        dealt = f"by column {', '.join(self.keys)}" if self.keys else "all together"
+        if self.first is not None:
+            return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
+        return f"{dealt}, as columns" + (" of whole elements, because late ones are wanted" if self.whole else "")
+
+    def open(self, producer: str, place: int, subtasks: int) -> _Outbox:
+        """An empty outbox of the task at ``place``."""
+        return _Outbox(self, producer, subtasks)
+
+    def table(self, columns: Columns) -> pa.Table:
+        """Elements as the table that leaves, or that is aggregated first."""
+        if self.timed and (columns.timestamps is None or columns.timestamps.null_count):
+            raise DataError(
+                "an element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
+                "strategy with a timestamp assigner"
+            )
+        if self.whole:
+            content = {VALUE: columns.values}
+        else:
+            content = value_columns(columns.values, self.keys, self.aggregation)
+        time = {TIMESTAMP: columns.timestamps} if self.timed else {}
+        return pa.table({**content, **time, ORDER: columns.order})
+
+
+def value_columns(values: pa.Array, keys: tuple[str, ...], aggregation: Aggregation) -> dict[str, pa.Array]:
+    """The columns that a window needs of elements: those of the key, renamed, and those of the aggregates."""
+    names = [field.name for field in values.type]
+    fields = dict(zip(names, values.flatten(), strict=True))
+    by = {name: key_column(fields[key]) for name, key in zip(key_names(len(keys)), keys, strict=True)}
+    return by | {name: fields[name] for name in aggregation.input_columns}
+
+
+class _Outbox:
+    def __init__(self, outlet: ColumnOutlet, producer: str, subtasks: int) -> None:
+        self._outlet = outlet
+        self._producer = producer
+        self._subtasks = subtasks
+        self._rows: list[pa.Table] = []
+        self._partials: list[pa.Table] = []
+        self._sent = 0
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        outlet = self._outlet
+        with calling(self._producer, during="when its elements were sent on"):
+            self._rows.append(outlet.table(Columns.of(batch, outlet.value_type)))
+            self.size += len(batch)
+            if outlet.first is not None and self.size >= _ROWS_AT_ONCE:
+                self._aggregate(outlet.first)
+
+    def _aggregate(self, first: PaneAggregation) -> None:
+        if self._rows:
+            self._partials.append(first.partial(pa.concat_tables(self._rows)))
+        self._rows, self.size = [], 0
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        outlet = self._outlet
+        if outlet.first is not None:
+            self._aggregate(outlet.first)
+        waiting = self._partials or self._rows
+        self._rows, self._partials, self.size = [], [], 0
+        if not waiting:
+            return
+        table = pa.concat_tables(waiting)
+        for subtask, part in self._dealt_out(table):
+            for start in range(0, len(part), _ROWS_OF_A_FRAME):
+                self._sent += 1
+                yield subtask, outlet.codec.encode(part.slice(start, _ROWS_OF_A_FRAME), self._sent)
+
+    def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        outlet = self._outlet
+        by: Mapping[str, pa.ChunkedArray] | pa.Table = table
+        if outlet.whole:
+            by = value_columns(table.column(VALUE).combine_chunks(), outlet.keys, outlet.aggregation)
+        columns = [by[name] for name in key_names(len(outlet.keys))]
+        owner = owners(columns, outlet.max_parallelism, self._subtasks)
+        if owner is None:
+            yield 0, table
+            return
+        for subtask in range(self._subtasks):
+            yield subtask, table.filter(pa.array(owner == subtask))

@@ -1,0 +1,57 @@
+"""Panes: the pieces that sliding windows are put together from, so that a row is stored once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eventide.common._ms import MIN_MS, clamp_ms
+from eventide.common.time_window import TimeWindow
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """How time falls into panes: all timestamps of a pane are in the same windows.
+
+    A window of ``size`` starts at ``offset`` plus every multiple of ``slide``. Windows begin and end at two points of
+    every slide only, so a slide has two panes at most, however size and slide divide; with tumbling windows, the one
+    pane is the window.
+
+    >>> panes = Panes(size=10, slide=4)
+    >>> panes.start_of(np.array([0, 1, 2, 3, 4])).tolist()
+    [0, 0, 2, 2, 4]
+    >>> panes.windows(2)
+    [TimeWindow(start=-4, end=6), TimeWindow(start=0, end=10)]
+    """
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def start_of(self, timestamps: Array) -> Array:
+        """Where the pane of each timestamp starts; a start below the range saturates."""
+        shift = self.offset % self.slide
+        into_slide = timestamps % self.slide
+        if shift:
+            into_slide = (into_slide - shift) % self.slide
+        cut = self.size % self.slide
+        into_pane = into_slide if cut == 0 else np.where(into_slide < cut, into_slide, into_slide - cut)
+        starts: Array = timestamps - into_pane
+        if len(timestamps) and timestamps.min() < MIN_MS + self.slide:
+            starts = np.where(starts > timestamps, MIN_MS, starts)  # a difference below the range has wrapped around
+        return starts
+
+    def windows(self, pane: int) -> list[TimeWindow]:
+        """The windows that a pane belongs to, in the order of time; none in a gap between windows.
+
+        Bounds saturate one by one, as those of an assigner's windows do.
+        """
+        # A start that saturated stands for the pane that the first of all timestamps is in.
+        inside = pane if pane > MIN_MS else MIN_MS + 1
+        last_start = inside - (inside - self.offset) % self.slide
+        starts = range(last_start, inside - self.size, -self.slide)
+        return [TimeWindow(clamp_ms(start), clamp_ms(start + self.size)) for start in reversed(starts)]

@@ -1,0 +1,169 @@
+"""Session windows by column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common._ms import MAX_MS, add_ms
+from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.layout import TablePart
+from eventide.runtime.columnar.operator import ColumnarOperator
+from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, sessions_of
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
+
+if TYPE_CHECKING:
+    from eventide.runtime.columnar.spec import ColumnarWindow
+
+_START, _END, _NEW = "__start", "__end", "__new"
+_SESSION = "__session"
+Array = np.ndarray[Any, Any]
+
+
+class SessionOperator(ColumnarOperator):
+    """Keeps the open sessions of each key with their partial aggregates, and merges them by sorting.
+
+    An element that is late by itself is taken if it touches a session that is still open when it arrives, as in Flink;
+    so elements come here in their order, and are not aggregated before the shuffle.
+    """
+
+    def __init__(
+        self,
+        spec: ColumnarWindow,
+        gap_ms: int,
+        backend: StateBackend,
+        max_parallelism: int,
+        metrics: Metrics,
+        watermark_ms: int,
+    ) -> None:
+        super().__init__(spec, metrics, watermark_ms)
+        self._gap_ms = gap_ms
+        bounds = [pa.field(_START, pa.int64()), pa.field(_END, pa.int64())]
+        self._schema = pa.schema([*spec.key_fields, *bounds, *spec.aggregation.partial_fields])
+        self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
+
+    def process(self, parts: list[TablePart]) -> None:
+        """Add elements to the sessions of their keys."""
+        rows = self.rows(parts)
+        self._open.read_keys_of(rows)
+        late = self._late(rows)
+        self.report_late(rows, late)
+        if late.any():
+            rows = rows.filter(pa.array(~late))
+        if len(rows):
+            self._add(self._of_rows(rows))
+
+    def advance(self, watermark_ms: int) -> None:
+        """Fire the sessions that the watermark passes, in the order of time, and drop those that are late."""
+        before, self.watermark = self.watermark, watermark_ms
+        self._open.read_due(watermark_ms)
+        sessions = self._open.table
+        last = _column(sessions, _END) - 1
+        self._emit(sessions.filter(pa.array(passes(last, before, watermark_ms))))
+        gone = last <= latest_late_time(self.spec.lateness_ms, watermark_ms)
+        self._open.table = sessions.filter(pa.array(~gone))
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._open.flush(self._next_time)
+
+    def _of_rows(self, rows: pa.Table) -> pa.Table:
+        """New sessions, each of the elements of a key that are no further apart than the gap."""
+        times = _column(rows, TIMESTAMP)
+        found = sessions_of(key_numbers(rows, self.keys), times, _ends(times, self._gap_ms))
+        numbered = rows.append_column(_SESSION, pa.array(found.number))
+        partials = self.spec.aggregation.partial(numbered, [_SESSION])
+        return self._sessions(partials, rows, found)
+
+    def _add(self, new: pa.Table) -> None:
+        """Merge new sessions into the open ones; one that the watermark has passed already fires (again)."""
+        before = self._open.table
+        together = pa.concat_tables([before, new])
+        found = sessions_of(key_numbers(together, self.keys), _column(together, _START), _column(together, _END))
+        if len(found.first) == len(together):
+            self._open.table = together.take(found.first)
+        else:
+            numbered = together.append_column(_SESSION, pa.array(found.number))
+            partials = self.spec.aggregation.merge(numbered, [_SESSION])
+            self._open.table = self._sessions(partials, together, found)
+        touched = np.zeros(len(found.first), bool)
+        touched[found.number[len(before) :]] = True
+        self._emit(self._open.table.filter(pa.array(touched & has_passed(found.ends - 1, self.watermark))))
+
+    def _sessions(self, partials: pa.Table, intervals: pa.Table, found: Sessions) -> pa.Table:
+        """A table with a row for each session, in the order of their numbers."""
+        partials = partials.take(np.argsort(_column(partials, _SESSION)))
+        columns = {name: intervals.column(name).take(found.first) for name in self.keys}
+        columns |= {_START: pa.array(found.starts), _END: pa.array(found.ends)}
+        columns |= {field.name: partials.column(field.name) for field in self.spec.aggregation.partial_fields}
+        return pa.table(columns, schema=self._schema)
+
+    def _emit(self, sessions: pa.Table) -> None:
+        if len(sessions):
+            sessions = sessions.sort_by([(_END, "ascending"), (_START, "ascending")])
+            starts, ends = _column(sessions, _START), _column(sessions, _END)
+            self.outputs.add(sessions, (starts, ends), ends - 1)
+
+    def _late(self, rows: pa.Table) -> Array:
+        """Which rows come too late.
+
+        A row that is late by itself is looked at one by one, with those rows of its key that could reach it.
+        """
+        times = _column(rows, TIMESTAMP)
+        threshold = latest_late_time(add_ms(self.spec.lateness_ms, self._gap_ms - 1), self.watermark)
+        alone = times <= threshold
+        if not alone.any():
+            return alone
+        together = pa.concat_tables([self._open.table.select(self.keys), rows.select(self.keys)])
+        numbers = key_numbers(together, self.keys)
+        open_keys, row_keys = np.split(numbers, [len(self._open.table)])
+        sessions: dict[int, list[tuple[int, int]]] = {}
+        starts, ends = (_column(self._open.table, name).tolist() for name in (_START, _END))
+        for key, start, end in zip(open_keys.tolist(), starts, ends, strict=True):
+            sessions.setdefault(key, []).append((start, end))
+        near = np.isin(row_keys, row_keys[alone]) & (times <= add_ms(threshold, self._gap_ms))
+        late = np.zeros(len(rows), bool)
+        for at in np.flatnonzero(near).tolist():
+            late[at] = not self._is_taken(sessions.setdefault(int(row_keys[at]), []), int(times[at]))
+        return late
+
+    def _is_taken(self, sessions: list[tuple[int, int]], time_ms: int) -> bool:
+        """Whether an element finds, or makes, a session that is not late; it is put among the sessions then."""
+        start, end = time_ms, add_ms(time_ms, self._gap_ms)
+        apart = []
+        for session in sessions:
+            if session[0] <= end and session[1] >= start:
+                start, end = min(start, session[0]), max(end, session[1])
+            else:
+                apart.append(session)
+        if is_window_late(add_ms(end, -1), self.spec.lateness_ms, self.watermark):
+            return False
+        sessions[:] = [*apart, (start, end)]
+        return True
+
+    def _next_time(self, sessions: pa.Table) -> int:
+        """When something is due: a session fires, or one that has fired is dropped."""
+        last = _column(sessions, _END) - 1
+        fired = has_passed(last, self.watermark)
+        due = [int(last[~fired].min())] if not fired.all() else []
+        if fired.any():
+            due.append(add_ms(int(last[fired].min()), self.spec.lateness_ms))
+        return min(due)
+
+
+def _column(table: pa.Table, name: str) -> Array:
+    column: Array = table.column(name).to_numpy()
+    return column
+
+
+def _ends(times: Array, gap_ms: int) -> Array:
+    """Where the window of each element ends; ends beyond the range saturate."""
+    if len(times) and times.max() > MAX_MS - gap_ms:
+        return np.where(times > MAX_MS - gap_ms, MAX_MS, times + gap_ms)
+    ends: Array = times + gap_ms
+    return ends

@@ -1,0 +1,131 @@
+"""The description of a columnar window operator, and which operator carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.runtime.columnar.aggregation import Aggregation
+from eventide.runtime.columnar.continuous_operator import ContinuousOperator
+from eventide.runtime.columnar.count_operator import CountOperator
+from eventide.runtime.columnar.layout import key_names
+from eventide.runtime.columnar.outlet import ColumnOutlet
+from eventide.runtime.columnar.pane_aggregation import PaneAggregation
+from eventide.runtime.columnar.pane_operator import PaneOperator
+from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.results import ResultShape
+from eventide.runtime.columnar.session_operator import SessionOperator
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.stage import Operator
+from eventide.runtime.state.backend import StateBackend
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarWindow:
+    """All that describes a columnar window operator; picklable.
+
+    ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
+    all elements).
+    """
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    aggregation: Aggregation
+    value_type: TypeInformation
+    keys: tuple[str, ...]
+    shape: ResultShape
+    lateness_ms: int = 0
+    late_tag: str | None = None
+
+    @property
+    def ships_elements(self) -> bool:
+        """Whether whole elements come, because late ones are wanted as they are."""
+        return self.late_tag is not None
+
+    @property
+    def aggregates_first(self) -> bool:
+        """Whether elements are aggregated before the shuffle.
+
+        Not where the order of elements decides which are late (sessions), or counts, nor where some have no window.
+        """
+        has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
+        return self.panes is not None and not self.ships_elements and not has_gaps and not self.is_continuous
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether windows fire at intervals before their end."""
+        return isinstance(self.trigger, ContinuousEventTimeTrigger)
+
+    @property
+    def panes(self) -> Panes | None:
+        """How time falls into panes; None where windows do not consist of panes."""
+        if isinstance(self.assigner, TumblingEventTimeWindows):
+            return Panes(self.assigner.size, self.assigner.size, self.assigner.offset)
+        if isinstance(self.assigner, SlidingEventTimeWindows):
+            return Panes(self.assigner.size, self.assigner.slide, self.assigner.offset)
+        return None
+
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        """The columns of the key in tables."""
+        fields = {field.name: field.type for field in self.value_type.arrow_type()}
+        return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+
+    def outlet(self, max_parallelism: int) -> ColumnOutlet:
+        """How elements get here."""
+        first = self._pane_aggregation() if self.aggregates_first else None
+        return ColumnOutlet(
+            self.value_type,
+            self.keys,
+            self.aggregation,
+            max_parallelism,
+            first,
+            whole=self.ships_elements,
+            timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
+        )
+
+    def open(
+        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
+    ) -> Operator:
+        """The operator on its state, under the watermark that it stands at."""
+        if isinstance(self.assigner, EventTimeSessionWindows):
+            return SessionOperator(self, self.assigner.session_gap, backend, max_parallelism, metrics, watermark_ms)
+        if isinstance(self.assigner, CountTumblingWindowAssigner):
+            return CountOperator(self, self.assigner.window_size, backend, max_parallelism, metrics, watermark_ms)
+        kind = ContinuousOperator if self.is_continuous else PaneOperator
+        return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
+
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        kept = "sessions" if isinstance(self.assigner, EventTimeSessionWindows) else "panes"
+        return [
+            ("windows", repr(self.assigner)),
+            ("trigger", repr(self.trigger)),
+            ("computes", ", ".join(self.aggregation.result_names)),
+            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("state", f"partial aggregates in Arrow columns, by key and {kept}"),
+        ]
+
+    def _pane_aggregation(self) -> PaneAggregation:
+        panes = self.panes
+        if panes is None:
+            raise TypeError(f"{self.assigner!r} has no panes")
+        return PaneAggregation(panes, len(self.keys), self.aggregation)

@@ -1,0 +1,75 @@
+"""Elements as Arrow columns: the fast form of :class:`~eventide.runtime.events.Elements`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.events import Elements
+
+
+@dataclass(slots=True)
+class Columns:
+    """Elements of a declared type, with no Python object for any of them.
+
+    ``values`` is an array of the type's Arrow type; ``timestamps`` are int64 milliseconds, or None where no element has
+    one; ``order`` (int64) is what :class:`Elements` says it is.
+    """
+
+    type_info: TypeInformation
+    values: pa.Array
+    timestamps: pa.Array | None
+    order: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @staticmethod
+    def of(batch: Batch, type_info: TypeInformation) -> Columns:
+        """Any elements as columns.
+
+        Raises:
+            TypeMismatch: if an element does not have the type that was declared for it.
+        """
+        if isinstance(batch, Columns):
+            return batch
+        timestamps = pa.array(batch.timestamps, pa.int64())
+        return Columns(type_info, type_info.to_arrow(batch.values), timestamps, pa.array(batch.order, pa.int64()))
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """Several, one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        timestamps = None
+        if any(part.timestamps is not None for part in parts):
+            timestamps = pa.concat_arrays([part.timestamps_or_nulls() for part in parts])
+        values = pa.concat_arrays([part.values for part in parts])
+        return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.order for part in parts]))
+
+    def field(self, name: str) -> pa.Array:
+        """One field of the elements."""
+        return pc.struct_field(self.values, name)
+
+    def timestamps_or_nulls(self) -> pa.Array:
+        """The timestamps as an array in any case."""
+        return pa.nulls(len(self), pa.int64()) if self.timestamps is None else self.timestamps
+
+    def to_elements(self) -> Elements:
+        """The same as Python objects."""
+        timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
+        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist())
+
+
+Batch: TypeAlias = Elements | Columns
+"""Elements in one of their two forms."""
+
+
+def as_elements(batch: Batch) -> Elements:
+    """Elements as Python objects, for the functions that need them."""
+    return batch.to_elements() if isinstance(batch, Columns) else batch

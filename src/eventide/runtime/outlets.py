@@ -1,0 +1,196 @@
+"""How elements leave a task: kept together, or dealt out by key, and encoded for the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eventide.errors import DataError
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.columns import Batch, Columns, as_elements
+from eventide.runtime.events import Elements
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.keys import key_group, subtask_of, unhashable
+
+
+class Part(Protocol):
+    """What one frame brings to an operator; ``place`` is where its first element stands in its channel."""
+
+    @property
+    def place(self) -> int:
+        """The order of its first element."""
+
+    def __len__(self) -> int: ...
+
+
+class Codec(Protocol):
+    """Turns what a frame carries back into what the operator behind the edge takes."""
+
+    def decode(self, data: bytes) -> Part:
+        """The content of a frame."""
+
+
+class Outbox(Protocol):
+    """Gathers what leaves on one edge; ``size`` is how many elements are waiting."""
+
+    size: int
+
+    def add(self, batch: Batch) -> None:
+        """Take elements."""
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        """Give away what is waiting, as (subtask, content of a frame)."""
+
+
+class Outlet(Protocol):
+    """Describes how elements leave on an edge; picklable.
+
+    ``mixes_splits`` says that elements of several splits may leave together, because their order does not matter.
+    """
+
+    @property
+    def codec(self) -> Codec:
+        """How the content of its frames is read."""
+
+    @property
+    def mixes_splits(self) -> bool:
+        """Whether one outbox serves all splits of a task."""
+
+    @property
+    def max_parallelism(self) -> int:
+        """The number of key groups; 1 where there are no keys."""
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+
+    def open(self, producer: str, place: int, subtasks: int) -> Outbox:
+        """An empty outbox of the task at ``place``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Elements stay together: at their place on the way to a sink, in the one subtask of windows without keys."""
+
+    codec: ElementCodec
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.codec.value_type} as {self.codec.describe()}"
+
+    def open(self, producer: str, place: int, subtasks: int) -> _Together:
+        """An empty outbox of the task at ``place``."""
+        return _Together(self.codec, place % subtasks)
+
+
+class _Together:
+    def __init__(self, codec: ElementCodec, subtask: int) -> None:
+        self._codec = codec
+        self._subtask = subtask
+        self._waiting: list[Batch] = []
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+        self.size += len(batch)
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, [], 0
+        if not waiting:
+            return
+        columns = [batch for batch in waiting if isinstance(batch, Columns)]
+        if len(columns) == len(waiting) and self._codec.columnar:
+            yield self._subtask, self._codec.encode_columns(Columns.joined(columns))
+            return
+        together = Elements()
+        for batch in waiting:
+            elements = as_elements(batch)
+            together.values += elements.values
+            together.timestamps += elements.timestamps
+            together.order += elements.order
+        yield self._subtask, self._codec.encode(together)
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Each element goes to the subtask of its key, which travels with it."""
+
+    codec: ElementCodec
+    select: Callable[[Any], Any]
+    max_parallelism: int
+    mixes_splits: bool = False
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
+
+    def open(self, producer: str, place: int, subtasks: int) -> _ByKey:
+        """An empty outbox of the task at ``place``."""
+        return _ByKey(self, producer, subtasks)
+
+
+class _ByKey:
+    def __init__(self, outlet: ByKey, producer: str, subtasks: int) -> None:
+        self._outlet = outlet
+        self._producer = producer
+        self._subtask_of = SubtaskOfKey(outlet.max_parallelism, subtasks)
+        self._waiting = [Elements() for _ in range(subtasks)]
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        elements = as_elements(batch)
+        self.size += len(elements)
+        keys = extracted_keys(self._outlet.select, elements, self._producer)
+        waiting, subtask_of_key = self._waiting, self._subtask_of
+        rows = zip(keys, elements.values, elements.timestamps, elements.order, strict=True)
+        for key, value, timestamp, order in rows:
+            try:
+                buffer = waiting[subtask_of_key[key]]
+            except (TypeError, DataError) as error:
+                raise refused_key(self._producer, key, value, error) from error
+            buffer.append(value, timestamp, order)
+            buffer.keys.append(key)
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, [Elements() for _ in self._waiting], 0
+        for subtask, elements in enumerate(waiting):
+            if elements:
+                yield subtask, self._outlet.codec.encode(elements)
+
+
+class SubtaskOfKey(dict[Any, int]):
+    """The subtask of each key, worked out when a key is seen for the first time."""
+
+    def __init__(self, max_parallelism: int, subtasks: int) -> None:
+        super().__init__()
+        self._max_parallelism = max_parallelism
+        self._subtasks = subtasks
+
+    def __missing__(self, key: Any) -> int:
+        group = key_group(key, self._max_parallelism)
+        subtask = self[key] = subtask_of(group, self._max_parallelism, self._subtasks)
+        return subtask
+
+
+def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:
+    """The key of each element.
+
+    Raises:
+        UserFunctionError: if the selector raised, naming the element.
+    """
+    keys: list[Any] = []
+    try:
+        for value in elements.values:
+            keys.append(select(value))
+    except Exception as error:
+        value = elements.values[len(keys)]
+        raise user_function_error(producer, error, during="when a key was extracted", element=value) from error
+    return keys
+
+
+def refused_key(producer: str, key: Any, value: Any, error: Exception) -> Exception:
+    """What to say of a key that has no hash, or none that is the same in every process."""
+    reason = error if isinstance(error, DataError) else unhashable(key)
+    return user_function_error(producer, reason, during="when a key was extracted", element=value)

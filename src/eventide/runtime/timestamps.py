@@ -1,0 +1,151 @@
+"""Event time given to elements: one by one, or a column at once."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator as python_operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkStrategy
+from eventide.errors import DataError
+from eventide.runtime.columns import Batch, Columns, as_elements
+from eventide.runtime.events import Elements
+from eventide.runtime.invoke import calling
+from eventide.runtime.steps import element_error
+
+_ADVICE = "a timestamp assigner must return milliseconds since the epoch as an int"
+_PER_MS = {"ns": 1_000_000, "us": 1_000, "ms": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTimestamps:
+    """Gives elements their event time; the watermarks of its strategy replace those that came before.
+
+    Elements that come as columns stay columns where the strategy names a column, or is vectorised, or keeps the
+    timestamps that they have. ``number`` tells the assigners of a program apart. Flink:
+    ``TimestampsAndWatermarksOperator``.
+    """
+
+    name: str
+    number: int
+    strategy: WatermarkStrategy
+
+    @property
+    def user_function(self) -> Any:
+        """A timestamp assigner is not opened."""
+        return None
+
+    def apply(self, batch: Batch) -> Batch:
+        """Extract and check each timestamp."""
+        if isinstance(batch, Columns) and self.strategy.is_columnar:
+            with calling(self.name, during="when timestamps were read from a column"):
+                return Columns(batch.type_info, batch.values, self._column(batch), batch.order)
+        return self._one_by_one(as_elements(batch))
+
+    def _column(self, columns: Columns) -> pa.Array:
+        assigner = self.strategy.timestamp_assigner
+        if isinstance(assigner, VectorizedTimestampAssigner):
+            return checked_column(assigner.extract_timestamps(pa.RecordBatch.from_struct_array(columns.values)))
+        if isinstance(self.strategy.timestamp_column, str):
+            return checked_column(columns.field(self.strategy.timestamp_column))
+        return checked_column(columns.timestamps_or_nulls())
+
+    def _one_by_one(self, elements: Elements) -> Elements:
+        extract = self._extractor()
+        timestamps: list[int | None] = []
+        try:
+            for value, record_timestamp in zip(elements.values, elements.timestamps, strict=True):
+                timestamp = extract(value, MIN_MS if record_timestamp is None else record_timestamp)
+                if type(timestamp) is int and MIN_MS < timestamp <= MAX_MS:
+                    timestamps.append(timestamp)
+                else:
+                    timestamps.append(_checked(timestamp))
+        except Exception as error:
+            raise element_error(self.name, error, elements, len(timestamps)) from error
+        return Elements(elements.values, timestamps, elements.order)
+
+    def _extractor(self) -> Callable[[Any, int], Any]:
+        if self.strategy.timestamp_assigner is not None:
+            return self.strategy.timestamp_assigner.extract_timestamp
+        column = self.strategy.timestamp_column
+        if isinstance(column, str):
+            return lambda value, _: to_epoch_ms(value[column])
+        return lambda _, record_timestamp: None if record_timestamp == MIN_MS else record_timestamp
+
+
+def highest_timestamp(batch: Batch) -> int:
+    """The highest timestamp of elements that all have one, in milliseconds."""
+    if isinstance(batch, Columns):
+        return int(pc.max(batch.timestamps).as_py())
+    return max(t for t in batch.timestamps if t is not None)
+
+
+def to_epoch_ms(value: Any) -> Any:
+    """A date and time as milliseconds since the epoch (one without a zone is UTC); anything else as it is.
+
+    >>> to_epoch_ms(datetime.datetime(1970, 1, 1, 0, 0, 1))
+    1000
+    """
+    if not isinstance(value, datetime.datetime):
+        return value
+    aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+    return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+
+
+def checked_column(array: Any) -> pa.Array:
+    """A column of timestamps as int64 milliseconds: whole numbers as they are, a date and time without a zone as UTC.
+
+    Raises:
+        DataError: if one is missing or out of range, or the column is of another type.
+
+    >>> checked_column(pa.array([datetime.datetime(1970, 1, 1, 0, 0, 1)])).to_pylist()
+    [1000]
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not isinstance(array, pa.Array):
+        raise DataError(f"a vectorised timestamp assigner must return an Arrow array, not a {type(array).__name__}")
+    if array.null_count:
+        raise DataError(f"the timestamp is None in {array.null_count} of {len(array)} elements; {_ADVICE}")
+    milliseconds = _milliseconds(array)
+    lowest = pc.min(milliseconds).as_py()
+    if lowest == MIN_MS:
+        raise DataError(f"the timestamp {lowest} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")
+    return milliseconds
+
+
+def _milliseconds(array: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(array.type):
+        count = array.view(pa.int64())
+        if array.type.unit == "s":
+            return pc.multiply_checked(count, 1000)
+        divisor = _PER_MS[array.type.unit]
+        return count if divisor == 1 else pa.array(np.floor_divide(count.to_numpy(), divisor))
+    if pa.types.is_integer(array.type):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise DataError(f"a timestamp is out of range: {error}; {_ADVICE}") from error
+    raise DataError(f"the timestamps are of Arrow type {array.type}, not whole numbers or timestamps; {_ADVICE}")
+
+
+def _checked(timestamp: Any) -> int:
+    """Turn an unusual timestamp into an int, or say what is wrong with it."""
+    if timestamp is None:
+        raise DataError(f"the timestamp is None; {_ADVICE}")
+    if isinstance(timestamp, float) and math.isnan(timestamp):
+        raise DataError(f"the timestamp is NaN; {_ADVICE}")
+    if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
+        raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not an integer; {_ADVICE}")
+    number = python_operator.index(timestamp)
+    if not MIN_MS < number <= MAX_MS:
+        raise DataError(f"the timestamp {number} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")
+    return number

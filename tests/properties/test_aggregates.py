@@ -1,0 +1,315 @@
+"""However rows are cut into parts, and the parts are merged, the aggregates are those that plain Python finds."""
+
+import datetime as dt
+import math
+import statistics
+from collections import Counter, defaultdict
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.aggregates import (
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
+    collect_list,
+    collect_set,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    mean,
+    min_,
+    stddev,
+    stddev_pop,
+    sum_,
+    var_pop,
+    variance,
+)
+from eventide.errors import DataError
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
+
+TYPES = {
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "decimal": pa.decimal128(38, 18),
+    "text": pa.string(),
+    "bytes": pa.binary(),
+    "truth": pa.bool_(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us", tz="UTC"),
+}
+DAY = dt.date(2020, 1, 1)
+AT = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+HALVES = st.sampled_from([-2.5, -1.0, -0.0, 0.0, 0.5, 3.0, math.inf, -math.inf, math.nan])
+VALUES = {
+    "int": st.integers(-3, 3),
+    "long": st.integers(-(2**40), 2**40),
+    "double": HALVES,
+    "float": HALVES,
+    "decimal": st.decimals(-(10**6), 10**6, places=18),
+    "text": st.sampled_from(["", "a", "b", "ä", "z"]),
+    "bytes": st.sampled_from([b"", b"a", b"\xff", b"\x00"]),
+    "truth": st.booleans(),
+    "day": st.integers(-2, 2).map(lambda n: DAY + dt.timedelta(n)),
+    "at": st.integers(-2, 2).map(lambda n: AT + dt.timedelta(microseconds=n)),
+}
+NUMBERS = ("int", "long", "double", "float", "decimal")
+GROUPS = st.tuples(st.sampled_from(["x", "y", None]), st.sampled_from([0, 10]))
+ROWS_OF_EACH = st.fixed_dictionaries({name: st.none() | values for name, values in VALUES.items()})
+STREAMS = st.lists(st.tuples(GROUPS, st.integers(0, 4), ROWS_OF_EACH), max_size=24)
+CUTS = st.lists(st.tuples(st.integers(0, 24), st.integers(0, 7)), max_size=7)
+
+
+def table(stream):
+    columns = {
+        "key": pa.array([group[0] for group, _, _ in stream], pa.string()),
+        "start": pa.array([group[1] for group, _, _ in stream], pa.int64()),
+        TIMESTAMP: pa.array([time for _, time, _ in stream], pa.int64()),
+    }
+    return pa.table(columns | {name: pa.array([row[name] for *_, row in stream], TYPES[name]) for name in TYPES})
+
+
+def results(aggregation, stream, cuts):
+    """Cut the rows, merge neighbours in the order that the cuts say, and return the results by group."""
+    by = ["key", "start"]
+    ends = sorted({min(place, len(stream)) for place, _ in cuts} | {len(stream)})
+    parts = [table(stream[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+    partials = [aggregation.partial(part, by) for part in parts]
+    for _, place in cuts:
+        if len(partials) > 1:
+            at = place % (len(partials) - 1)
+            partials[at : at + 2] = [aggregation.merge(pa.concat_tables(partials[at : at + 2]), by)]
+    whole = aggregation.merge(pa.concat_tables(partials), by)
+    assert whole.schema == pa.schema([("key", pa.string()), ("start", pa.int64()), *aggregation.partial_fields])
+    columns = [column.to_pylist() for column in aggregation.finish(whole)]
+    groups = zip(whole["key"].to_pylist(), whole["start"].to_pylist(), strict=True)
+    rows = dict(zip(groups, zip(whole[ROWS].to_pylist(), *columns, strict=True), strict=True))
+    assert len(rows) == whole.num_rows
+    return rows
+
+
+def by_group(stream):
+    found = defaultdict(list)
+    for group, time, row in stream:
+        found[group].append((time, row))
+    return found
+
+
+# --- the oracle ---
+
+
+def one(value):
+    """NaN is one value, and -0.0 is 0.0."""
+    if not isinstance(value, float):
+        return value
+    return "NaN" if math.isnan(value) else value + 0.0
+
+
+def place(value):
+    return (isinstance(value, float) and math.isnan(value), 0.0 if value != value else value)  # noqa: PLR0124
+
+
+def different(values):
+    return sorted({one(value): value for value in values}.values(), key=place)
+
+
+def exact(values):
+    return [Fraction(value) for value in values]
+
+
+def are_finite(values):
+    return all(math.isfinite(value) for value in values)
+
+
+def oracle_variance(values, divisor):
+    if divisor <= 0:
+        return None
+    if not are_finite(values):
+        return math.nan
+    average = sum(exact(values)) / len(values)
+    return float(sum((x - average) ** 2 for x in exact(values)) / divisor)
+
+
+def oracle_mean(values):
+    if not values:
+        return None
+    if isinstance(values[0], Decimal):
+        with localcontext(prec=100):
+            average = sum(exact(values)) / len(values)
+            quotient = Decimal(average.numerator) / Decimal(average.denominator)
+            return quotient.quantize(Decimal(10) ** -18, ROUND_HALF_UP)
+    return float(sum(exact(values)) / len(values)) if are_finite(values) else sum(values) / len(values)
+
+
+def oracle_quantiles(values, probabilities):
+    ordered = sorted((float(value) for value in values), key=place)
+    if not ordered:
+        return None
+    return [ordered[max(0, math.ceil(p * len(ordered)) - 1)] for p in probabilities]
+
+
+def oracle_top(values, k):
+    counts = Counter(one(value) for value in values)
+    known = {one(value): value for value in values}
+
+    def order(item):
+        return (-counts[item], item is None, 0 if item is None else place(known[item]))
+
+    return [{"value": known[item], "count": counts[item]} for item in sorted(counts, key=order)[:k]]
+
+
+def by_time(rows, name, *, latest, ignore_nulls):
+    rows = [(time, row[name]) for time, row in rows if not ignore_nulls or row[name] is not None]
+    if not rows:
+        return None
+    wanted = (max if latest else min)(time for time, _ in rows)
+    return [value for time, value in rows if time == wanted][-1 if latest else 0]
+
+
+def same(found, expected):
+    """Equal up to the rounding of doubles, with NaN equal to NaN."""
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return found.keys() == expected.keys() and all(same(found[name], expected[name]) for name in expected)
+    if isinstance(expected, float) and isinstance(found, float):
+        return (math.isnan(found) and math.isnan(expected)) or found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    return type(found) is type(expected) and found == expected
+
+
+# --- the properties ---
+
+
+def known(rows, name):
+    return [row[name] for _, row in rows if row[name] is not None]
+
+
+def assert_like_the_oracle(aggregates, stream, cuts):
+    """`aggregates` are pairs of an aggregate and what the oracle says of the rows of a group."""
+    aggregation = Aggregation.of([aggregate for aggregate, _ in aggregates], TYPES)
+    found = results(aggregation, stream, cuts)
+    groups = by_group(stream)
+    assert found.keys() == groups.keys()
+    for group, rows in groups.items():
+        assert found[group][0] == len(rows)
+        for result, (aggregate, expected) in zip(found[group][1:], aggregates, strict=True):
+            assert same(result, expected(rows)), (aggregate, group, result, expected(rows))
+
+
+@given(STREAMS, CUTS)
+def test_counts_and_sums(stream, cuts):
+    aggregates = [(count(), len)]
+    for name in TYPES:
+        aggregates.append((count(name), lambda rows, n=name: len(known(rows, n))))
+    for name in NUMBERS:
+        aggregates.append((sum_(name), lambda rows, n=name: sum(known(rows, n)[1:], known(rows, n)[0]) + 0
+                           if known(rows, n) else None))  # fmt: skip
+        aggregates.append((mean(name), lambda rows, n=name: oracle_mean(known(rows, n))))
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(STREAMS, CUTS)
+def test_extremes(stream, cuts):
+    aggregates = []
+    for name in TYPES:
+        aggregates.append((min_(name), lambda rows, n=name: min(known(rows, n), key=place, default=None)))
+        aggregates.append((max_(name), lambda rows, n=name: max(known(rows, n), key=place, default=None)))
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(STREAMS, CUTS)
+def test_variances(stream, cuts):
+    def root(number):
+        return None if number is None else math.sqrt(number)
+
+    aggregates = []
+    for name in NUMBERS:
+
+        def of_sample(rows, n=name):
+            return oracle_variance(known(rows, n), len(known(rows, n)) - 1)
+
+        def of_all(rows, n=name):
+            return oracle_variance(known(rows, n), len(known(rows, n)))
+
+        aggregates += [(variance(name), of_sample), (stddev(name), lambda rows, f=of_sample: root(f(rows)))]
+        aggregates += [(var_pop(name), of_all), (stddev_pop(name), lambda rows, f=of_all: root(f(rows)))]
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(STREAMS, CUTS)
+def test_values_by_time(stream, cuts):
+    aggregates = []
+    for name in TYPES:
+        for ignore in (False, True):
+            for function, latest in ((first, False), (last, True)):
+                aggregate = function(name, ignore).alias(f"{function.__name__} {name} {ignore}")
+                expected = lambda rows, n=name, i=ignore, la=latest: by_time(rows, n, latest=la, ignore_nulls=i)  # noqa: E731
+                aggregates.append((aggregate, expected))
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(STREAMS, CUTS)
+def test_lists_and_sets(stream, cuts):
+    aggregates = []
+    for name in TYPES:
+        aggregates.append((collect_list(name), lambda rows, n=name: known(rows, n)))
+        aggregates.append((collect_set(name), lambda rows, n=name: different(known(rows, n))))
+        aggregates.append((count_distinct(name), lambda rows, n=name: len(different(known(rows, n)))))
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(STREAMS, CUTS)
+def test_sketches_of_few_values_are_exact(stream, cuts):
+    probabilities = [0.0, 0.1, 0.5, 0.75, 1.0]
+    aggregates = []
+    for name in TYPES:
+        aggregates.append((approx_count_distinct(name), lambda rows, n=name: len(different(known(rows, n)))))
+        aggregates.append((approx_top_k(name, 3), lambda rows, n=name: oracle_top([row[n] for _, row in rows], 3)))
+    for name in NUMBERS:
+        quantiles = approx_quantiles(name, probabilities)
+        aggregates.append((quantiles, lambda rows, n=name: oracle_quantiles(known(rows, n), probabilities)))
+    assert_like_the_oracle(aggregates, stream, cuts)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), max_size=12), st.integers(0, 12), st.booleans())
+def test_a_sum_of_integers_is_exact_or_an_error(values, cut, positive):
+    """A part may overflow that a later one would have brought back, as in Spark; with one sign there is no such part."""
+    if positive:
+        values = [value if value is None else abs(value) % 2**63 for value in values]
+    aggregation = Aggregation.of([sum_("x"), mean("x")], {"x": pa.int64()})
+    whole = sum(value or 0 for value in values)
+    sums = [sum(value or 0 for value in part) for part in (values[:cut], values[cut:])]
+    parts = [pa.table({"x": pa.array(part, pa.int64())}) for part in (values[:cut], values[cut:])]
+
+    def computed():
+        partials = [aggregation.partial(part, []) for part in parts]
+        return [column.to_pylist() for column in aggregation.finish(aggregation.merge(pa.concat_tables(partials), []))]
+
+    if all(-(2**63) <= total < 2**63 for total in [*sums, whole]):
+        present = [value for value in values if value is not None]
+        total, average = computed() if values else ([], [])
+        assert total == ([whole if present else None] if values else [])
+        assert same(average, [float(Fraction(whole, len(present))) if present else None] if values else [])
+    else:
+        with pytest.raises(DataError, match=r"sum_\('x'\): the sum of column 'x'"):
+            computed()
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(0, 40), st.integers(0, 10**9))
+def test_a_variance_does_not_suffer_from_a_large_mean(values, cut, mean_value):
+    """The sum of squares would lose all digits."""
+    aggregation = Aggregation.of([variance("x"), var_pop("x")], {"x": pa.float64()})
+    shifted = [float(value + mean_value) for value in values]
+    parts = [aggregation.partial(pa.table({"x": pa.array(part, pa.float64())}), []) for part in
+             (shifted[:cut], shifted[cut:])]  # fmt: skip
+    of_sample, of_all = aggregation.finish(aggregation.merge(pa.concat_tables(parts), []))
+    assert of_sample[0].as_py() == pytest.approx(statistics.variance(values), rel=1e-6, abs=1e-6)
+    assert of_all[0].as_py() == pytest.approx(statistics.pvariance(values), rel=1e-6, abs=1e-6)

@@ -1,0 +1,98 @@
+"""Each recorded scenario with aggregates of columns in place of Python functions, and what Flink's results are then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.scenarios.programs import LATE, Scenario, assigner, canonical, evictor, source, strategy, trigger
+
+from eventide.aggregates import collect_list, count, sum_
+from eventide.common import Row, Types
+from eventide.common._ms import MAX_MS
+from eventide.datastream import DataStream, StreamExecutionEnvironment
+
+_FIELDS = ("id", "k", "ts", "v")
+_ADDS_UP_LATE_FIRINGS = ("two-stage-013-10000-5000-lateness-2-splits-monotonous",)
+_EVENT = Types.ROW_NAMED(_FIELDS, [Types.LONG(), Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+def column_program(
+    env: StreamExecutionEnvironment, scenario: Scenario, *, keep_late: bool = True
+) -> tuple[DataStream, DataStream | None]:
+    """The scenario's program by column: its results, and its late elements where they are kept."""
+    script = scenario.script
+    op = script["op"]
+    events = env.from_source(source(script), strategy(script["strategy"]), "events")
+    keyed = events.map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
+    if op["kind"] == "two_stage":
+        first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
+        counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n"))
+        sums = counts.window_all(assigner(op["second"])).aggregate(sum_("n").alias("sum"))
+        return sums, counts.get_side_output(LATE) if keep_late else None
+    windows = assigner(op["assigner"])
+    windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
+    chosen = trigger(op["trigger"], op["assigner"])
+    if chosen is not None:
+        windowed = windowed.trigger(chosen)
+    if op["evictor"] is not None:
+        windowed = windowed.evictor(evictor(op["evictor"]))
+    keep_late = keep_late and windows.is_event_time()
+    if keep_late:
+        windowed = windowed.side_output_late_data(LATE)
+    wanted = collect_list("id").alias("ids") if op["kind"] == "window" else sum_("v").alias("v")
+    results = windowed.aggregate(wanted)
+    return results, results.get_side_output(LATE) if keep_late else None
+
+
+def as_recorded(rows: Iterable[tuple[Any, int | None]]) -> list[tuple[dict[str, Any], int | None]]:
+    """Results in the form of the recorded ones: the bounds of the window in place of the window."""
+    found = []
+    for row, timestamp in rows:
+        entry = row.as_dict()
+        window = entry.pop("window", None)
+        found.append((entry if window is None else {**entry, "start": window.start, "end": window.end}, timestamp))
+    return found
+
+
+def recorded_outputs(scenario: Scenario, *, late_firings_as_one: bool) -> list[list[str]] | None:
+    """What Flink gave, micro-batch by micro-batch, without what only a Python function sees (``wm``).
+
+    With ``late_firings_as_one``, without the firings of a window that were followed, in the same micro-batch, by one
+    with more elements: those that columns leave out. None where second windows add up such firings of the first.
+    """
+    if late_firings_as_one and scenario.name in _ADDS_UP_LATE_FIRINGS:
+        return None
+    found: list[list[tuple[dict[str, Any], int]]] = [[] for _ in range(scenario.batches + 1)]
+    entries = zip(
+        scenario.expected["outputs"], scenario.detail["output_ts"], scenario.detail["output_batch"], strict=True
+    )
+    firings = [({name: part for name, part in output.items() if name != "wm"}, ts, batch) for output, ts, batch in entries]
+    for place, (output, timestamp, batch) in enumerate(firings):
+        is_replaced = late_firings_as_one and _is_late(scenario, output, batch) and any(
+            _replaces(scenario, later, later_batch, output, batch) for later, _, later_batch in firings[place + 1 :]
+        )
+        has_elements = output.get("ids") != []  # without elements there is nothing to aggregate
+        if has_elements and not is_replaced:
+            found[batch].append((output, timestamp))
+    return [sorted(canonical([output, timestamp]) for output, timestamp in batch) for batch in found]
+
+
+def _is_late(scenario: Scenario, firing: dict[str, Any], batch: int) -> bool:
+    """Whether the watermark had passed the window before the micro-batch ended."""
+    marks = zip(scenario.expected["watermarks"], scenario.detail["watermark_batch"], strict=True)
+    return any(mark >= firing.get("end", MAX_MS) - 1 for mark, at in marks if at < batch)
+
+
+def _replaces(
+    scenario: Scenario, later: dict[str, Any], later_batch: int, earlier: dict[str, Any], batch: int
+) -> bool:
+    """Whether a later firing is of the same window, or of one it became part of in that micro-batch, with more in it."""
+    if "start" not in later or later["k"] != earlier["k"]:
+        return False
+    if not later["start"] <= earlier["start"] < earlier["end"] <= later["end"]:
+        return False
+    if "ids" not in later:
+        return later_batch == batch
+    arrived = {event["id"] for event in (scenario.script["batches"] + [[]])[batch] if "id" in event}
+    return bool(arrived & (set(later["ids"]) - set(earlier["ids"])))

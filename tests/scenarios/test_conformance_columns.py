@@ -1,0 +1,42 @@
+"""Aggregates of columns agree with the real Flink on every recorded scenario, on columns and element by element."""
+
+from __future__ import annotations
+
+import pytest
+from tests.scenarios.checks import Record
+from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
+from tests.scenarios.programs import Scenario, scenarios
+
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.local.host import LocalHost
+from eventide.runtime.metrics import LATE_DROPPED
+
+
+@pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep_late: bool) -> None:
+    host = LocalHost()
+    env = StreamExecutionEnvironment(host).set_parallelism(parallelism)
+    results, late = column_program(env, scenario, keep_late=keep_late)
+    results.print()
+    if late is not None:
+        late.print()
+    (first, *_) = stages = env._plan(env._sinks).stages
+    on_columns = first.speed.startswith("columns")
+    dropped = env.execute().metrics.get(first.name, {}).get(LATE_DROPPED, 0)
+
+    record = Record()
+    sink = 1 + len(stages)  # sinks are numbered behind the stages, in the order in which they were made
+    for batch in host.last_run:
+        record.add_outputs(batch.batch, as_recorded(batch.elements.get(sink, [])))
+        record.add_late(batch.batch, as_recorded(batch.elements.get(sink + 1, [])))
+        record.add_watermark(batch.watermarks[first.name])
+    expected = recorded_outputs(scenario, late_firings_as_one=on_columns)
+    if expected is not None:
+        assert [sorted(record.outputs.get(batch, [])) for batch in range(scenario.batches + 1)] == expected
+    assert record.watermarks == scenario.expected["watermarks"]
+    if late is not None:
+        assert [sorted(record.late.get(batch, [])) for batch in range(scenario.batches + 1)] == scenario.by_batch("late")
+    else:
+        assert dropped == len(scenario.expected["late"])

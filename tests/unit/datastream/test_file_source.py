@@ -1,0 +1,375 @@
+"""What a file source finds, in which order and portions it is planned, and what happens when files come and go."""
+
+import json
+import os
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Duration
+from eventide.datastream.connectors import FileSource
+from eventide.errors import DataError, ProgramError, StateError
+from eventide.runtime.offsets import initial_offsets, next_offsets, ranges_between, source_ends
+
+ALWAYS = Duration.of_millis(0)
+
+
+def lines(path, *texts, changed=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{text}\n" for text in texts))
+    if changed is not None:
+        os.utime(path, (changed, changed))
+    return str(path)
+
+
+def numbers(path, *values):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"n": list(values)}), path, row_group_size=3)
+
+
+class Run:
+    """Plans and reads micro-batch by micro-batch, as a host does; offsets travel as JSON."""
+
+    def __init__(self, source, max_rows=None):
+        self.source, self.max_rows, self.offsets = source, max_rows, initial_offsets(source)
+
+    def batch(self):
+        """What the next micro-batch reads: by split, its rows, and whether it ended; None if there is nothing to do."""
+        end = json.loads(json.dumps(next_offsets(self.source, self.offsets, self.max_rows)))
+        if end == self.offsets:
+            return None
+        ranges = ranges_between(self.source, self.offsets, end)
+        self.ended = source_ends(self.source, self.offsets, end)
+        self.offsets = end
+        return {part.split: (self.rows(part), part.ended) for part in ranges}
+
+    def rows(self, part):
+        batches = [b for way in part.parts for b in self.source.read(way.part, way.start, way.end)]
+        return [value for batch in batches for value in batch.column(0).to_pylist()]
+
+    def all(self):
+        batches = []
+        while (batch := self.batch()) is not None:
+            batches.append(batch)
+        return batches
+
+
+def by_name(batch):
+    return {os.path.basename(path): content for path, content in batch.items()}
+
+
+def text(path):
+    return FileSource.text(path).build()
+
+
+def test_files_are_found_below_all_paths_and_hidden_ones_are_not(tmp_path, monkeypatch):
+    there = [lines(tmp_path / name, "x") for name in ("a/1.txt", "a/b/2.txt", "c.txt")]
+    for name in ("a/.3.txt", "a/_4.txt", "a/_b/5.txt", "a/.b/c/6.txt", "other/7.txt"):
+        lines(tmp_path / name, "x")
+    monkeypatch.chdir(tmp_path)
+    source = FileSource.text("a/", (tmp_path / "c.txt").as_uri(), tmp_path / "a" / "b").build()
+    assert sorted(source.parts({})) == sorted(there)
+    assert pickle.loads(pickle.dumps(source)).parts({}) == source.parts({})
+
+
+def test_hidden_is_what_is_hidden_below_the_path_not_the_path_itself(tmp_path):
+    path = lines(tmp_path / "_private" / "a.txt", "x")
+    assert text(tmp_path / "_private").parts({}) == [path]
+    assert text(path).parts({}) == [path]
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ProgramError, match=r"there is nothing at .*/gone; create the directory"):
+        text(tmp_path / "gone")
+    with pytest.raises(ProgramError, match="no URI that Arrow can open"):
+        text("gopher://host/in")
+    with pytest.raises(ProgramError, match="at least one path"):
+        FileSource.text().build()
+
+
+def test_files_are_begun_in_the_order_of_their_change_then_of_their_path(tmp_path):
+    for name, changed in (("a", 30), ("b", 10), ("c", 20), ("d", 10)):
+        lines(tmp_path / name, name, changed=changed)
+    run = Run(FileSource.text(tmp_path).set_max_files_per_batch(1).build())
+    assert [next(iter(by_name(batch))) for batch in run.all()] == ["b", "d", "c", "a"]
+
+
+def test_each_file_is_a_split_that_ends_when_it_is_read(tmp_path):
+    lines(tmp_path / "a", "1", "2")
+    lines(tmp_path / "b", "3")
+    source = text(tmp_path)
+    assert source.splits() == [], "none is expected from the start"
+    run = Run(source)
+    assert by_name(run.batch()) == {"a": (["1", "2"], True), "b": (["3"], True)}
+    assert run.ended
+    assert run.batch() is None
+
+
+def test_a_limit_of_rows_cuts_parquet_exactly_and_finishes_what_was_begun(tmp_path):
+    numbers(tmp_path / "a", *range(7))
+    numbers(tmp_path / "b", *range(10, 13))
+    os.utime(tmp_path / "a", (1, 1))
+    run = Run(FileSource.parquet(tmp_path).build(), max_rows=4)
+    assert by_name(run.batch()) == {"a": ([0, 1, 2, 3], False)}
+    os.utime(tmp_path / "a", (2**31, 2**31))
+    run.source._known = None  # another process looks at the files
+    assert by_name(run.batch()) == {"a": ([4, 5, 6], True), "b": ([10], False)}
+    assert by_name(run.batch()) == {"b": ([11, 12], True)}
+    assert run.ended
+    assert run.batch() is None
+
+
+def test_a_limit_of_rows_takes_whole_files_of_lines_until_it_is_reached(tmp_path):
+    for name, count in (("a", 2), ("b", 0), ("c", 2), ("d", 5), ("e", 1)):
+        lines(tmp_path / name, *range(count), changed=1)
+    run = Run(text(tmp_path), max_rows=3)
+    assert [list(by_name(batch)) for batch in run.all()] == [["a", "b", "c"], ["d"], ["e"]]
+
+
+def test_a_limit_of_files_holds_beside_a_limit_of_rows(tmp_path):
+    for name in "abcde":
+        lines(tmp_path / name, 1, 2, changed=1)
+    builder = FileSource.text(tmp_path).set_max_files_per_batch(2)
+    assert [len(batch) for batch in Run(builder.build()).all()] == [2, 2, 1]
+    assert [len(batch) for batch in Run(builder.build(), max_rows=1).all()] == [1] * 5
+    assert [len(batch) for batch in Run(builder.build(), max_rows=99).all()] == [2, 2, 1]
+
+
+def in_folders(builder):
+    return builder.set_split_by(lambda path: path.split("/")[-2])
+
+
+def test_files_of_one_split_are_read_in_the_order_of_their_path_and_it_ends_with_the_last(tmp_path):
+    lines(tmp_path / "x" / "2", "x2", changed=1)
+    lines(tmp_path / "x" / "1", "x1", changed=2)
+    lines(tmp_path / "y" / "1", "y1", changed=3)
+    source = in_folders(FileSource.text(tmp_path)).build()
+    assert source.splits() == ["x", "y"], "these hold the watermark from the start"
+    assert Run(source).all() == [{"x": (["x1", "x2"], True), "y": (["y1"], True)}]
+    one_by_one = in_folders(FileSource.text(tmp_path).set_max_files_per_batch(1)).build()
+    run = Run(one_by_one)
+    assert run.batch() == {"x": (["x1"], False), "y": (["y1"], True)}
+    assert not run.ended
+    assert run.batch() == {"x": (["x2"], True)}
+    assert run.ended
+
+
+def test_a_limit_of_rows_is_shared_among_splits_with_names(tmp_path):
+    numbers(tmp_path / "x" / "1", 1, 2, 3)
+    numbers(tmp_path / "x" / "2", 4, 5)
+    numbers(tmp_path / "y" / "1", 11, 12, 13, 14, 15, 16, 17)
+    run = Run(in_folders(FileSource.parquet(tmp_path)).build(), max_rows=8)
+    assert run.batch() == {"x": ([1, 2, 3, 4], False), "y": ([11, 12, 13, 14], False)}
+    assert run.batch() == {"x": ([5], True), "y": ([15, 16, 17], True)}
+
+
+def test_a_split_with_a_name_goes_on_as_long_as_its_directory_is_monitored(tmp_path):
+    lines(tmp_path / "x" / "1", "x1")
+    run = Run(in_folders(FileSource.text(tmp_path).monitor_continuously(ALWAYS)).build())
+    assert run.batch() == {"x": (["x1"], False)}
+    lines(tmp_path / "x" / "0", "x0")
+    lines(tmp_path / "y" / "1", "y1")
+    assert run.batch() == {"x": (["x0"], False), "y": (["y1"], False)}
+    assert not run.ended
+
+
+def test_a_function_that_names_no_split_is_refused(tmp_path):
+    lines(tmp_path / "a", "x")
+    with pytest.raises(ProgramError, match=r"must give a str, and gave 1 for '.*/a'"):
+        FileSource.text(tmp_path).set_split_by(lambda path: 1).build().splits()
+
+
+def test_what_comes_after_the_start_of_a_bounded_job_is_not_read_not_even_after_a_restart(tmp_path):
+    lines(tmp_path / "a", "a")
+    lines(tmp_path / "b", "b")
+    run = Run(FileSource.text(tmp_path).set_max_files_per_batch(1).build())
+    assert len(run.batch()) == 1
+    lines(tmp_path / "c", "c")
+    run.source = FileSource.text(tmp_path).set_max_files_per_batch(1).build()
+    assert by_name(run.batch()) == {"b": (["b"], True)}
+    assert run.ended
+    assert run.batch() is None
+
+
+@pytest.mark.parametrize("split_by", [None, lambda path: path.split("/")[-2]])
+def test_a_bounded_job_over_nothing_ends_at_once(tmp_path, split_by):
+    run = Run(FileSource.text(tmp_path).set_split_by(split_by).build())
+    assert [rows for rows, _ in run.batch().values()] == [[]]
+    assert run.ended
+    lines(tmp_path / "a" / "a", "a")
+    assert run.batch() is None
+
+
+def test_a_monitored_directory_gives_new_files_and_never_ends(tmp_path):
+    run = Run(FileSource.text(tmp_path).monitor_continuously(ALWAYS).build())
+    assert not run.source.is_bounded()
+    assert run.batch() is None
+    lines(tmp_path / "a", "a")
+    assert by_name(run.batch()) == {"a": (["a"], True)}
+    assert not run.ended
+    assert run.batch() is None
+    lines(tmp_path / "b", "b", changed=1)
+    assert by_name(run.batch()) == {"b": (["b"], True)}
+
+
+def test_a_directory_is_not_listed_more_often_than_its_interval_says(tmp_path):
+    now = [0.0]
+    builder = FileSource.text(tmp_path).monitor_continuously(Duration.of_seconds(10))
+    run = Run(FileSource(builder, clock=lambda: now[0]))
+    lines(tmp_path / "a", "a")
+    now[0] = 9.9
+    assert run.batch() is None
+    now[0] = 10.0
+    assert by_name(run.batch()) == {"a": (["a"], True)}
+
+
+def test_a_file_that_was_read_is_forgotten_once_it_is_gone(tmp_path):
+    run = Run(FileSource.text(tmp_path).monitor_continuously(ALWAYS).build())
+    first = lines(tmp_path / "a", "a")
+    run.batch()
+    os.remove(first)
+    assert run.batch() is None, "nothing to do is no reason for a micro-batch"
+    second = lines(tmp_path / "b", "b")
+    run.batch()
+    assert list(run.offsets) == [second]
+
+
+def test_a_file_that_goes_before_it_was_begun_is_not_missed_in_a_monitored_directory(tmp_path):
+    waiting = [lines(tmp_path / name, name, changed=1) for name in "abc"]
+    run = Run(FileSource.text(tmp_path).monitor_continuously(ALWAYS).set_max_files_per_batch(1).build())
+    run.batch()
+    os.remove(waiting[1])
+    assert by_name(run.batch()) == {"c": (["c"], True)}
+    assert sorted(run.offsets) == [waiting[0], waiting[2]]
+
+
+def test_a_run_that_stops_reads_what_is_there_and_what_was_begun(tmp_path):
+    for name in "ab":
+        numbers(tmp_path / name, 1, 2, 3)
+    source = FileSource.parquet(tmp_path).monitor_continuously(ALWAYS).build()
+    start = next_offsets(source, initial_offsets(source), 2)
+    target = source.latest_positions()
+    lines(tmp_path / "0", "new, and not even Parquet", changed=1)
+    while (end := next_offsets(source, start, 2, target)) != start:
+        start = end
+    assert {os.path.basename(path): at["ended"] for path, at in start.items() if at["position"]} == {
+        "a": True,
+        "b": True,
+    }
+
+
+@pytest.mark.parametrize("make", [FileSource.text, FileSource.parquet])
+def test_a_file_that_is_gone_when_it_is_planned_or_read_is_named(tmp_path, make):
+    path = tmp_path / "a"
+    numbers(path, 1, 2, 3)
+    run = Run(make(path).build())
+    end = next_offsets(run.source, run.offsets, None)
+    path.unlink()
+    with pytest.raises(DataError, match=rf"the file {path} is gone, and it is still to be read"):
+        run.rows(ranges_between(run.source, run.offsets, end)[0])
+    run.source._known = None
+    tmp_path.joinpath("b").touch()
+    with pytest.raises(ProgramError, match="there is nothing at"):
+        next_offsets(run.source, run.offsets, None)
+    with pytest.raises(StateError, match=rf"is about the file {path}, which lies under none of the paths"):
+        next_offsets(text(tmp_path / "b"), run.offsets, None)
+
+
+def test_a_file_that_goes_while_it_is_being_read_is_named(tmp_path):
+    numbers(tmp_path / "a", 1, 2, 3)
+    run = Run(FileSource.parquet(tmp_path).monitor_continuously(ALWAYS).build(), max_rows=2)
+    run.batch()
+    os.remove(tmp_path / "a")
+    with pytest.raises(DataError, match=r"/a is gone, and it is still to be read"):
+        run.batch()
+
+
+@pytest.mark.parametrize("values", [(1, 2), (1, 2, 3, 4), ()])
+@pytest.mark.parametrize("max_rows", [None, 2])
+def test_a_file_that_has_changed_since_it_was_planned_is_named(tmp_path, values, max_rows):
+    numbers(tmp_path / "a", 1, 2, 3)
+    run = Run(FileSource.parquet(tmp_path).build(), max_rows)
+    if max_rows is not None:
+        run.batch()
+    end = next_offsets(run.source, run.offsets, max_rows)
+    numbers(tmp_path / "a", *values)
+    with pytest.raises(DataError, match=rf"/a has changed since it was found: it had 3 rows and has {len(values)}"):
+        run.rows(ranges_between(run.source, run.offsets, end)[0])
+
+
+def test_a_file_of_lines_that_has_grown_since_it_was_planned_is_named(tmp_path):
+    lines(tmp_path / "a", "a")
+    run = Run(text(tmp_path))
+    end = next_offsets(run.source, run.offsets, None)
+    lines(tmp_path / "a", "a", "b")
+    with pytest.raises(DataError, match=r"has changed since it was found: it had 2 bytes and has 4\. .* move it in"):
+        run.rows(ranges_between(run.source, run.offsets, end)[0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda builder: builder.monitor_continuously(10),
+        lambda builder: builder.monitor_continuously(Duration.of_seconds(-1)),
+        lambda builder: builder.set_max_files_per_batch(0),
+        lambda builder: builder.set_max_files_per_batch(True),
+    ],
+)
+def test_what_a_builder_cannot_take_is_refused(tmp_path, wrong):
+    with pytest.raises(ProgramError):
+        wrong(FileSource.text(tmp_path))
+
+
+def test_a_builder_can_be_used_twice(tmp_path):
+    builder = FileSource.text(tmp_path).monitor_continuously(ALWAYS)
+    assert builder.process_static_file_set().build().is_bounded()
+    assert not builder.build().is_bounded()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    files=st.dictionaries(
+        st.tuples(st.sampled_from("xyz"), st.sampled_from("123")), st.integers(0, 9), min_size=1, max_size=7
+    ),
+    max_rows=st.none() | st.integers(1, 12),
+    max_files=st.none() | st.integers(1, 4),
+    named=st.booleans(),
+    parquet=st.booleans(),
+    data=st.data(),
+)
+def test_any_limits_give_every_row_once_and_in_the_order_of_its_split(
+    tmp_path_factory, files, max_rows, max_files, named, parquet, data
+):
+    folder = tmp_path_factory.mktemp("files")
+    expected, changed = {}, data.draw(st.permutations(range(len(files))))
+    for at, ((split, name), count) in zip(changed, sorted(files.items()), strict=True):
+        path = folder / split / name
+        rows = [f"{split}{name}{i}" for i in range(count)]
+        if parquet:
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"n": pa.array(rows, pa.string())}), path, row_group_size=4)
+        else:
+            lines(path, *rows)
+        os.utime(path, (at, at))
+        expected.setdefault(split if named else str(path), []).extend(rows)
+    builder = FileSource.parquet(folder) if parquet else FileSource.text(folder)
+    builder = builder.set_max_files_per_batch(max_files)
+    read, ended = {}, []
+    run = Run((in_folders(builder) if named else builder).build(), max_rows)
+    while (batch := run.batch()) is not None:
+        queues = len(expected) if named else 1
+        assert max_files is None or len(batch) <= max(max_files, queues)
+        if parquet and max_rows is not None:
+            assert sum(len(rows) for rows, _ in batch.values()) <= max(max_rows, queues)
+        for split, (rows, end) in batch.items():
+            assert split not in ended
+            read.setdefault(split, []).extend(rows)
+            ended += [split] if end else []
+        run.source = pickle.loads(pickle.dumps(run.source)) if not named else run.source
+    assert read == expected
+    assert sorted(ended) == sorted(expected)
+    assert run.ended
