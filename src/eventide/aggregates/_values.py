@@ -52,7 +52,8 @@ def collect_list(column: str) -> ColumnAggregate:
 def collect_set(column: str) -> ColumnAggregate:
     """Collect the different values that are not null; an empty list where there is none.
 
-    The list is sorted, in the order of `min_`: Spark promises no order. NaN is one value, and -0.0 is 0.0. All different values are kept in the state until the window is gone.
+    The list is sorted, in the order of `min_`: Spark promises no order. NaN is one value, and -0.0 is 0.0. All
+    different values are kept in the state until the window is gone.
 
     Raises:
         ProgramError: `column` is no name.

@@ -65,12 +65,13 @@ class VectorizedTimestampAssigner(TimestampAssigner):
 
 
 @dataclass(frozen=True, slots=True)
-class _FunctionAssigner(TimestampAssigner):
+class FunctionAssigner(TimestampAssigner):
     """A function ``(element, record_timestamp) -> milliseconds`` as a `TimestampAssigner`."""
 
     function: Callable[[Any, int], int]
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return what the function does."""
         return self.function(value, record_timestamp)
 
 
@@ -134,7 +135,7 @@ class WatermarkStrategy:
         if isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
             return replace(self, timestamp_assigner=None, timestamp_column=timestamp_assigner)
         if callable(timestamp_assigner):
-            return replace(self, timestamp_assigner=_FunctionAssigner(timestamp_assigner), timestamp_column=None)
+            return replace(self, timestamp_assigner=FunctionAssigner(timestamp_assigner), timestamp_column=None)
         message = (
             "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
             f"a column name or a Column, got {timestamp_assigner!r}"
@@ -151,7 +152,7 @@ class WatermarkStrategy:
         return f"{self.generator.describe()}, timestamps {self._timestamps()}"
 
     def _timestamps(self) -> str:
-        if isinstance(self.timestamp_assigner, _FunctionAssigner):
+        if isinstance(self.timestamp_assigner, FunctionAssigner):
             return f"from function {getattr(self.timestamp_assigner.function, '__name__', 'callable')}"
         if self.timestamp_assigner is not None:
             return f"from {type(self.timestamp_assigner).__name__}"

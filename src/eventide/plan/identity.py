@@ -11,7 +11,7 @@ from eventide.errors import StateError
 from eventide.plan.speeds import PlannedOperator
 from eventide.runtime.chain import Edge
 from eventide.runtime.identity import differences
-from eventide.runtime.window.operator import WindowSpec
+from eventide.runtime.window.spec import WindowSpec
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

@@ -19,7 +19,7 @@ from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.outlets import ByKey, Outlet, Together
 from eventide.runtime.stage import OperatorSpec
-from eventide.runtime.window.operator import WindowSpec
+from eventide.runtime.window.spec import WindowSpec
 
 _COLUMNAR = "columns"
 _ELEMENT = "element by element"

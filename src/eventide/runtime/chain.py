@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eventide.common._ms import MIN_MS
-from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.columns import Batch, Columns, pieces
 from eventide.runtime.events import Elements, own
 from eventide.runtime.outlets import Outlet
 from eventide.runtime.steps import Step
@@ -74,13 +74,20 @@ class ChainRun:
                 self._run(node, outputs.get(node.tag))
 
     def _run(self, node: ChainNode, batch: Batch | None) -> None:
-        if batch and node.step is not None:
-            batch = node.step.apply(batch)
-            if batch and isinstance(node.step, AssignTimestamps):
-                highest = highest_timestamp(batch)
-                self.highest[node.step.number] = max(highest, self.highest.get(node.step.number, MIN_MS))
         if not batch:
             return
+        if node.step is None:
+            self._hand_on(node, batch)
+            return
+        for part in (batch,) if node.step.takes_columns else pieces(batch):
+            result = node.step.apply(part)
+            if result:
+                if isinstance(node.step, AssignTimestamps):
+                    highest = highest_timestamp(result)
+                    self.highest[node.step.number] = max(highest, self.highest.get(node.step.number, MIN_MS))
+                self._hand_on(node, result)
+
+    def _hand_on(self, node: ChainNode, batch: Batch) -> None:
         for edge in node.edges:
             self.send(edge, batch)
         followers = [child for child in node.nodes if child.tag is None]
@@ -103,4 +110,4 @@ def _own_copy(batch: Batch) -> Batch:
     """The elements for one of several followers: what one changes in place, another must not see."""
     if isinstance(batch, Columns):
         return batch
-    return Elements([own(value) for value in batch.values], batch.timestamps, batch.order)
+    return Elements([own(value) for value in batch.values], batch.timestamps, batch.order, arrow=batch.arrow)

@@ -14,13 +14,16 @@ from eventide.errors import DataError
 from eventide.runtime.columns import Columns
 from eventide.runtime.events import Elements
 
+_KEYS = b"keys"
+
 
 @dataclass(frozen=True, slots=True)
 class ElementCodec:
     """The form in which the elements of one edge travel.
 
     With a declared ``value_type`` it is an Arrow IPC stream with the columns ``value``,
-    ``timestamp`` (int64 milliseconds), ``order`` and, on edges with a key, ``key``. Otherwise it is one pickle of all.
+    ``timestamp`` (int64 milliseconds), ``order`` and, on edges with a key, ``key``; keys of no declared type are one
+    pickle beside the columns. Without a declared ``value_type`` it is one pickle of all.
     """
 
     value_type: TypeInformation
@@ -45,15 +48,18 @@ class ElementCodec:
         if not self.columnar:
             if self.key_type is not None and not self.key_type.is_pickled:
                 self.key_type.to_arrow(elements.keys)  # refuses keys of another type
-            return _pickled(elements)
+            return _pickled((elements.values, elements.timestamps, elements.order, elements.keys))
         columns = {
-            "value": self.value_type.to_arrow(elements.values),
+            "value": self.value_type.to_arrow(elements.values) if elements.arrow is None else elements.arrow,
             "timestamp": pa.array(elements.timestamps, pa.int64()),
             "order": pa.array(elements.order, pa.int64()),
         }
-        if self.key_type is not None:
+        metadata = None
+        if self.key_type is not None and self.key_type.is_pickled:
+            metadata = {_KEYS: _pickled(elements.keys)}
+        elif self.key_type is not None:
             columns["key"] = self.key_type.to_arrow(elements.keys)
-        return encode_table(pa.table(columns))
+        return encode_table(pa.table(columns, metadata=metadata))
 
     def encode_columns(self, columns: Columns) -> bytes:
         """Columns to the same bytes, on edges without a key."""
@@ -65,17 +71,21 @@ class ElementCodec:
         if not self.columnar:
             return Elements(*pickle.loads(data))
         table = decode_table(data)
+        keys: list[Any] = []
+        if self.key_type is not None:
+            pickled = self.key_type.is_pickled
+            keys = pickle.loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
         return Elements(
             self.value_type.from_arrow(table.column("value")),
             table.column("timestamp").to_pylist(),
             table.column("order").to_pylist(),
-            [] if self.key_type is None else self.key_type.from_arrow(table.column("key")),
+            keys,
         )
 
 
-def _pickled(elements: Elements) -> bytes:
+def _pickled(content: Any) -> bytes:
     try:
-        return dumps((elements.values, elements.timestamps, elements.order, elements.keys))
+        return dumps(content)
     except Exception as error:
         raise DataError(
             f"an element cannot be pickled: {error!r}. Elements must be plain data, not generators, locks or open files"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.events import Elements
+
+_HANDY = 8_192
 
 
 @dataclass(slots=True)
@@ -63,7 +65,14 @@ class Columns:
     def to_elements(self) -> Elements:
         """The same as Python objects."""
         timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
-        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist())
+        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist(), arrow=self.values)
+
+    def slices(self) -> Iterator[Columns]:
+        """The same in parts of a handy size: as many elements as stay in the processor's cache as Python objects."""
+        for start in range(0, len(self), _HANDY):
+            timestamps = None if self.timestamps is None else self.timestamps.slice(start, _HANDY)
+            values, order = self.values.slice(start, _HANDY), self.order.slice(start, _HANDY)
+            yield Columns(self.type_info, values, timestamps, order)
 
 
 Batch: TypeAlias = Elements | Columns
@@ -73,3 +82,12 @@ Batch: TypeAlias = Elements | Columns
 def as_elements(batch: Batch) -> Elements:
     """Elements as Python objects, for the functions that need them."""
     return batch.to_elements() if isinstance(batch, Columns) else batch
+
+
+def pieces(batch: Batch) -> Iterator[Elements]:
+    """The same, some at a time: columns that are turned into Python objects all at once leave the processor's cache."""
+    if isinstance(batch, Columns):
+        for part in batch.slices():
+            yield part.to_elements()
+    elif batch:
+        yield batch

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -16,12 +20,16 @@ class Elements:
     ``timestamps`` are milliseconds since the epoch, None for an element without one. ``keys`` is empty on edges
     without a key. ``order`` is the index of each element in its split or task within the micro-batch: elements of
     several channels interleave by it, which makes the order of a batch the same on every replay.
+
+    ``arrow`` is the same as ``values`` in Arrow form, where they came so and nobody changed them: such values have their
+    declared type for certain, and need not be turned into columns once more.
     """
 
     values: list[Any] = field(default_factory=list)
     timestamps: list[int | None] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     keys: list[Any] = field(default_factory=list)
+    arrow: pa.Array | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -31,11 +39,22 @@ class Elements:
         """Where the first element stands in its split or task."""
         return self.order[0]
 
+    def at(self, places: Sequence[int]) -> Elements:
+        """Those at some indices, in the order of the indices."""
+        columns = (self.values, self.timestamps, self.order, self.keys)
+        return Elements(*([column[i] for i in places] if column else [] for column in columns))
+
     def append(self, value: Any, timestamp: int | None, order: int) -> None:
         """Add one element without a key."""
         self.values.append(value)
         self.timestamps.append(timestamp)
         self.order.append(order)
+
+    def extend(self, values: Sequence[Any], timestamp: int) -> None:
+        """Add elements of one timestamp without keys, each at its place in this."""
+        self.order += range(len(self.values), len(self.values) + len(values))
+        self.timestamps += [timestamp] * len(values)
+        self.values += values
 
     def rows(self) -> Iterator[tuple[Any, Any, int | None]]:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
@@ -43,6 +62,7 @@ class Elements:
         return zip(keys, self.values, self.timestamps, strict=True)
 
 
+_COLUMNS = ("values", "timestamps", "order", "keys")
 _UNCHANGING = (tuple, str, int, float, bytes, type(None))
 
 
@@ -55,20 +75,15 @@ def own(value: Any) -> Any:
     return value if isinstance(value, _UNCHANGING) else copy.deepcopy(value)
 
 
-def interleave(parts: list[Elements]) -> Elements:
+def interleave(parts: Sequence[Elements]) -> Elements:
     """Put elements of several channels into the one defined order: by place in their channel, then by channel."""
     if len(parts) == 1:
         return parts[0]
-    places = [(order, channel, i) for channel, part in enumerate(parts) for i, order in enumerate(part.order)]
-    places.sort()
-    merged = Elements(
-        [parts[c].values[i] for _, c, i in places],
-        [parts[c].timestamps[i] for _, c, i in places],
-        [order for order, _, _ in places],
-    )
-    if any(part.keys for part in parts):
-        merged.keys = [parts[c].keys[i] for _, c, i in places]
-    return merged
+    together = Elements(*(list(chain.from_iterable(getattr(part, name) for part in parts)) for name in _COLUMNS))
+    places = np.array(together.order, np.int64)
+    if bool((places[1:] >= places[:-1]).all()):
+        return together
+    return together.at(np.argsort(places, kind="stable").tolist())
 
 
 @dataclass(frozen=True, slots=True)

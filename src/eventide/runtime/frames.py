@@ -11,6 +11,7 @@ from eventide.runtime.events import Signal, SplitReport
 
 METRICS_STAGE = -1
 
+_ALIGNED = 16
 _HEADER = struct.Struct("<BiiI")
 _WATERMARK = struct.Struct("<q")
 _REPORT = struct.Struct("<?q??")
@@ -37,20 +38,24 @@ class Frame:
         """All but ``stage`` and ``subtask``, which stand beside the bytes to route them.
 
         The layout is little-endian: signal (1 byte), round (4), edge (4), length of the channel's name (4), the name
-        in UTF-8, the content.
+        in UTF-8, zeros up to a multiple of 16 bytes, which Arrow's columns need to be read where they are, the content.
         """
         channel = self.channel.encode()
         head = _HEADER.pack(self.signal, self.round, self.edge, len(channel))
-        return b"".join((head, channel, _content_to_bytes(self.signal, self.content)))
+        padding = bytes(_content_start(len(channel)) - len(head) - len(channel))
+        return b"".join((head, channel, padding, _content_to_bytes(self.signal, self.content)))
 
     @classmethod
     def from_bytes(cls, stage: int, subtask: int, data: bytes) -> Frame:
         """The inverse of :meth:`to_bytes`."""
         signal, round_, edge, length = _HEADER.unpack_from(data)
-        start = _HEADER.size + length
-        channel = data[_HEADER.size : start].decode()
-        content = _content_from(Signal(signal), memoryview(data)[start:])
+        channel = data[_HEADER.size : _HEADER.size + length].decode()
+        content = _content_from(Signal(signal), memoryview(data)[_content_start(length) :])
         return cls(stage, subtask, Signal(signal), round_, edge, channel, content)
+
+
+def _content_start(channel: int) -> int:
+    return -(-(_HEADER.size + channel) // _ALIGNED) * _ALIGNED
 
 
 def _content_to_bytes(signal: Signal, content: Any) -> Any:

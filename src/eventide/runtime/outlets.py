@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
+import numpy as np
+import pyarrow as pa
+
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.columns import Batch, Columns, as_elements
+from eventide.runtime.columns import Batch, Columns, as_elements, pieces
 from eventide.runtime.events import Elements
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.keys import key_group, subtask_of, unhashable
@@ -131,36 +136,64 @@ class ByKey:
         return _ByKey(self, producer, subtasks)
 
 
+class _Waiting:
+    """What waits for one subtask: values as they came, as a list or in Arrow form, and the rest in lists."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[list[Any], pa.Array | None]] = []
+        self.rest = Elements()
+
+    def add(self, elements: Elements, keys: list[Any], at: np.ndarray[Any, Any] | None) -> None:
+        """Take elements, or those at some places among them."""
+        rest = self.rest
+        if at is None:
+            self.values.append((elements.values, elements.arrow))
+            rest.timestamps += elements.timestamps
+            rest.order += elements.order
+            rest.keys += keys
+            return
+        places = at.tolist()
+        if elements.arrow is None:
+            self.values.append(([elements.values[i] for i in places], None))
+        else:
+            self.values.append(([], elements.arrow.take(pa.array(at))))
+        rest.timestamps += [elements.timestamps[i] for i in places]
+        rest.order += [elements.order[i] for i in places]
+        rest.keys += [keys[i] for i in places]
+
+    def joined(self, value_type: TypeInformation) -> Elements:
+        """All of it as elements, ready to be encoded: with values in one of their forms."""
+        if all(arrow is None for _, arrow in self.values):
+            self.rest.values = list(chain.from_iterable(values for values, _ in self.values))
+        else:
+            arrays = [value_type.to_arrow(values) if arrow is None else arrow for values, arrow in self.values]
+            self.rest.arrow = pa.concat_arrays(arrays)
+        return self.rest
+
+
 class _ByKey:
     def __init__(self, outlet: ByKey, producer: str, subtasks: int) -> None:
         self._outlet = outlet
         self._producer = producer
-        self._subtask_of = SubtaskOfKey(outlet.max_parallelism, subtasks)
-        self._waiting = [Elements() for _ in range(subtasks)]
+        self._subtasks = SubtasksOfKeys(outlet.max_parallelism, subtasks)
+        self._waiting = [_Waiting() for _ in range(subtasks)]
         self.size = 0
 
     def add(self, batch: Batch) -> None:
-        elements = as_elements(batch)
-        self.size += len(elements)
-        keys = extracted_keys(self._outlet.select, elements, self._producer)
-        waiting, subtask_of_key = self._waiting, self._subtask_of
-        rows = zip(keys, elements.values, elements.timestamps, elements.order, strict=True)
-        for key, value, timestamp, order in rows:
-            try:
-                buffer = waiting[subtask_of_key[key]]
-            except (TypeError, DataError) as error:
-                raise refused_key(self._producer, key, value, error) from error
-            buffer.append(value, timestamp, order)
-            buffer.keys.append(key)
+        self.size += len(batch)
+        for elements in pieces(batch):
+            keys = extracted_keys(self._outlet.select, elements, self._producer)
+            for subtask, at in self._subtasks.dealt_out(keys, elements.values, self._producer):
+                self._waiting[subtask].add(elements, keys, at)
 
     def take(self) -> Iterator[tuple[int, bytes]]:
-        waiting, self._waiting, self.size = self._waiting, [Elements() for _ in self._waiting], 0
-        for subtask, elements in enumerate(waiting):
-            if elements:
-                yield subtask, self._outlet.codec.encode(elements)
+        waiting, self._waiting, self.size = self._waiting, [_Waiting() for _ in self._waiting], 0
+        for subtask, parcel in enumerate(waiting):
+            if parcel.values:
+                yield subtask, self._outlet.codec.encode(parcel.joined(self._outlet.codec.value_type))
 
 
-class SubtaskOfKey(dict[Any, int]):
+class SubtasksOfKeys(dict[Any, int]):
     """The subtask of each key, worked out when a key is seen for the first time."""
 
     def __init__(self, max_parallelism: int, subtasks: int) -> None:
@@ -172,6 +205,37 @@ class SubtaskOfKey(dict[Any, int]):
         group = key_group(key, self._max_parallelism)
         subtask = self[key] = subtask_of(group, self._max_parallelism, self._subtasks)
         return subtask
+
+    def dealt_out(
+        self, keys: list[Any], values: list[Any], producer: str
+    ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
+        """Which places of some keys go to which subtask; None stands for all places.
+
+        Raises:
+            DataError: for a key that has no hash, or none that is the same in every process, naming its element.
+        """
+        try:
+            owners = np.array(list(map(self.__getitem__, keys)))
+        except (TypeError, DataError):
+            for key, value in zip(keys, values, strict=True):
+                self._check(key, value, producer)
+            raise
+        if self._subtasks == 1:
+            yield 0, None
+            return
+        for subtask in range(self._subtasks):
+            at = np.flatnonzero(owners == subtask)
+            if len(at):
+                yield subtask, at
+
+    def _check(self, key: Any, value: Any, producer: str) -> None:
+        try:
+            self[key]
+        except (TypeError, DataError) as error:
+            reason = error if isinstance(error, DataError) else unhashable(key)
+            raise user_function_error(
+                producer, reason, during="when a key was extracted", element=value
+            ) from error
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:
@@ -188,9 +252,3 @@ def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: s
         value = elements.values[len(keys)]
         raise user_function_error(producer, error, during="when a key was extracted", element=value) from error
     return keys
-
-
-def refused_key(producer: str, key: Any, value: Any, error: Exception) -> Exception:
-    """What to say of a key that has no hash, or none that is the same in every process."""
-    reason = error if isinstance(error, DataError) else unhashable(key)
-    return user_function_error(producer, reason, during="when a key was extracted", element=value)

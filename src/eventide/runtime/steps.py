@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from eventide.runtime.columns import Batch, as_elements
 from eventide.runtime.events import Elements
@@ -22,6 +25,10 @@ class Step(Protocol):
     def user_function(self) -> Any:
         """What the user wrote, to be opened and closed."""
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether it works on columns; else it calls Python with each element."""
+
     def apply(self, batch: Batch) -> Batch:
         """The elements that come out."""
 
@@ -33,6 +40,7 @@ class Map:
     name: str
     call: Callable[[Any], Any]
     user_function: Any
+    takes_columns: bool = False
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
@@ -53,21 +61,23 @@ class Filter:
     name: str
     call: Callable[[Any], Any]
     user_function: Any
+    takes_columns: bool = False
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
         elements = as_elements(batch)
-        call, kept = self.call, []
+        call = self.call
+        kept: list[bool] = []
         try:
             for value in elements.values:
                 kept.append(bool(call(value)))
         except Exception as error:
             raise element_error(self.name, error, elements, len(kept)) from error
-        return Elements(
-            [v for v, keep in zip(elements.values, kept, strict=True) if keep],
-            [t for t, keep in zip(elements.timestamps, kept, strict=True) if keep],
-            [o for o, keep in zip(elements.order, kept, strict=True) if keep],
-        )
+        if all(kept):
+            return elements
+        columns = (elements.values, elements.timestamps, elements.order)
+        arrow = None if elements.arrow is None else elements.arrow.filter(pa.array(kept))
+        return Elements(*(list(compress(column, kept)) for column in columns), arrow=arrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,7 @@ class FlatMap:
     name: str
     call: Callable[[Any], Iterable[Any] | None]
     user_function: Any
+    takes_columns: bool = False
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and place."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkStrategy
+from eventide.common.watermark_strategy import FunctionAssigner, VectorizedTimestampAssigner, WatermarkStrategy
 from eventide.errors import DataError
 from eventide.runtime.columns import Batch, Columns, as_elements
 from eventide.runtime.events import Elements
@@ -43,6 +43,11 @@ class AssignTimestamps:
         """A timestamp assigner is not opened."""
         return None
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether the strategy finds timestamps without Python objects."""
+        return self.strategy.is_columnar
+
     def apply(self, batch: Batch) -> Batch:
         """Extract and check each timestamp."""
         if isinstance(batch, Columns) and self.strategy.is_columnar:
@@ -60,22 +65,33 @@ class AssignTimestamps:
 
     def _one_by_one(self, elements: Elements) -> Elements:
         extract = self._extractor()
-        timestamps: list[int | None] = []
+        timestamps: list[Any] = []
         try:
-            for value, record_timestamp in zip(elements.values, elements.timestamps, strict=True):
-                timestamp = extract(value, MIN_MS if record_timestamp is None else record_timestamp)
-                if type(timestamp) is int and MIN_MS < timestamp <= MAX_MS:
-                    timestamps.append(timestamp)
-                else:
-                    timestamps.append(_checked(timestamp))
+            if elements.timestamps.count(None) == len(elements):
+                for value in elements.values:
+                    timestamps.append(extract(value, MIN_MS))
+            else:
+                for value, record_timestamp in zip(elements.values, elements.timestamps, strict=True):
+                    timestamps.append(extract(value, MIN_MS if record_timestamp is None else record_timestamp))
         except Exception as error:
             raise element_error(self.name, error, elements, len(timestamps)) from error
-        return Elements(elements.values, timestamps, elements.order)
+        if set(map(type, timestamps)) != {int} or min(timestamps) <= MIN_MS or max(timestamps) > MAX_MS:
+            timestamps = self._checked_each(elements, timestamps)
+        return Elements(elements.values, timestamps, elements.order, arrow=elements.arrow)
+
+    def _checked_each(self, elements: Elements, timestamps: list[Any]) -> list[Any]:
+        checked: list[int] = []
+        try:
+            for timestamp in timestamps:
+                checked.append(_checked(timestamp))
+        except Exception as error:
+            raise element_error(self.name, error, elements, len(checked)) from error
+        return checked
 
     def _extractor(self) -> Callable[[Any, int], Any]:
-        if self.strategy.timestamp_assigner is not None:
-            return self.strategy.timestamp_assigner.extract_timestamp
-        column = self.strategy.timestamp_column
+        assigner, column = self.strategy.timestamp_assigner, self.strategy.timestamp_column
+        if assigner is not None:
+            return assigner.function if isinstance(assigner, FunctionAssigner) else assigner.extract_timestamp
         if isinstance(column, str):
             return lambda value, _: to_epoch_ms(value[column])
         return lambda _, record_timestamp: None if record_timestamp == MIN_MS else record_timestamp
@@ -85,7 +101,8 @@ def highest_timestamp(batch: Batch) -> int:
     """The highest timestamp of elements that all have one, in milliseconds."""
     if isinstance(batch, Columns):
         return int(pc.max(batch.timestamps).as_py())
-    return max(t for t in batch.timestamps if t is not None)
+    highest: int = max(batch.timestamps)  # type: ignore[type-var, assignment] - none is None
+    return highest
 
 
 def to_epoch_ms(value: Any) -> Any:

@@ -14,7 +14,6 @@ from eventide.runtime.lifecycle import close_function, open_function
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.window.operator import WindowOperator
 
 
 class OperatorHarness:
@@ -55,7 +54,7 @@ class OperatorHarness:
         self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
         self._metrics = Metrics()
         self._watermark = -(2**63)
-        self._operator = WindowOperator(self._spec, self._keyed, self._metrics, watermark_ms=-(2**63), clock_ms=0)
+        self._operator = self._spec.operator(self._keyed, self._metrics, watermark_ms=-(2**63), clock_ms=0)
         self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
         self._late_dropped: list[Any] = []
         for function in self._spec.user_functions():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Duration
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.connectors.file_system._files import _file_system
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.runtime.offsets import initial_offsets, next_offsets, ranges_between, source_ends
 
@@ -225,6 +226,26 @@ def test_a_directory_is_not_listed_more_often_than_its_interval_says(tmp_path):
     assert run.batch() is None
     now[0] = 10.0
     assert by_name(run.batch()) == {"a": (["a"], True)}
+
+
+def test_a_micro_batch_is_planned_with_one_look_at_the_directory(tmp_path):
+    for name in "abc":
+        lines(tmp_path / name, name)
+    looks = []
+    builder = FileSource.text(tmp_path).monitor_continuously(ALWAYS)
+    source = FileSource(builder, clock=lambda: looks.append("look") or len(looks))
+    next_offsets(source, {}, 2)
+    assert len(looks) == 1
+
+
+def test_files_of_other_file_systems_have_uris():
+    file_system, _ = _file_system("mock:///in")
+    file_system.create_dir("in/x")
+    for name, text_there in (("in/x/b.txt", "b\n"), ("in/a.txt", "a\n"), ("in/_c.txt", "c\n")):
+        with file_system.open_output_stream(name) as stream:
+            stream.write(text_there.encode())
+    run = Run(FileSource.text("mock:///in").build())
+    assert run.batch() == {"mock:///in/a.txt": (["a"], True), "mock:///in/x/b.txt": (["b"], True)}
 
 
 def test_a_file_that_was_read_is_forgotten_once_it_is_gone(tmp_path):

@@ -14,7 +14,15 @@ from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Signal, SplitReport
 from eventide.runtime.outlets import Together
-from eventide.runtime.offsets import PartRange, SplitRange, everything, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.offsets import (
+    PartRange,
+    SplitRange,
+    everything,
+    initial_offsets,
+    next_offsets,
+    ranges_between,
+    source_ends,
+)
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.testing import ScriptedSource
 

@@ -32,7 +32,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.columnar.contents import ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
-from eventide.runtime.window.operator import WindowSpec
+from eventide.runtime.window.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream._stream import DataStream

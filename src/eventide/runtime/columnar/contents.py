@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.window.contents import Times, add_one_by_one
 
 if TYPE_CHECKING:
     from eventide.runtime.window.contexts import FiringContext
@@ -54,6 +55,10 @@ class AggregatedColumns:
         if len(kept.values) >= _MANY_ELEMENTS:
             return _Kept(self._partials(kept), [], [])
         return kept
+
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Take more elements of several keys."""
+        add_one_by_one(self, kept, keys, values, timestamps)
 
     def merge(self, left: Any, right: Any) -> Any:
         """The partial aggregates of both."""

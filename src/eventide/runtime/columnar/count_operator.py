@@ -12,7 +12,7 @@ from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePart
 from eventide.runtime.columnar.operator import ColumnarOperator
-from eventide.runtime.columnar.sessionizing import key_numbers
+from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
 
@@ -66,10 +66,8 @@ class CountOperator(ColumnarOperator):
 
     def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
         """How many elements of its key come before each row, in the open window and in this micro-batch."""
-        together = pa.concat_tables([opened.select(self.keys), rows.select(self.keys)]) if self.keys else None
-        keys = np.zeros(len(opened) + len(rows), np.int64) if together is None else key_numbers(together, self.keys)
-        open_keys, row_keys = np.split(keys, [len(opened)])
-        counts = np.zeros(int(keys.max(initial=0)) + 1, np.int64)
+        open_keys, row_keys = numbered_together(opened, rows, self.keys)
+        counts = np.zeros(int(max(open_keys.max(initial=0), row_keys.max(initial=0))) + 1, np.int64)
         counts[open_keys] = opened.column(ROWS).to_numpy()
         order = np.argsort(row_keys, kind="stable")
         starts = np.searchsorted(row_keys[order], np.arange(len(counts)))
@@ -82,8 +80,7 @@ class CountOperator(ColumnarOperator):
         """Emit full windows in the order of the elements that filled them, which are the same keys and windows."""
         if not len(windows):
             return
-        by = [*self.keys, _WINDOW]
-        of_windows, of_elements = np.split(key_numbers(pa.concat_tables([windows.select(by), filled]), by), 2)
+        of_windows, of_elements = numbered_together(windows, filled, [*self.keys, _WINDOW])
         order = np.empty(len(windows), np.int64)
         order[np.argsort(of_elements)] = np.argsort(of_windows)
         self.outputs.add(windows.take(order), None, np.full(len(windows), MAX_MS))

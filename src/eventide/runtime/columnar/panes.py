@@ -9,6 +9,7 @@ import numpy as np
 
 from eventide.common._ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -55,3 +56,16 @@ class Panes:
         last_start = inside - (inside - self.offset) % self.slide
         starts = range(last_start, inside - self.size, -self.slide)
         return [TimeWindow(clamp_ms(start), clamp_ms(start + self.size)) for start in reversed(starts)]
+
+
+def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:
+    """How time falls into panes; None where windows do not consist of panes.
+
+    >>> panes_of(TumblingEventTimeWindows(10, 3))
+    Panes(size=10, slide=10, offset=3)
+    """
+    if isinstance(assigner, TumblingEventTimeWindows):
+        return Panes(assigner.size, assigner.size, assigner.offset)
+    if isinstance(assigner, SlidingEventTimeWindows):
+        return Panes(assigner.size, assigner.slide, assigner.offset)
+    return None

@@ -12,7 +12,7 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePart
 from eventide.runtime.columnar.operator import ColumnarOperator
-from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, sessions_of
+from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, numbered_together, sessions_of
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
@@ -119,9 +119,7 @@ class SessionOperator(ColumnarOperator):
         alone = times <= threshold
         if not alone.any():
             return alone
-        together = pa.concat_tables([self._open.table.select(self.keys), rows.select(self.keys)])
-        numbers = key_numbers(together, self.keys)
-        open_keys, row_keys = np.split(numbers, [len(self._open.table)])
+        open_keys, row_keys = numbered_together(self._open.table, rows, self.keys)
         sessions: dict[int, list[tuple[int, int]]] = {}
         starts, ends = (_column(self._open.table, name).tolist() for name in (_START, _END))
         for key, start, end in zip(open_keys.tolist(), starts, ends, strict=True):

@@ -85,3 +85,11 @@ def key_numbers(table: pa.Table, keys: Sequence[str]) -> Array:
         else:
             _, numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)
     return numbers
+
+
+def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> tuple[Array, Array]:
+    """The keys of two tables as numbers, equal keys by equal numbers."""
+    if not keys:
+        return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
+    numbers = key_numbers(pa.concat_tables([left.select(keys), right.select(keys)]), keys)
+    return numbers[: len(left)], numbers[len(left) :]

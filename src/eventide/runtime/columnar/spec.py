@@ -14,7 +14,6 @@ from eventide.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     Trigger,
-    TumblingEventTimeWindows,
     WindowAssigner,
 )
 from eventide.runtime.columnar.aggregation import Aggregation
@@ -24,7 +23,7 @@ from eventide.runtime.columnar.layout import key_names
 from eventide.runtime.columnar.outlet import ColumnOutlet
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import SessionOperator
 from eventide.runtime.metrics import Metrics
@@ -72,11 +71,7 @@ class ColumnarWindow:
     @property
     def panes(self) -> Panes | None:
         """How time falls into panes; None where windows do not consist of panes."""
-        if isinstance(self.assigner, TumblingEventTimeWindows):
-            return Panes(self.assigner.size, self.assigner.size, self.assigner.offset)
-        if isinstance(self.assigner, SlidingEventTimeWindows):
-            return Panes(self.assigner.size, self.assigner.slide, self.assigner.offset)
-        return None
+        return panes_of(self.assigner)
 
     @property
     def key_fields(self) -> list[pa.Field]:

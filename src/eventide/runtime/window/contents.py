@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
 from eventide.runtime.events import own
+
+Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""The timestamps of elements, in milliseconds."""
+
+
+class AtElement(Exception):
+    """Says at which element the user's function raised an error."""
+
+    def __init__(self, error: Exception, key: Any, element: Any) -> None:
+        super().__init__(error, key, element)
+        self.error = error
+        self.key = key
+        self.element = element
 
 
 class Contents(Protocol):
@@ -17,6 +32,13 @@ class Contents(Protocol):
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """What is kept after one more element; ``kept`` is None in a window that has nothing."""
+
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Add many elements, in their order, to what is kept of their keys: the same as :meth:`add` with each.
+
+        Raises:
+            AtElement: if the user's function raised, saying at which element.
+        """
 
     def merge(self, left: Any, right: Any) -> Any:
         """What is kept after two windows became one."""
@@ -49,6 +71,14 @@ class AllElements:
         kept.append(value)
         return kept
 
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Append each to the list of its key."""
+        for key, value in zip(keys, values, strict=True):
+            if key in kept:
+                kept[key].append(value)
+            else:
+                kept[key] = [value]
+
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
         return left + right
@@ -63,7 +93,7 @@ class Reduced:
     """Keeps one element, in a list of one: what the reduce function made of all.
 
     The function may change its first argument, which may be an element of other windows too, or a result that is on its
-    way already: it gets a copy.
+    way already: it gets a copy. So does the first argument of the next call where the function returned its second.
     """
 
     function: ReduceFunction
@@ -79,7 +109,25 @@ class Reduced:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
-        return [own(value)] if kept is None else [self.function.reduce(kept[0], value)]
+        if kept is None:
+            return [own(value)]
+        result = self.function.reduce(kept[0], value)
+        return [own(value) if result is value else result]
+
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Reduce each into what is kept of its key."""
+        reduce = self.function.reduce
+        key = value = None
+        try:
+            for key, value in zip(keys, values, strict=True):
+                if key in kept:
+                    cell = kept[key]
+                    result = reduce(cell[0], value)
+                    cell[0] = own(value) if result is value else result
+                else:
+                    kept[key] = [own(value)]
+        except Exception as error:
+            raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
         """Reduce the two."""
@@ -109,6 +157,20 @@ class Aggregated:
         """Add the element to the accumulator."""
         accumulator = self.function.create_accumulator() if kept is None else kept[0]
         return [self.function.add(value, accumulator)]
+
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Add each to the accumulator of its key."""
+        add, create_accumulator = self.function.add, self.function.create_accumulator
+        key = value = None
+        try:
+            for key, value in zip(keys, values, strict=True):
+                if key in kept:
+                    cell = kept[key]
+                    cell[0] = add(value, cell[0])
+                else:
+                    kept[key] = [add(value, create_accumulator())]
+        except Exception as error:
+            raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
         """Merge the two accumulators."""
@@ -143,6 +205,10 @@ class Evictable:
         kept.append(element)
         return kept
 
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Append each to the list of its key."""
+        add_one_by_one(self, kept, keys, values, timestamps)
+
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
         return left + right
@@ -155,3 +221,15 @@ class Evictable:
         for element in kept:
             result = self.incremental.add(result, element.value, element.timestamp)
         return [] if result is None else self.incremental.view(result)
+
+
+def add_one_by_one(
+    contents: Contents, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times
+) -> None:
+    """:meth:`Contents.add_each` for contents that have no quicker way."""
+    key = value = None
+    try:
+        for key, value, timestamp in zip(keys, values, timestamps.tolist(), strict=True):
+            kept[key] = contents.add(kept.get(key), value, timestamp)
+    except Exception as error:
+        raise AtElement(error, key, value) from error

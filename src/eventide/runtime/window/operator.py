@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
-from eventide.datastream.window import Evictor, Trigger, TriggerResult, Window, WindowAssigner
+from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.columns import Batch
 from eventide.runtime.events import Elements, interleave
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
-from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.contexts import (
     TRIGGER_STATE,
     WINDOW_STATE,
@@ -27,46 +24,14 @@ from eventide.runtime.window.contexts import (
     Moment,
     TriggerView,
 )
-from eventide.runtime.window.functions import FiringFunction
 from eventide.runtime.window.merging import MergingWindows, SeparateWindows, Windows
 from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late
 
-_CONTENTS = "contents"
+if TYPE_CHECKING:
+    from eventide.runtime.window.spec import WindowSpec
 
-
-@dataclass(frozen=True, slots=True)
-class WindowSpec:
-    """All that describes a window operator; picklable, and built into a living one by each task."""
-
-    name: str
-    assigner: WindowAssigner[Any, Any]
-    trigger: Trigger[Any, Any]
-    contents: Contents
-    function: FiringFunction
-    evictor: Evictor[Any, Any] | None = None
-    lateness_ms: int = 0
-    late_tag: str | None = None
-
-    def open(
-        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
-    ) -> WindowOperator:
-        """The operator on its state, under the watermark that it stands at."""
-        return WindowOperator(self, KeyedState(backend, max_parallelism), metrics, watermark_ms, clock_ms)
-
-    def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
-        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
-        return [
-            ("windows", repr(self.assigner)),
-            ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
-            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
-            ("state", f"{type(self.contents).__name__} per key and window"),
-        ]
-
-    def user_functions(self) -> list[Any]:
-        """The functions that the user wrote, to be opened and closed."""
-        functions = [self.contents.user_function, self.function.user_function]
-        return [function for function in functions if function is not None]
+CONTENTS = "contents"
+"""The name under which what a window keeps is stored."""
 
 
 class WindowOperator:
@@ -150,14 +115,19 @@ class WindowOperator:
                 self._windows.retire(key, actual)
                 continue
             accepted = True
-            moment.window = actual
-            self._add(actual, value, timestamp)
-            self._react(spec.trigger.on_element(value, time_ms, actual, self._trigger_view))
-            cleanup = cleanup_time(actual.max_timestamp(), spec.lateness_ms)
-            if cleanup is not None and spec.assigner.is_event_time():
-                self._keyed.register_timer(cleanup, key, actual)
+            self._take_in(actual, value, timestamp, time_ms)
         if not accepted:
             self._on_unaccepted(value, timestamp)
+
+    def _take_in(self, window: Window, value: Any, timestamp: int | None, time_ms: int) -> None:
+        """Add an element to a window that is not late, and do what the trigger says."""
+        spec, moment = self._spec, self._moment
+        moment.window = window
+        self._add(window, value, timestamp)
+        self._react(spec.trigger.on_element(value, time_ms, window, self._trigger_view))
+        cleanup = cleanup_time(window.max_timestamp(), spec.lateness_ms)
+        if cleanup is not None and spec.assigner.is_event_time():
+            self._keyed.register_timer(cleanup, moment.key, window)
 
     def _is_late(self, window: Window) -> bool:
         spec = self._spec
@@ -182,8 +152,8 @@ class WindowOperator:
     def _add(self, window: Window, value: Any, timestamp: int | None) -> None:
         key = self._moment.key
         state_window = self._windows.state_window(key, window)
-        kept = self._keyed.read(key, state_window, _CONTENTS)
-        self._keyed.write(key, state_window, _CONTENTS, self._spec.contents.add(kept, value, timestamp))
+        kept = self._keyed.read(key, state_window, CONTENTS)
+        self._keyed.write(key, state_window, CONTENTS, self._spec.contents.add(kept, value, timestamp))
 
     def _on_merge(self, result: Window, merged: list[Window], state_window: Window, others: list[Window]) -> None:
         spec, keyed, moment = self._spec, self._keyed, self._moment
@@ -201,11 +171,11 @@ class WindowOperator:
                 self._clear_trigger(window)
                 self._delete_cleanup_timer(window)
         for other in others:
-            moved = keyed.take(moment.key, other, _CONTENTS)
+            moved = keyed.take(moment.key, other, CONTENTS)
             if moved is not None:
-                kept = keyed.read(moment.key, state_window, _CONTENTS)
+                kept = keyed.read(moment.key, state_window, CONTENTS)
                 joined = moved if kept is None else spec.contents.merge(kept, moved)
-                keyed.write(moment.key, state_window, _CONTENTS, joined)
+                keyed.write(moment.key, state_window, CONTENTS, joined)
 
     def _on_timer(self, time_ms: int) -> None:
         spec, moment = self._spec, self._moment
@@ -227,11 +197,11 @@ class WindowOperator:
         if result.is_fire():
             self._fire(state_window)
         if result.is_purge():
-            self._keyed.take(self._moment.key, state_window, _CONTENTS)
+            self._keyed.take(self._moment.key, state_window, CONTENTS)
 
     def _fire(self, state_window: Window | None) -> None:
         spec, moment = self._spec, self._moment
-        kept = self._keyed.read(moment.key, state_window, _CONTENTS)
+        kept = self._keyed.read(moment.key, state_window, CONTENTS)
         if kept is None:
             return
         window, evictor = moment.window, spec.evictor
@@ -241,9 +211,9 @@ class WindowOperator:
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_after(kept, len(kept), window, self._evictor_view))
             if kept:
-                self._keyed.write(moment.key, state_window, _CONTENTS, kept)
+                self._keyed.write(moment.key, state_window, CONTENTS, kept)
             else:
-                self._keyed.take(moment.key, state_window, _CONTENTS)
+                self._keyed.take(moment.key, state_window, CONTENTS)
 
     def _emit_results(self, results: Iterable[Any] | None) -> None:
         timestamp = self._moment.window.max_timestamp()
@@ -260,7 +230,7 @@ class WindowOperator:
     def _drop(self, window: Window) -> None:
         spec, moment = self._spec, self._moment
         state_window = self._windows.state_window(moment.key, window)
-        self._keyed.take(moment.key, state_window, _CONTENTS)
+        self._keyed.take(moment.key, state_window, CONTENTS)
         self._clear_trigger(window)
         spec.function.clear(self._firing)
         self._keyed.take_all(moment.key, window, WINDOW_STATE)

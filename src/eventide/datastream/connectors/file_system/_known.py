@@ -36,8 +36,8 @@ class KnownFiles:
         self._rows: dict[str, int] = {}
         self._ends: dict[str, int] = {}
 
-    def listing(self) -> dict[str, FileInfo]:
-        """All files that are there, as of the last listing.
+    def look(self) -> dict[str, FileInfo]:
+        """All files that are there: a new listing, if the last one is too old.
 
         Raises:
             ProgramError: if one of the paths is not there.
@@ -49,9 +49,9 @@ class KnownFiles:
             self._ends = {path: end for path, end in self._ends.items() if path in self._files}
         return self._files
 
-    def modified_ns(self) -> dict[str, int]:
-        """When each file was changed."""
-        return {path: info.modified_ns for path, info in self.listing().items()}
+    def listing(self) -> dict[str, FileInfo]:
+        """All files that were there at the last look."""
+        return self.look() if self._listed_at is None else self._files
 
     def rows(self, path: str) -> int:
         """How many rows a file has.

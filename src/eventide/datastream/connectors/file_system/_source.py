@@ -27,7 +27,13 @@ _NO_FILE = ""
 
 @dataclass(frozen=True)
 class FileSourceBuilder:
-    """Builds a :class:`FileSource`; each step returns a new builder. Flink: ``FileSourceBuilder``."""
+    """Builds a :class:`FileSource`; each step returns a new builder. Flink: ``FileSourceBuilder``.
+
+    >>> import tempfile
+    >>> builder = FileSource.text(tempfile.mkdtemp()).monitor_continuously(Duration.of_seconds(10))
+    >>> builder.set_max_files_per_batch(100).build().is_bounded()
+    False
+    """
 
     format: FileFormat
     paths: tuple[str, ...]
@@ -182,9 +188,9 @@ class FileSource(Source):
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
         """The files: those of the start, or those that are there now. A directory without any is one empty part."""
         if self.is_bounded():
-            return list(known) or list(self._files().listing()) or [_NO_FILE]
+            return list(known) or list(self._files().look()) or [_NO_FILE]
         begun = (path for path, position in known.items() if position)
-        return list(dict.fromkeys([*begun, *self._files().listing()]))
+        return list(dict.fromkeys([*begun, *self._files().look()]))
 
     def split_of(self, part: str) -> str:
         """What the function of the path says; by default, each file is a split.
@@ -221,7 +227,7 @@ class FileSource(Source):
         waiting = [path for path in positions if path != _NO_FILE]
         queues: dict[str, list[str]] = {}
         if settings.split_by is None:
-            changed = files.modified_ns()
+            changed = {path: info.modified_ns for path, info in files.listing().items()}
             queues[""] = sorted(waiting, key=lambda path: (not positions[path], changed.get(path, 0), path))
         else:
             for path in sorted(waiting, key=lambda path: (not positions[path], path)):

@@ -17,8 +17,8 @@ from eventide.runtime.columnar.aggregation._groups import Grouping, Later
 class Extreme:
     """The smallest or the largest value of a column; null without a value.
 
-    For Arrow NaN is no value among numbers, which is right for the smallest. Where it is to be the largest, and only
-    in columns that have one, groups are asked for it too.
+    NaN is larger than any number, while Arrow passes over it. In columns that have one, and only there, groups are
+    asked too whether all of their values are NaN, or for the largest whether one is.
     """
 
     column: str
@@ -38,11 +38,11 @@ class Extreme:
         """Find the extreme of the extremes."""
         name, column = names[0], grouping.column(names[0])
         extreme = grouping.ask(name, column, self.function)
-        if self.function == "min" or not has_nan(column):
+        if not has_nan(column):
             return lambda groups: [groups.answer(extreme)]
-        any_nan = grouping.ask(f"{name} is NaN", pc.is_nan(column), "any")
+        is_nan = grouping.ask(f"{name} is NaN", pc.is_nan(column), "all" if self.function == "min" else "any")
         nan = pa.scalar(math.nan, self.type)
-        return lambda groups: [pc.if_else(groups.answer(any_nan), nan, groups.answer(extreme))]
+        return lambda groups: [pc.if_else(groups.answer(is_nan), nan, groups.answer(extreme))]
 
 
 def has_nan(column: pa.ChunkedArray | pa.Array) -> bool:

@@ -48,9 +48,11 @@ class Moments:
 
         def moments(groups: Groups) -> list[pa.Array]:
             of = groups.ids
+            near = np.zeros(groups.size)  # one mean of each group: equal means must give exactly that
+            near[of[n > 0]] = mean[n > 0]
             with np.errstate(all="ignore"):
                 counts = np.bincount(of, n, groups.size)
-                means = np.bincount(of, n / np.maximum(counts, 1)[of] * mean, groups.size)
+                means = near + np.bincount(of, n / np.maximum(counts, 1)[of] * (mean - near[of]), groups.size)
                 sums = np.bincount(of, squares + n * (mean - means[of]) ** 2, groups.size)
             empty = counts == 0
             return [pa.array(counts.astype(np.int64)), pa.array(means, mask=empty), pa.array(sums, mask=empty)]

@@ -1,0 +1,101 @@
+"""`./run bench`: measures, prints a table, writes build/benchmark.json."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import page
+from benchmarks.bench import Bench
+from benchmarks.figures import RESULTS, Figure, Part, show, store
+from benchmarks.parts import chained, elements, limit, memory, small, state, throughput
+from benchmarks.queries import SIDES, TUMBLING, Job
+from benchmarks.sizes import FULL, QUICK
+
+# In this order: the memory of a worker is that of one that has not done much else.
+PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
+    "memory": memory.memory,
+    "tumbling-1000": throughput.tumbling_few_keys,
+    "tumbling-100000": throughput.tumbling_many_keys,
+    "sliding": throughput.sliding,
+    "sessions": throughput.sessions,
+    "keys": throughput.keys,
+    "limit": limit.limit,
+    "reduce": elements.python_reduce,
+    "elements": elements.element_path,
+    "chained": chained.chained,
+    "almost-empty": small.almost_empty,
+    "state-calls": state.state_calls,
+}
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    console = Console()
+    if options.page:
+        return _write_page(console)
+    unknown = [name for name in options.only if name not in PARTS]
+    if unknown:
+        console.print(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        return 2
+    sizes = QUICK if options.quick else FULL
+    parts: list[Part] = []
+    with tempfile.TemporaryDirectory(prefix="eventide-bench-", dir=options.place, ignore_cleanup_errors=True) as place:
+        bench = Bench(Path(place), sizes, console)
+        _warm(bench)
+        for name, measure in PARTS.items():
+            if options.only and name not in options.only:
+                continue
+            title = (measure.__doc__ or name).removesuffix(".")
+            console.print(f"[bold]{name}[/]: {title}", highlight=False)
+            started = time.perf_counter()
+            parts.append(Part(name, title, tuple(measure(bench))))
+            bench.say(f"  took {time.perf_counter() - started:.0f} s")
+            store(parts, sizes)
+    show(parts, console)
+    console.print(f"\nAlso in {RESULTS}", highlight=False)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./run bench", description="Measure eventide beside Spark; asserts nothing.")
+    parser.add_argument("--quick", action="store_true", help="little data: to see that it works, not to quote")
+    parser.add_argument(
+        "--only",
+        metavar="PART,…",
+        type=lambda text: text.split(","),
+        default=[],
+        help="some parts alone: " + ", ".join(PARTS),
+    )
+    parser.add_argument("--place", type=Path, help="a folder for data and checkpoints; by default, the system's own")
+    parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {page.PAGE}")
+    return parser
+
+
+def _warm(bench: Bench) -> None:
+    """Run everything once on little data: the first queries of a JVM are slow, on both sides."""
+    data = bench.warming_data()
+    job = Job(bench.files(data), TUMBLING)
+    for side, start in SIDES.items():
+        run = bench.run(f"warming up, {side}", lambda place, start=start: start(bench.spark, job, place))
+        bench.clear(run)
+
+
+def _write_page(console: Console) -> int:
+    missing = page.write()
+    console.print(f"{page.PAGE} has the figures of {RESULTS}", highlight=False)
+    if missing:
+        console.print(f"which has nothing of {', '.join(missing)}: their old figures stay", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    sys.exit(main(sys.argv[1:]))

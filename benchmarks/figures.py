@@ -1,0 +1,137 @@
+"""A figure, and how figures are shown and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.sizes import Sizes
+
+RESULTS = Path("build/benchmark.json")
+HEADINGS = ("what", "eventide", "beside it", "ratio", "aim")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line: what eventide has, and what stands beside it.
+
+    Attributes:
+        what: what was measured.
+        unit: of both numbers: "rows/s", "ms", "bytes", "MB" or "micro-batches".
+        eventide: the number.
+        other: the number beside it, if there is one.
+        beside: whose that is.
+        least: what eventide's number, or the ratio where there is one, should at least be.
+        most: what it should at most be.
+    """
+
+    what: str
+    unit: str
+    eventide: float
+    other: float | None = None
+    beside: str = "Spark"
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the other's."""
+        return self.eventide / self.other if self.other else None
+
+    @property
+    def judged(self) -> float:
+        """What the aim is about."""
+        return self.eventide if self.ratio is None else self.ratio
+
+    @property
+    def is_met(self) -> bool:
+        """Whether it is as it should be."""
+        return (self.least is None or self.judged >= self.least) and (self.most is None or self.judged <= self.most)
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of its row in a table."""
+        other = "" if self.other is None else f"{self.beside}: {shown(self.other, self.unit)}"
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        return (self.what, shown(self.eventide, self.unit), other, ratio, self._aim())
+
+    def _aim(self) -> str:
+        unit = "" if self.ratio is not None else self.unit
+        least = [] if self.least is None else [f"at least {shown(self.least, unit)}"]
+        most = [] if self.most is None else [f"at most {shown(self.most, unit)}"]
+        return ", ".join(least + most)
+
+
+def shown(number: float, unit: str) -> str:
+    """A number with its unit, for a person.
+
+    >>> shown(5_250_000, "rows/s"), shown(412.4, "ms"), shown(0.119, "ms"), shown(1.15, "")
+    ('5.25 M rows/s', '412 ms', '0.12 ms', '1.15')
+    """
+    if unit == "rows/s" and number >= 1_000_000:
+        return f"{number / 1_000_000:.2f} M {unit}"
+    digits = f"{number:,.0f}" if number >= 100 else f"{number:.2f}".rstrip("0").rstrip(".")
+    return f"{digits} {unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured together, under one name."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+
+
+def show(parts: Iterable[Part], console: Console) -> None:
+    """Print all as one table."""
+    table = Table(box=None, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right" if heading in ("eventide", "ratio") else "left")
+    for part in parts:
+        table.add_row(f"[bold]{part.title}[/]")
+        for figure in part.figures:
+            style = None if figure.is_met else "red"
+            what, *others = figure.cells()
+            table.add_row(f"  {what}", *others, style=style)
+    console.print(table)
+
+
+def store(parts: Iterable[Part], sizes: Sizes) -> None:
+    """Write all as JSON, with what it was measured on."""
+    content = {
+        "machine": machine(),
+        "sizes": asdict(sizes),
+        "parts": [
+            {
+                "name": part.name,
+                "title": part.title,
+                "figures": [asdict(f) | {"ratio": f.ratio, "is_met": f.is_met} for f in part.figures],
+            }
+            for part in parts
+        ],
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def machine() -> dict[str, str]:
+    """What it ran on."""
+    versions = {name: version(name) for name in ("pyspark", "pyarrow", "polars", "pandas", "numpy")}
+    return {"cores": str(os.cpu_count()), "cpu": _cpu(), "python": platform.python_version(), **versions}
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

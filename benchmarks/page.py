@@ -1,0 +1,65 @@
+"""Puts the figures of the last run into docs/benchmarks.md, each part between its own markers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import HEADINGS, RESULTS, Figure
+
+PAGE = Path("docs/benchmarks.md")
+_PLACE = re.compile(r"(<!-- figures: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def write() -> list[str]:
+    """Fill the page from the JSON; return the names of parts that the page has and the run has not, which stay."""
+    page, missing = filled(PAGE.read_text(), json.loads(RESULTS.read_text()))
+    PAGE.write_text(page)
+    return missing
+
+
+def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text of the page with the figures of a run, and the names of parts that the run does not have.
+
+    >>> results = {"parts": [{"name": "a", "figures": [{"what": "x", "unit": "ms", "eventide": 3, "other": 2}]}]}
+    >>> print(filled("<!-- figures: a --><!-- end -->".replace("--><", "-->\\n<"), results)[0])
+    <!-- figures: a -->
+    <BLANKLINE>
+    | what | eventide | beside it | ratio |
+    |---|---:|---|---:|
+    | x | 3 ms | Spark: 2 ms | 1.50 |
+    <BLANKLINE>
+    <!-- end -->
+    """
+    texts = {part["name"]: _table(part["figures"]) for part in results["parts"]}
+    if "machine" in results:
+        texts["machine"] = _machine(results)
+    missing = [name for _, name, _ in _PLACE.findall(page) if name not in texts]
+
+    def replacement(place: re.Match[str]) -> str:
+        before, name, after = place.groups()
+        return f"{before}\n{texts[name]}\n\n{after}" if name in texts else place.group()
+
+    return _PLACE.sub(replacement, page), missing
+
+
+def _table(figures: list[dict[str, Any]]) -> str:
+    rows = [Figure(**{k: v for k, v in f.items() if k not in ("ratio", "is_met")}).cells() for f in figures]
+    used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
+    lines = [
+        [HEADINGS[i] for i in used],
+        ["---:" if HEADINGS[i] in ("eventide", "ratio") else "---" for i in used],
+        *([row[i] for i in used] for row in rows),
+    ]
+    return "\n".join("|---|" + "|".join(c[1:]) + "|" if c[0] == "---" else "| " + " | ".join(c) + " |" for c in lines)
+
+
+def _machine(results: dict[str, Any]) -> str:
+    machine, sizes = results["machine"], results["sizes"]
+    programs = ", ".join(f"{name} {number}" for name, number in machine.items() if name not in ("cores", "cpu"))
+    return (
+        f"Measured with {sizes['rows_per_batch']:,} rows in a micro-batch, on {machine['cores']} cores "
+        f"({machine['cpu']}), with {programs}."
+    )

@@ -1,0 +1,101 @@
+"""What a million open windows take: bytes of state, and memory of a Python worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks.bench import Bench, Run
+from benchmarks.figures import Figure
+from benchmarks.queries import PARALLELISM, TUMBLING, Job, environment, spark_sums, sums_of_files
+from eventide.spark.session import CHANGELOG
+from eventide.spark.submit import settings_for_start
+
+_NOTHING_CLOSES_S = 24 * 60 * 60
+_ROWS_PER_PAIR = 5
+_WINDOWS = 10  # of 5 s in the 50 s that a micro-batch covers
+
+
+def memory(bench: Bench) -> list[Figure]:
+    """Open pairs of key and window: four of five rows of a micro-batch change a pair that is there."""
+    keys = bench.sizes.rows_per_batch // _ROWS_PER_PAIR // _WINDOWS
+    data = bench.data(keys, few=True, still=True)
+    job = Job(bench.files(data), TUMBLING, disorder_s=_NOTHING_CLOSES_S)
+
+    def by_eventide(place: Path) -> StreamingQuery:
+        return _with_snapshots(bench, sums_of_files(environment(bench.spark, place), job).to_data_frame(), place)
+
+    def by_spark(place: Path) -> StreamingQuery:
+        return _with_snapshots(bench, spark_sums(bench.spark, job), place)
+
+    with PeakOfWorkers() as peak:
+        ours = bench.run("open windows, eventide", by_eventide)
+    theirs = bench.run("open windows, Spark", by_spark)
+    pairs = _state(theirs)[-1].numRowsTotal
+    figures = []
+    for batch in (0, data.batches - 1):
+        sizes = [int(_state(run)[batch].customMetrics["rocksdbSstFileSize"]) / pairs for run in (ours, theirs)]
+        figures.append(Figure(f"state per pair after {batch + 1} micro-batches, {pairs:,} pairs", "bytes", *sizes))
+    figures.append(Figure("highest resident memory of a Python worker", "MB", peak.bytes / 1_000_000))
+    bench.clear(ours, theirs)
+    return figures
+
+
+def _with_snapshots(bench: Bench, rows: DataFrame, place: Path) -> StreamingQuery:
+    """Start a query that stores all of its state at every micro-batch, not only changes: so its size is known."""
+    writer = rows.writeStream.format("parquet").option("path", str(place / "out")).trigger(availableNow=True)
+    with settings_for_start(bench.spark, PARALLELISM):
+        bench.spark.conf.set(CHANGELOG, "false")
+        return writer.option("checkpointLocation", str(place / "checkpoint")).start()
+
+
+def _state(run: Run):
+    return [progress.stateOperators[0] for progress in run.query.recentProgress if progress.stateOperators]
+
+
+class PeakOfWorkers:
+    """Looks at the memory of this process's Python workers, ten times a second."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> PeakOfWorkers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.1):
+            self.bytes = max([self.bytes, *map(_resident, _workers())])
+
+
+def _workers() -> list[psutil.Process]:
+    try:
+        below = psutil.Process().children(recursive=True)
+    except psutil.Error:
+        return []
+    return [process for process in below if "pyspark" in _command(process)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()[:4])
+    except psutil.Error:
+        return ""
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return process.memory_info().rss
+    except psutil.Error:
+        return 0

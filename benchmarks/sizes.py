@@ -1,0 +1,27 @@
+"""How much is measured: everything, or little, to see that it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows and micro-batches of a run. The data for a part is named with its number of keys, which is not scaled."""
+
+    rows_per_batch: int
+    batches: int
+    warm_up: int
+    """How many micro-batches of a query are not counted; nor is the last, in which a source that ends closes all."""
+    few_batches: int
+    """For data that takes either side long; all but the first and the last are counted."""
+    small_batches: int
+    """How many almost empty micro-batches."""
+    element_rows: int
+    """For the element path without Parquet."""
+
+
+FULL = Sizes(
+    rows_per_batch=5_000_000, batches=6, warm_up=2, few_batches=4, small_batches=40, element_rows=200_000
+)
+QUICK = Sizes(rows_per_batch=200_000, batches=4, warm_up=1, few_batches=3, small_batches=12, element_rows=50_000)

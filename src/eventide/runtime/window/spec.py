@@ -1,0 +1,71 @@
+"""The description of a window operator that works on Python objects, and which operator carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.datastream.window import (
+    Evictor,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.window.contents import Contents
+from eventide.runtime.window.fixed_operator import FixedWindowOperator
+from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.operator import WindowOperator
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """All that describes a window operator; picklable, and built into a living one by each task."""
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: FiringFunction
+    evictor: Evictor[Any, Any] | None = None
+    lateness_ms: int = 0
+    late_tag: str | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether time alone says which windows an element is in and when they fire, and nobody looks at elements.
+
+        Subclasses of the built-in assigners and triggers may do anything, so they do not count.
+        """
+        has_fixed_windows = type(self.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        return has_fixed_windows and type(self.trigger) is EventTimeTrigger and self.evictor is None
+
+    def open(
+        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
+    ) -> WindowOperator:
+        """The operator on its state, under the watermark that it stands at."""
+        return self.operator(KeyedState(backend, max_parallelism), metrics, watermark_ms, clock_ms)
+
+    def operator(self, keyed: KeyedState, metrics: Metrics, watermark_ms: int, clock_ms: int) -> WindowOperator:
+        """The same, on keyed state that the caller can look into."""
+        kind = FixedWindowOperator if self.is_fixed else WindowOperator
+        return kind(self, keyed, metrics, watermark_ms, clock_ms)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        return [
+            ("windows", repr(self.assigner)),
+            ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
+            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("state", f"{type(self.contents).__name__} per key and window"),
+        ]
+
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote, to be opened and closed."""
+        functions = [self.contents.user_function, self.function.user_function]
+        return [function for function in functions if function is not None]

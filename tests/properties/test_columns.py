@@ -1,0 +1,171 @@
+"""Windows on columns give what windows element by element give, on random streams, however they are cut and restarted."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
+from eventide.common import Duration, Row, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from eventide.runtime.metrics import LATE_DROPPED
+from eventide.testing import Idle, ScriptedSource, local_environment
+from twin import by_sink, plan_of, run_with_restarts, runner
+
+LATE = OutputTag("late")
+TYPE = Types.ROW_NAMED(["k", "t", "v"], [Types.STRING(), Types.LONG(), Types.LONG()])
+AGGREGATES = (
+    count(),
+    sum_("v").alias("sum"),
+    max_("v").alias("max"),
+    mean("v").alias("mean"),
+    first("v").alias("first"),
+    last("v").alias("last"),
+    count_distinct("v").alias("distinct"),
+)
+EVENTS = st.tuples(
+    st.sampled_from("st"),
+    st.sampled_from(["a", "b", None]),
+    st.integers(-15, 60),
+    st.one_of(st.none(), st.integers(-5, 5)),
+)
+BATCHES = st.lists(st.lists(st.one_of(EVENTS, st.sampled_from("st").map(Idle)), max_size=8), max_size=6)
+ONE_SPLIT = st.lists(st.lists(EVENTS.map(lambda e: ("s", *e[1:])), max_size=8), max_size=6)
+FIXED = st.one_of(
+    st.integers(1, 15).map(TumblingEventTimeWindows),
+    st.tuples(st.integers(1, 15), st.integers(1, 15)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
+)
+SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)
+
+
+def unique_times(batches):
+    """The same with a timestamp of its own for each element, so that first and last are defined."""
+    seen = set()
+    for batch in batches:
+        for i, event in enumerate(batch):
+            if not isinstance(event, Idle):
+                split, key, time, value = event
+                while time in seen:
+                    time += 1
+                seen.add(time)
+                batch[i] = (split, key, time, value)
+    return batches
+
+
+def program(batches, windows, key, bound=2, lateness=0, trigger=None, aggregates=AGGREGATES, keep_late=False):
+    """A plan whose windows run on columns if the key is named, and element by element if it is a function."""
+    script = [
+        [event if isinstance(event, Idle) else (event[0], Row(k=event[1], t=event[2], v=event[3])) for event in batch]
+        for batch in batches
+    ]
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    source = ScriptedSource(["s", "t"], script, type_info=TYPE)
+    stream = local_environment().from_source(source, strategy.with_timestamp_assigner("t"), "events", TYPE)
+    keyed = stream if key is None else stream.key_by(key)
+    windowed = keyed.window_all(windows) if key is None else keyed.window(windows)
+    if windows.is_event_time():
+        windowed = windowed.allowed_lateness(lateness)
+    if trigger is not None:
+        windowed = windowed.trigger(trigger)
+    if keep_late:
+        windowed = windowed.side_output_late_data(LATE)
+    results = windowed.aggregate(*aggregates)
+    return plan_of(results, results.get_side_output(LATE)) if keep_late else plan_of(results)
+
+
+def by_function(element):
+    return element["k"]
+
+
+def texts(rows):
+    """Results without the name of the key, which is ``key`` where the key is a function."""
+    return [(str(list(row)), timestamp) for row, timestamp in rows]
+
+
+def run_both(columns, elements):
+    """What both give, batch by batch: results, late elements and the number of late ones."""
+    assert columns.stages[0].speed.startswith("columns")
+    assert elements.stages[0].speed.startswith("element")
+    found = []
+    for plan in (columns, elements):
+        local = runner(plan)
+        batches = [by_sink(plan, batch) for batch in local.batches()]
+        late = local.metrics().get(plan.stages[0].name, {}).get(LATE_DROPPED, 0)
+        found.append(([[texts(sink) for sink in batch] for batch in batches], late))
+    return found
+
+
+def assert_equal(columns, elements):
+    """Equal results in every micro-batch, whatever the order of those of one time."""
+    (ours, our_late), (theirs, their_late) = run_both(columns, elements)
+    assert [[Counter(sink) for sink in batch] for batch in ours] == [
+        [Counter(sink) for sink in batch] for batch in theirs
+    ]
+    assert our_late == their_late
+
+
+@settings(deadline=None, max_examples=150)
+@given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.integers(0, 20), st.booleans())
+def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bound, keep_late):
+    by_name, by_call = (program(batches, windows, key, bound, keep_late=keep_late) for key in ("k", by_function))
+    assert_equal(by_name, by_call)
+
+
+@settings(deadline=None, max_examples=100)
+@given(BATCHES.map(unique_times), FIXED, st.integers(0, 20))
+def test_late_firings_of_a_batch_come_once_with_the_final_value(batches, windows, lateness):
+    plans = [program(batches, windows, key, lateness=lateness) for key in ("k", by_function)]
+    (ours, our_late), (theirs, their_late) = run_both(*plans)
+    for our_batch, their_batch in zip(ours, theirs, strict=True):
+        final = {text.split(", count")[0].split("), ")[0]: (text, time) for text, time in their_batch[0]}
+        assert Counter(our_batch[0]) == Counter(final.values())
+    assert our_late == their_late
+
+
+@settings(deadline=None, max_examples=80)
+@given(ONE_SPLIT.map(unique_times), st.integers(1, 15), st.integers(1, 9))
+def test_windows_that_fire_at_intervals_are_equal_in_every_batch(batches, size, interval):
+    trigger = ContinuousEventTimeTrigger(interval)
+    plans = [program(batches, TumblingEventTimeWindows(size), key, trigger=trigger) for key in ("k", by_function)]
+    assert_equal(*plans)
+
+
+@settings(deadline=None, max_examples=80)
+@given(ONE_SPLIT.map(unique_times), st.integers(1, 5))
+def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size):
+    aggregates = (*AGGREGATES, collect_list("t").alias("times"))
+    windows = CountTumblingWindowAssigner(size)
+    assert_equal(*(program(batches, windows, key, aggregates=aggregates) for key in ("k", by_function)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS))
+def test_windows_over_all_elements_are_those_over_one_key(batches, windows):
+    one_key = [[e if isinstance(e, Idle) else (e[0], "a", *e[2:]) for e in batch] for batch in batches]
+    (alone, _), (keyed, _) = (
+        ([by_sink(plan, b) for b in runner(plan).batches()], None)
+        for plan in (program(one_key, windows, None), program(one_key, windows, "k"))
+    )
+    assert [[list(row) for row, _ in batch[0]] for batch in alone] == [
+        [list(row)[1:] for row, _ in batch[0]] for batch in keyed
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    ONE_SPLIT.map(unique_times),
+    st.one_of(FIXED, SESSIONS, st.integers(1, 4).map(CountTumblingWindowAssigner)),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_a_restart_after_any_batch_changes_nothing(batches, windows, every, keep_late):
+    keep_late = keep_late and windows.is_event_time()
+    plan = program(batches, windows, "k", keep_late=keep_late)
+    assert run_with_restarts(plan, every) == [by_sink(plan, batch) for batch in runner(plan).batches()]

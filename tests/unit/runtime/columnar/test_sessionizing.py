@@ -1,0 +1,52 @@
+"""Sessions found by sorting are those that merging one by one finds."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.runtime.columnar.sessionizing import key_numbers, sessions_of
+
+TIMES = st.one_of(st.integers(0, 60), st.integers(MIN_MS, MIN_MS + 30), st.integers(MAX_MS - 60, MAX_MS - 20))
+INTERVALS = st.lists(st.tuples(st.integers(0, 2), TIMES, st.integers(1, 20)), max_size=30)
+
+
+def merged_one_by_one(intervals):
+    """For each interval, the bounds of its session, by merging whatever overlaps or touches until nothing does."""
+    sessions = []
+    for place, (key, start, length) in enumerate(intervals):
+        end, members = start + length, {place}
+        while True:
+            touching = [s for s in sessions if s[0] == key and s[1] <= end and s[2] >= start]
+            if not touching:
+                break
+            for session in touching:
+                sessions.remove(session)
+                start, end, members = min(start, session[1]), max(end, session[2]), members | session[3]
+        sessions.append((key, start, end, members))
+    return {place: (key, start, end) for key, start, end, members in sessions for place in members}
+
+
+@given(INTERVALS)
+def test_sorting_finds_the_sessions_that_merging_finds(intervals):
+    keys = np.array([key for key, _, _ in intervals], np.int64)
+    starts = np.array([start for _, start, _ in intervals], np.int64)
+    ends = np.array([start + length for _, start, length in intervals], np.int64)
+    found = sessions_of(keys, starts, ends)
+    bounds = zip(keys[found.first].tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
+    by_number = dict(enumerate(bounds))
+    assert {place: by_number[n] for place, n in enumerate(found.number.tolist())} == merged_one_by_one(intervals)
+
+
+def test_intervals_that_touch_are_one_session_and_those_a_millisecond_apart_are_two():
+    found = sessions_of(np.array([0, 0, 0]), np.array([0, 10, 21]), np.array([10, 20, 30]))
+    assert found.number.tolist() == [0, 0, 1]
+
+
+def test_a_key_is_one_number_whatever_its_columns_and_nulls_are():
+    table = pa.table({"a": ["x", None, "x", None, "x"], "b": [1, 1, 1, None, 2]})
+    numbers = key_numbers(table, ["a", "b"]).tolist()
+    assert numbers[0] == numbers[2]
+    assert len(set(numbers)) == 4
+    assert key_numbers(table, []).tolist() == [0] * 5

@@ -1,0 +1,119 @@
+"""Tables in a state backend: what is added is read again, batch by batch, in few and logarithmic calls."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.layout import TableCodec, TablePart, joined_rows, slices_by
+from eventide.runtime.columnar.pane_store import PaneStore
+from eventide.runtime.state.backend import MemoryBackend
+
+
+def sums(table):
+    merged = table.group_by(["k"], use_threads=False).aggregate([("v", "sum")])
+    return merged.rename_columns({"v_sum": "v"}) if "v_sum" in merged.column_names else merged
+
+
+def as_dict(table):
+    return dict(zip(table["k"].to_pylist(), table["v"].to_pylist(), strict=True))
+
+
+class Counting(MemoryBackend):
+    """Counts what is written."""
+
+    def __init__(self, values=None):
+        super().__init__(values)
+        self.written = 0
+
+    def put(self, name, value):
+        super().put(name, value)
+        self.written += len(value)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-9, 9)), max_size=5), max_size=30))
+def test_a_pane_holds_the_sum_of_what_was_added_over_many_batches(batches):
+    backend, expected = MemoryBackend(), {}
+    for batch in batches:
+        store = PaneStore(backend, sums)
+        for pane, key, value in batch:
+            store.add(pane, pa.table({"k": [key], "v": [value]}), merged=True)
+            of_pane = expected.setdefault(pane, {})
+            of_pane[key] = of_pane.get(key, 0) + value
+        store.flush()
+    store = PaneStore(backend, sums)
+    assert store.panes() == sorted(expected)
+    assert {pane: as_dict(store.read(pane)) for pane in store.panes()} == expected
+    for pane in store.panes():
+        store.drop(pane)
+    store.flush()
+    assert set(backend.values) <= {"panes"}
+
+
+def test_a_pane_that_is_added_to_for_ever_is_rewritten_a_logarithmic_number_of_times():
+    backend = Counting()
+    one = pa.table({"k": [1], "v": [1]})
+    for batch in range(1_000):
+        store = PaneStore(backend, lambda table: table)  # nothing merges: every row is a key of its own
+        store.add(0, one.set_column(0, "k", pa.array([batch])), merged=True)
+        store.flush()
+    store = PaneStore(backend, lambda table: table)
+    assert len(store.read(0)) == 1_000
+    assert len(backend.values) < 30
+    row = len(backend.values["pane/0/0"]) / 1_000
+    assert backend.written < 1_000 * row * 60
+
+
+def test_what_one_batch_adds_unmerged_is_merged_when_it_is_read():
+    store = PaneStore(MemoryBackend(), sums)
+    store.add(0, pa.table({"k": [1, 1], "v": [2, 3]}), merged=False)
+    assert as_dict(store.read(0)) == {1: 5}
+
+
+SCHEMA = pa.schema([("__key0", pa.string()), ("v", pa.int64())])
+
+
+def test_rows_by_key_come_back_when_their_key_is_touched_or_their_time_has_come():
+    backend = MemoryBackend()
+    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
+    table.table = pa.table({"__key0": ["a", "b", "c"], "v": [1, 20, 30]}, schema=SCHEMA)
+    table.flush(lambda rows: int(np.min(rows["v"].to_numpy())))
+
+    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
+    table.read_keys_of(pa.table({"__key0": ["b"]}))
+    assert table.table["v"].to_pylist() == [20]
+    table.read_due(5)
+    assert sorted(table.table["v"].to_pylist()) == [1, 20]
+    table.table = table.table.slice(0, 0)
+    table.flush(lambda rows: 0)
+
+    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
+    table.read_due(2**63 - 1)
+    assert table.table["v"].to_pylist() == [30]
+
+
+def test_rows_are_sliced_by_value_in_the_order_of_values_and_keep_theirs():
+    table = pa.table({"pane": [7, -3, 7, 7, -3], "v": [1, 2, 3, 4, 5]})
+    assert [(value, part["v"].to_pylist()) for value, part in slices_by(table, "pane")] == [
+        (-3, [2, 5]),
+        (7, [1, 3, 4]),
+    ]
+    assert slices_by(table.slice(0, 0), "pane") == []
+
+
+def test_rows_of_several_channels_interleave_by_place_then_channel():
+    def part(order, values):
+        return TablePart(pa.table({"__order": order, "v": values}), 0)
+
+    rows = joined_rows([part([0, 1, 5], ["a0", "a1", "a5"]), part([0, 2], ["b0", "b2"])])
+    assert rows["v"].to_pylist() == ["a0", "b0", "a1", "b2", "a5"]
+
+
+def test_a_table_travels_with_its_place():
+    codec = TableCodec()
+    part = codec.decode(codec.encode(pa.table({"v": [1, 2]}), 7))
+    assert (part.place, len(part), part.table["v"].to_pylist()) == (7, 2, [1, 2])
+    partials = codec.decode(codec.encode(pa.table({"__rows": [3, 4]}), 0))
+    assert len(partials) == 7
