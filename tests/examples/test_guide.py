@@ -33,14 +33,19 @@ def run_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert not printed, name
 
 
-def test_the_page_on_windows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+ON_THE_TWIN = ("windows.md", "columns.md")
+ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
+
+
+@pytest.mark.parametrize("name", ON_THE_TWIN)
+def test_a_page_without_spark(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_page("windows.md", tmp_path, monkeypatch, capsys)
+    run_page(name, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md"])
+@pytest.mark.parametrize("name", ON_SPARK)
 def test_a_page_that_needs_spark(
     name: str,
     spark: object,
@@ -52,5 +57,4 @@ def test_a_page_that_needs_spark(
 
 
 def test_every_page_of_the_guide_is_run() -> None:
-    names = {"windows.md", "getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md"}
-    assert {path.name for path in GUIDE.glob("*.md")} == names
+    assert {path.name for path in GUIDE.glob("*.md")} == {*ON_THE_TWIN, *ON_SPARK}
