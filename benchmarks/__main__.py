@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> int:
         return 2
     sizes = QUICK if options.quick else FULL
     parts: list[Part] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="eventide-bench-", dir=options.place, ignore_cleanup_errors=True) as place:
         bench = Bench(Path(place), sizes, console)
         _warm(bench)
@@ -56,12 +57,18 @@ def main(arguments: list[str]) -> int:
             title = (measure.__doc__ or name).removesuffix(".")
             console.print(f"[bold]{name}[/]: {title}", highlight=False)
             started = time.perf_counter()
-            parts.append(Part(name, title, tuple(measure(bench))))
+            try:
+                parts.append(Part(name, title, tuple(measure(bench))))
+            except Exception:  # the other parts have taken long, and don't depend on this one
+                console.print_exception()
+                failed.append(name)
             bench.say(f"  took {time.perf_counter() - started:.0f} s")
             store(parts, sizes)
     show(parts, console)
     console.print(f"\nAlso in {RESULTS}", highlight=False)
-    return 0
+    if failed:
+        console.print(f"[red]Not measured: {', '.join(failed)}; see above[/]")
+    return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -58,7 +58,9 @@ class Bench:
         self.throughputs: dict[tuple[DataSet, str], float] = {}
         """Rows a second of tumbling windows, which several parts show."""
 
-    def data(self, keys: int, *, few: bool = False, bursts: bool = False, hot: bool = False, still: bool = False) -> DataSet:
+    def data(
+        self, keys: int, *, few: bool = False, bursts: bool = False, hot: bool = False, still: bool = False
+    ) -> DataSet:
         """The recipe of data in the sizes of this run."""
         batches = self.sizes.few_batches if few else self.sizes.batches
         return DataSet(keys, batches, self.sizes.rows_per_batch, bursts, hot, still)

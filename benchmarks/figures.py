@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +17,11 @@ from rich.table import Table
 from benchmarks.sizes import Sizes
 
 RESULTS = Path("build/benchmark.json")
-HEADINGS = ("what", "eventide", "beside it", "ratio", "aim")
+HEADINGS = {"what": 44, "eventide": 16, "beside it": 24, "ratio": 6, "aim": 12}
+"""Of the columns of a table, with their least width on a terminal."""
+NUMBERS = ("eventide", "ratio")
+DERIVED = ("ratio", "is_met")
+"""What a figure says in JSON beside its fields."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +96,19 @@ class Part:
 
 
 def show(parts: Iterable[Part], console: Console) -> None:
-    """Print all as one table."""
-    table = Table(box=None, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right" if heading in ("eventide", "ratio") else "left")
+    """Print all, each part under its title."""
     for part in parts:
-        table.add_row(f"[bold]{part.title}[/]")
+        console.print(f"\n[bold]{part.title}[/]", highlight=False)
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for heading, width in HEADINGS.items():
+            table.add_column(justify=_side(heading), min_width=width, no_wrap=True)
         for figure in part.figures:
-            style = None if figure.is_met else "red"
-            what, *others = figure.cells()
-            table.add_row(f"  {what}", *others, style=style)
-    console.print(table)
+            table.add_row(*figure.cells(), style=None if figure.is_met else "red")
+        console.print(table)
+
+
+def _side(heading: str) -> Literal["left", "right"]:
+    return "right" if heading in NUMBERS else "left"
 
 
 def store(parts: Iterable[Part], sizes: Sizes) -> None:
@@ -113,7 +120,7 @@ def store(parts: Iterable[Part], sizes: Sizes) -> None:
             {
                 "name": part.name,
                 "title": part.title,
-                "figures": [asdict(f) | {"ratio": f.ratio, "is_met": f.is_met} for f in part.figures],
+                "figures": [asdict(f) | {name: getattr(f, name) for name in DERIVED} for f in part.figures],
             }
             for part in parts
         ],

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import HEADINGS, RESULTS, Figure
+from benchmarks.figures import DERIVED, HEADINGS, NUMBERS, RESULTS, Figure
 
 PAGE = Path("docs/benchmarks.md")
 _PLACE = re.compile(r"(<!-- figures: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -21,10 +21,10 @@ def write() -> list[str]:
 
 
 def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
-    """The text of the page with the figures of a run, and the names of parts that the run does not have.
+    r"""The text of the page with the figures of a run, and the names of parts that the run does not have.
 
     >>> results = {"parts": [{"name": "a", "figures": [{"what": "x", "unit": "ms", "eventide": 3, "other": 2}]}]}
-    >>> print(filled("<!-- figures: a --><!-- end -->".replace("--><", "-->\\n<"), results)[0])
+    >>> print(filled("<!-- figures: a --><!-- end -->".replace("--><", "-->\n<"), results)[0])
     <!-- figures: a -->
     <BLANKLINE>
     | what | eventide | beside it | ratio |
@@ -46,14 +46,11 @@ def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _table(figures: list[dict[str, Any]]) -> str:
-    rows = [Figure(**{k: v for k, v in f.items() if k not in ("ratio", "is_met")}).cells() for f in figures]
+    rows = [Figure(**{name: f[name] for name in f if name not in DERIVED}).cells() for f in figures]
     used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
-    lines = [
-        [HEADINGS[i] for i in used],
-        ["---:" if HEADINGS[i] in ("eventide", "ratio") else "---" for i in used],
-        *([row[i] for i in used] for row in rows),
-    ]
-    return "\n".join("|---|" + "|".join(c[1:]) + "|" if c[0] == "---" else "| " + " | ".join(c) + " |" for c in lines)
+    headings = [list(HEADINGS)[i] for i in used]
+    lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---:' if name in NUMBERS else '---' for name in headings)}|"]
+    return "\n".join(lines + [f"| {' | '.join(row[i] for i in used)} |" for row in rows])
 
 
 def _machine(results: dict[str, Any]) -> str:

@@ -81,8 +81,9 @@ def by_spark(spark: SparkSession, job: Job, place: Path) -> StreamingQuery:
 
 def spark_sums(spark: SparkSession, job: Job) -> DataFrame:
     """The stream of its results."""
-    rows = job.read(spark).withWatermark("ts", f"{job.disorder_s} seconds").groupBy("user", job.windows.theirs())
-    return rows.agg(F.sum("value").alias("total"), F.count("*").alias("n"))
+    rows = job.read(spark).withWatermark("ts", f"{job.disorder_s} seconds")
+    windows = job.windows.theirs().alias("window")
+    return rows.groupBy("user", windows).agg(F.sum("value").alias("total"), F.count("*").alias("n"))
 
 
 def by_file_source(spark: SparkSession, job: Job, place: Path) -> StreamingQuery:

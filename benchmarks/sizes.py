@@ -21,7 +21,5 @@ class Sizes:
     """For the element path without Parquet."""
 
 
-FULL = Sizes(
-    rows_per_batch=5_000_000, batches=6, warm_up=2, few_batches=4, small_batches=40, element_rows=200_000
-)
+FULL = Sizes(rows_per_batch=5_000_000, batches=6, warm_up=2, few_batches=4, small_batches=40, element_rows=200_000)
 QUICK = Sizes(rows_per_batch=200_000, batches=4, warm_up=1, few_batches=3, small_batches=12, element_rows=50_000)

@@ -41,7 +41,11 @@ def python_reduce(bench: Bench) -> list[Figure]:
 
     run = bench.run(f"{data.name}, reduce with a lambda", start)
     rate = bench.throughput(run, data)
-    got = bench.spark.read.parquet(str(run.output)).toDF("user", "last", "total").withColumn("last", F.timestamp_micros("last"))
+    got = (
+        bench.spark.read.parquet(str(run.output))
+        .toDF("user", "last", "total")
+        .withColumn("last", F.timestamp_micros("last"))
+    )
     rows = bench.spark.read.schema(SCHEMA).parquet(str(files)).groupBy("user", F.window("ts", "5 seconds"))
     expected = rows.agg(F.max("ts").alias("last"), F.sum("value").alias("total")).select("user", "last", "total")
     if got.exceptAll(expected).head(1) or got.count() != expected.count():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ _WINDOWS = 10  # of 5 s in the 50 s that a micro-batch covers
 
 
 def memory(bench: Bench) -> list[Figure]:
-    """Open pairs of key and window: four of five rows of a micro-batch change a pair that is there."""
+    """Windows of 5 s that stay open, each touched by every micro-batch."""
     keys = bench.sizes.rows_per_batch // _ROWS_PER_PAIR // _WINDOWS
     data = bench.data(keys, few=True, still=True)
     job = Job(bench.files(data), TUMBLING, disorder_s=_NOTHING_CLOSES_S)
@@ -40,7 +40,9 @@ def memory(bench: Bench) -> list[Figure]:
     figures = []
     for batch in (0, data.batches - 1):
         sizes = [int(_state(run)[batch].customMetrics["rocksdbSstFileSize"]) / pairs for run in (ours, theirs)]
-        figures.append(Figure(f"state per pair after {batch + 1} micro-batches, {pairs:,} pairs", "bytes", *sizes))
+        figures.append(
+            Figure(f"state of a pair of {pairs:,}, after {batch + 1} of {data.batches} micro-batches", "bytes", *sizes)
+        )
     figures.append(Figure("highest resident memory of a Python worker", "MB", peak.bytes / 1_000_000))
     bench.clear(ours, theirs)
     return figures
@@ -54,7 +56,7 @@ def _with_snapshots(bench: Bench, rows: DataFrame, place: Path) -> StreamingQuer
         return writer.option("checkpointLocation", str(place / "checkpoint")).start()
 
 
-def _state(run: Run):
+def _state(run: Run) -> list[Any]:
     return [progress.stateOperators[0] for progress in run.query.recentProgress if progress.stateOperators]
 
 
@@ -84,14 +86,14 @@ def _workers() -> list[psutil.Process]:
         below = psutil.Process().children(recursive=True)
     except psutil.Error:
         return []
-    return [process for process in below if "pyspark" in _command(process)]
+    return [process for process in below if _is_worker(process)]
 
 
-def _command(process: psutil.Process) -> str:
+def _is_worker(process: psutil.Process) -> bool:
     try:
-        return " ".join(process.cmdline()[:4])
+        return "pyspark.daemon" in process.cmdline()
     except psutil.Error:
-        return ""
+        return False
 
 
 def _resident(process: psutil.Process) -> int:

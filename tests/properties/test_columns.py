@@ -1,4 +1,4 @@
-"""Windows on columns give what windows element by element give, on random streams, however they are cut and restarted."""
+"""Windows on columns give what windows element by element give, on random streams, with and without restarts."""
 
 from collections import Counter
 

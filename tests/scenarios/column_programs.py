@@ -67,10 +67,16 @@ def recorded_outputs(scenario: Scenario, *, late_firings_as_one: bool) -> list[l
     entries = zip(
         scenario.expected["outputs"], scenario.detail["output_ts"], scenario.detail["output_batch"], strict=True
     )
-    firings = [({name: part for name, part in output.items() if name != "wm"}, ts, batch) for output, ts, batch in entries]
+    firings = [
+        ({name: part for name, part in output.items() if name != "wm"}, ts, batch) for output, ts, batch in entries
+    ]
     for place, (output, timestamp, batch) in enumerate(firings):
-        is_replaced = late_firings_as_one and _is_late(scenario, output, batch) and any(
-            _replaces(scenario, later, later_batch, output, batch) for later, _, later_batch in firings[place + 1 :]
+        is_replaced = (
+            late_firings_as_one
+            and _is_late(scenario, output, batch)
+            and any(
+                _replaces(scenario, later, later_batch, output, batch) for later, _, later_batch in firings[place + 1 :]
+            )
         )
         has_elements = output.get("ids") != []  # without elements there is nothing to aggregate
         if has_elements and not is_replaced:
@@ -84,10 +90,8 @@ def _is_late(scenario: Scenario, firing: dict[str, Any], batch: int) -> bool:
     return any(mark >= firing.get("end", MAX_MS) - 1 for mark, at in marks if at < batch)
 
 
-def _replaces(
-    scenario: Scenario, later: dict[str, Any], later_batch: int, earlier: dict[str, Any], batch: int
-) -> bool:
-    """Whether a later firing is of the same window, or of one it became part of in that micro-batch, with more in it."""
+def _replaces(scenario: Scenario, later: dict[str, Any], later_batch: int, earlier: dict[str, Any], batch: int) -> bool:
+    """Whether a later firing has more in it, of the same window, or of one that it became part of in its micro-batch."""
     if "start" not in later or later["k"] != earlier["k"]:
         return False
     if not later["start"] <= earlier["start"] < earlier["end"] <= later["end"]:

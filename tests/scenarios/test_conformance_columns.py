@@ -37,6 +37,8 @@ def test_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep
         assert [sorted(record.outputs.get(batch, [])) for batch in range(scenario.batches + 1)] == expected
     assert record.watermarks == scenario.expected["watermarks"]
     if late is not None:
-        assert [sorted(record.late.get(batch, [])) for batch in range(scenario.batches + 1)] == scenario.by_batch("late")
+        assert [sorted(record.late.get(batch, [])) for batch in range(scenario.batches + 1)] == scenario.by_batch(
+            "late"
+        )
     else:
         assert dropped == len(scenario.expected["late"])

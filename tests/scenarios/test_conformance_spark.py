@@ -7,13 +7,17 @@ shows that the stages of a job leave each other's frames alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.scenarios.checks import Record, assert_as_flink
+from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
 from tests.scenarios.programs import Scenario, program, scenarios
 
-from eventide.datastream import StreamExecutionEnvironment
+from eventide.common import Row
+from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.plan.compiler import compile_plan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.events import Signal
@@ -43,16 +47,32 @@ _TELLING = (
     "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
 )
+_TELLING_FOR_COLUMNS = (
+    "lateness: every late element fires its window again, at once and with all its contents",
+    "sliding: between the windows an element at or below the watermark is late, one above it vanishes",
+    "session: with lateness a late element between two fired sessions fires them as one",
+    "session: a late element that joins a fired session to an open one waits for the new end",
+    "count window: fires with every third element of a key, the rest never comes out",
+    "continuous trigger: a long step of the watermark fires each multiple passed",
+    "reduce: sessions that become one add up",
+    "idle: two of three splits idle",
+    "idle: a source that is idle when its input ends sends no final watermark",
+    "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
+    "two-stage-015-70-210-2-splits-bounded",
+)
 _SIDE_BY_SIDE = 16
+Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, DataStream | None]]
 
 
-def _telling() -> list[Scenario]:
+def _telling(names: tuple[str, ...] = _TELLING) -> list[Scenario]:
     by_name = {scenario.name: scenario for scenario in scenarios()}
-    return [by_name[name] for name in _TELLING]
+    return [by_name[name] for name in names]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give the test its groups of scenarios: the telling one, or all of them, so many to a query."""
+    """Give a test its groups of scenarios: the telling one, or all of them, so many to a query."""
+    if "several" not in metafunc.fixturenames:
+        return
     groups = [_telling()]
     if metafunc.config.getoption("--all-scenarios"):
         everything = scenarios()
@@ -62,11 +82,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.spark
 def test_spark_gives_what_flink_gave(env: StreamExecutionEnvironment, tmp_path: Path, several: list[Scenario]) -> None:
-    for scenario, record in _run(env, several, tmp_path):
+    for scenario, record in _run(env, several, tmp_path, program):
         assert_as_flink(scenario, record)
 
 
-def _run(env: StreamExecutionEnvironment, several: list[Scenario], place: Path) -> list[tuple[Scenario, Record]]:
+@pytest.mark.spark
+@pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
+def test_spark_gives_what_flink_gave_on_columns(
+    env: StreamExecutionEnvironment, tmp_path: Path, keep_late: bool
+) -> None:
+    columns = partial(column_program, keep_late=keep_late)
+    for scenario, record in _run(env, _telling(_TELLING_FOR_COLUMNS), tmp_path, columns):
+        batches = range(scenario.batches + 1)
+        expected = recorded_outputs(scenario, late_firings_as_one=True)
+        assert [sorted(record.outputs.get(batch, [])) for batch in batches] == expected, scenario.name
+        if keep_late:
+            assert [sorted(record.late.get(b, [])) for b in batches] == scenario.by_batch("late"), scenario.name
+        assert record.watermarks == scenario.expected["watermarks"], scenario.name
+
+
+def _run(
+    env: StreamExecutionEnvironment, several: list[Scenario], place: Path, program: Program
+) -> list[tuple[Scenario, Record]]:
     """Run scenarios side by side in one query, and record what reaches each sink in each micro-batch."""
     records = [Record() for _ in several]
     takes = []
@@ -87,7 +124,8 @@ def _run(env: StreamExecutionEnvironment, several: list[Scenario], place: Path) 
             assert frame.signal is Signal.ELEMENTS
             sink, take = take_of[frame.stage]
             elements = sink.codec.decode(frame.content)
-            take(batch_id, zip(elements.values, elements.timestamps, strict=True))
+            rows_with_times = list(zip(elements.values, elements.timestamps, strict=True))
+            take(batch_id, as_recorded(rows_with_times) if isinstance(elements.values[0], Row) else rows_with_times)
 
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
     with settings_for_start(env._host.spark, plan.parallelism):

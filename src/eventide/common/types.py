@@ -77,6 +77,33 @@ class Row:
         row._row_kind = RowKind.INSERT
         return row
 
+    @staticmethod
+    def many(field_names: Sequence[str] | None, rows: Iterable[Iterable[Any]]) -> list[Row]:
+        """Return a row for each of `rows`, as `of_fields` does; the quickest way. Not in PyFlink."""
+        new, made, kind = Row.__new__, [], RowKind.INSERT
+        for values in map(list, rows):
+            row = new(Row)
+            row._fields = field_names
+            row._values = values
+            row._row_kind = kind
+            made.append(row)
+        return made
+
+    @staticmethod
+    def values_of(rows: Sequence[Row], field_names: tuple[str, ...] | None) -> list[list[Any]] | None:
+        """Return the values of rows that all have these field names in this order and are inserted, else None.
+
+        Not in PyFlink.
+        """
+        kind = RowKind.INSERT
+        found = [
+            row._values
+            for row in rows
+            if row._row_kind is kind
+            and (row._fields is field_names or (row._fields is not None and tuple(row._fields) == field_names))
+        ]
+        return found if len(found) == len(rows) else None
+
     def get_row_kind(self) -> RowKind:
         """Return the kind, INSERT unless it was set."""
         return self._row_kind

@@ -27,8 +27,8 @@ from eventide.plan.speeds import planned
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.eventtime.gate import GateInput
-from eventide.runtime.source import SourceSpec
 from eventide.runtime.outlets import Together
+from eventide.runtime.source import SourceSpec
 from eventide.runtime.stage import StageSpec
 from eventide.runtime.timestamps import AssignTimestamps
 
@@ -171,12 +171,13 @@ class _Compiler:
 
     def _edge(self, target: Transformation, path: _Path) -> Edge:
         to_sink = isinstance(target, SinkTransformation)
+        together = Together(ElementCodec(target.inputs[0].type_info))
         edge = Edge(
             number=len(self._edges[target.number]) + 1,
             target=self._number[target.number],
             producer=path.producer,
             subtasks=self._parallelism if to_sink else self._subtasks_of(target),
-            outlet=Together(ElementCodec(target.inputs[0].type_info)) if to_sink else self._operators[target.number].outlet,
+            outlet=together if to_sink else self._operators[target.number].outlet,
             assigner=path.assigner,
             has_watermarks=not to_sink,
         )

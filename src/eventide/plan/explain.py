@@ -33,7 +33,8 @@ def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:
     kind = "bounded" if source.source.is_bounded() else "unbounded"
     splits = source.source.splits()
     shown = ", ".join(splits[:5]) + (", …" if len(splits) > 5 else "")
-    return f"Source {source.name!r}: {type(source.source).__name__}, {kind}, {len(splits)} split(s): {shown}"
+    several = f"{len(splits)} split(s): {shown}" if splits else "splits that join when they are read"
+    return f"Source {source.name!r}: {type(source.source).__name__}, {kind}, {several}"
 
 
 def _stage_title(stage: StageSpec) -> Iterator[str]:

@@ -1,9 +1,11 @@
-"""Which of its two speeds a window operator runs at: on columns where what the user wrote allows it, else on elements."""
+"""Which of its two speeds a window operator runs at: on columns where the program allows it, else on elements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from eventide.common.typeinfo import Types
 from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -15,10 +17,14 @@ from eventide.datastream.window import (
 )
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.outlets import ByKey, Outlet, Together
 from eventide.runtime.stage import OperatorSpec
+from eventide.runtime.window.contents import Reduced
+from eventide.runtime.window.partials import PartialsCodec
+from eventide.runtime.window.reducing_outlet import ReducingOutlet
 from eventide.runtime.window.spec import WindowSpec
 
 _COLUMNAR = "columns"
@@ -46,8 +52,11 @@ def planned(node: WindowTransformation, name: str, max_parallelism: int) -> Plan
             return PlannedOperator(columnar, columnar.outlet(max_parallelism), f"{_COLUMNAR}, {_why_fast(columnar)}")
     else:
         obstacle = _python_in(spec)
-    outlet = _element_outlet(node, key, max_parallelism)
-    return PlannedOperator(spec, outlet, f"{_ELEMENT}, because {obstacle}")
+    outlet = _element_outlet(spec, node, key, max_parallelism)
+    if isinstance(outlet, ReducingOutlet):
+        return PlannedOperator(spec, outlet, f"{_ELEMENT}, reduced before the shuffle, because {obstacle}")
+    unreduced = f"; not reduced before the shuffle, because {_unreduced(spec)}" if _reduces(spec) else ""
+    return PlannedOperator(spec, outlet, f"{_ELEMENT}, because {obstacle}{unreduced}")
 
 
 def _columnar(
@@ -95,8 +104,13 @@ def _obstacle(spec: WindowSpec, key: KeyTransformation | None) -> str | None:
 
 
 def _python_in(spec: WindowSpec) -> str:
-    functions = ", ".join(type(function).__name__ for function in spec.user_functions()) or "the window function"
+    functions = ", ".join(map(_name_of, spec.user_functions())) or "the window function"
     return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
+
+
+def _name_of(function: Any) -> str:
+    kind = type(function)
+    return "a function" if kind.__module__.startswith("eventide.") else kind.__name__
 
 
 def _why_fast(window: ColumnarWindow) -> str:
@@ -109,8 +123,33 @@ def _why_fast(window: ColumnarWindow) -> str:
     return "rows go through the shuffle, because their order decides what these windows hold"
 
 
-def _element_outlet(node: WindowTransformation, key: KeyTransformation | None, max_parallelism: int) -> Outlet:
+def _reduces(spec: WindowSpec) -> bool:
+    return isinstance(spec.contents, Reduced)
+
+
+def _unreduced(spec: WindowSpec) -> str | None:
+    """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
+    if not spec.is_fixed:
+        windows = f"{spec.assigner!r} with {spec.trigger!r}"
+        return f"{windows} asks each element; tumbling and sliding windows by themselves do not"
+    if spec.late_tag is not None:
+        return "late elements are wanted as they are; without side_output_late_data they could be"
+    if spec.lateness_ms:
+        return "each late element fires its window; without allowed_lateness they could be"
+    if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
+        return "some elements are in no window; a slide of at most the size would leave none out"
+    return None
+
+
+def _element_outlet(
+    spec: WindowSpec, node: WindowTransformation, key: KeyTransformation | None, max_parallelism: int
+) -> Outlet:
     value_type = node.inputs[0].type_info
+    panes = panes_of(spec.assigner)
+    if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec) is None:
+        codec = PartialsCodec(value_type, Types.PICKLED_BYTE_ARRAY() if key is None else key.key_type)
+        select = None if key is None else key.select
+        return ReducingOutlet(spec.name, spec.contents, panes, codec, select, max_parallelism)
     if key is None:
         return Together(ElementCodec(value_type))
     return ByKey(ElementCodec(value_type, key.key_type), key.select, max_parallelism)

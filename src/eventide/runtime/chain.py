@@ -110,4 +110,4 @@ def _own_copy(batch: Batch) -> Batch:
     """The elements for one of several followers: what one changes in place, another must not see."""
     if isinstance(batch, Columns):
         return batch
-    return Elements([own(value) for value in batch.values], batch.timestamps, batch.order, arrow=batch.arrow)
+    return Elements([own(value) for value in batch.values], batch.timestamps, batch.order, columns=batch.columns)

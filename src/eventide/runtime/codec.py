@@ -49,22 +49,17 @@ class ElementCodec:
             if self.key_type is not None and not self.key_type.is_pickled:
                 self.key_type.to_arrow(elements.keys)  # refuses keys of another type
             return _pickled((elements.values, elements.timestamps, elements.order, elements.keys))
-        columns = {
-            "value": self.value_type.to_arrow(elements.values) if elements.arrow is None else elements.arrow,
-            "timestamp": pa.array(elements.timestamps, pa.int64()),
-            "order": pa.array(elements.order, pa.int64()),
-        }
+        return self.encode_columns(Columns.of(elements, self.value_type), elements.keys)
+
+    def encode_columns(self, columns: Columns, keys: list[Any] | None = None) -> bytes:
+        """Columns, and keys beside them, to the same bytes."""
+        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "order": columns.order}
         metadata = None
         if self.key_type is not None and self.key_type.is_pickled:
-            metadata = {_KEYS: _pickled(elements.keys)}
+            metadata = {_KEYS: _pickled(keys)}
         elif self.key_type is not None:
-            columns["key"] = self.key_type.to_arrow(elements.keys)
-        return encode_table(pa.table(columns, metadata=metadata))
-
-    def encode_columns(self, columns: Columns) -> bytes:
-        """Columns to the same bytes, on edges without a key."""
-        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "order": columns.order}
-        return encode_table(pa.table(content))
+            content["key"] = self.key_type.to_arrow(keys or [])
+        return encode_table(pa.table(content, metadata=metadata))
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""

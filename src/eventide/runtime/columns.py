@@ -65,7 +65,17 @@ class Columns:
     def to_elements(self) -> Elements:
         """The same as Python objects."""
         timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
-        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist(), arrow=self.values)
+        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist(), columns=self)
+
+    def filtered(self, mask: pa.Array) -> Columns:
+        """Those for which a truth value is true."""
+        timestamps = None if self.timestamps is None else self.timestamps.filter(mask)
+        return Columns(self.type_info, self.values.filter(mask), timestamps, self.order.filter(mask))
+
+    def at(self, places: pa.Array) -> Columns:
+        """Those at some indices, in the order of the indices."""
+        timestamps = None if self.timestamps is None else self.timestamps.take(places)
+        return Columns(self.type_info, self.values.take(places), timestamps, self.order.take(places))
 
     def slices(self) -> Iterator[Columns]:
         """The same in parts of a handy size: as many elements as stay in the processor's cache as Python objects."""

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
+
+if TYPE_CHECKING:
+    from eventide.runtime.columns import Columns
 
 
 @dataclass(slots=True)
@@ -21,15 +23,15 @@ class Elements:
     without a key. ``order`` is the index of each element in its split or task within the micro-batch: elements of
     several channels interleave by it, which makes the order of a batch the same on every replay.
 
-    ``arrow`` is the same as ``values`` in Arrow form, where they came so and nobody changed them: such values have their
-    declared type for certain, and need not be turned into columns once more.
+    ``columns`` is the same in Arrow form, without keys, where elements came so and nobody changed them: their values have
+    the declared type for certain, and need not be turned into columns once more.
     """
 
     values: list[Any] = field(default_factory=list)
     timestamps: list[int | None] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     keys: list[Any] = field(default_factory=list)
-    arrow: pa.Array | None = field(default=None, compare=False, repr=False)
+    columns: Columns | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -39,3 +39,11 @@ def calling(operator: str, *, during: str, **what: Any) -> Iterator[None]:
         yield
     except Exception as error:
         raise user_function_error(operator, error, during=during, **what) from error
+
+
+def no_timestamp() -> DataError:
+    """What to say of an element without the timestamp that its windows need."""
+    return DataError(
+        "the element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a strategy with a "
+        "timestamp assigner"
+    )

@@ -46,6 +46,15 @@ def close_function(name: str, function: Any) -> None:
 
 
 def _functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> Iterator[tuple[str, int, Any]]:
+    """Each function object once: one that works before a shuffle too may be the same object on both sides of it."""
+    seen: set[int] = set()
+    for name, parallelism, function in _all_functions(sources, stages):
+        if id(function) not in seen:
+            seen.add(id(function))
+            yield name, parallelism, function
+
+
+def _all_functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> Iterator[tuple[str, int, Any]]:
     for source in sources:
         yield from _chained(source.root, 1)
     for stage in stages:
@@ -58,3 +67,6 @@ def _chained(root: ChainNode, parallelism: int) -> Iterator[tuple[str, int, Any]
     for node in root.all_nodes():
         if node.step is not None and node.step.user_function is not None:
             yield node.step.name, parallelism, node.step.user_function
+        for edge in node.edges:
+            for function in edge.outlet.user_functions():
+                yield edge.producer, parallelism, function

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.columns import Batch, Columns, as_elements, pieces
 from eventide.runtime.events import Elements
 from eventide.runtime.invoke import user_function_error
+from eventide.runtime.steps import last_of
 from eventide.runtime.keys import key_group, subtask_of, unhashable
 
 
@@ -69,6 +69,9 @@ class Outlet(Protocol):
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
 
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote and that work before elements leave, to be opened and closed."""
+
     def open(self, producer: str, place: int, subtasks: int) -> Outbox:
         """An empty outbox of the task at ``place``."""
 
@@ -84,6 +87,10 @@ class Together:
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
         return f"{self.codec.value_type} as {self.codec.describe()}"
+
+    def user_functions(self) -> list[Any]:
+        """None that are opened."""
+        return []
 
     def open(self, producer: str, place: int, subtasks: int) -> _Together:
         """An empty outbox of the task at ``place``."""
@@ -103,19 +110,21 @@ class _Together:
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, [], 0
-        if not waiting:
-            return
-        columns = [batch for batch in waiting if isinstance(batch, Columns)]
-        if len(columns) == len(waiting) and self._codec.columnar:
-            yield self._subtask, self._codec.encode_columns(Columns.joined(columns))
-            return
-        together = Elements()
-        for batch in waiting:
-            elements = as_elements(batch)
-            together.values += elements.values
-            together.timestamps += elements.timestamps
-            together.order += elements.order
-        yield self._subtask, self._codec.encode(together)
+        if waiting:
+            yield self._subtask, encoded(self._codec, waiting, [])
+
+
+def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> bytes:
+    """Batches, one behind the other, as the content of one frame: in Arrow form where one of them is already."""
+    parts = [batch if isinstance(batch, Columns) else batch.columns or batch for batch in batches]
+    if codec.columnar and any(isinstance(part, Columns) for part in parts):
+        return codec.encode_columns(Columns.joined([Columns.of(part, codec.value_type) for part in parts]), keys)
+    together = Elements(keys=keys)
+    for part in map(as_elements, parts):
+        together.values += part.values
+        together.timestamps += part.timestamps
+        together.order += part.order
+    return codec.encode(together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,44 +140,13 @@ class ByKey:
         """How elements travel, for ``explain``."""
         return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
 
+    def user_functions(self) -> list[Any]:
+        """None that are opened."""
+        return []
+
     def open(self, producer: str, place: int, subtasks: int) -> _ByKey:
         """An empty outbox of the task at ``place``."""
         return _ByKey(self, producer, subtasks)
-
-
-class _Waiting:
-    """What waits for one subtask: values as they came, as a list or in Arrow form, and the rest in lists."""
-
-    def __init__(self) -> None:
-        self.values: list[tuple[list[Any], pa.Array | None]] = []
-        self.rest = Elements()
-
-    def add(self, elements: Elements, keys: list[Any], at: np.ndarray[Any, Any] | None) -> None:
-        """Take elements, or those at some places among them."""
-        rest = self.rest
-        if at is None:
-            self.values.append((elements.values, elements.arrow))
-            rest.timestamps += elements.timestamps
-            rest.order += elements.order
-            rest.keys += keys
-            return
-        places = at.tolist()
-        if elements.arrow is None:
-            self.values.append(([elements.values[i] for i in places], None))
-        else:
-            self.values.append(([], elements.arrow.take(pa.array(at))))
-        rest.timestamps += [elements.timestamps[i] for i in places]
-        rest.order += [elements.order[i] for i in places]
-        rest.keys += [keys[i] for i in places]
-
-    def joined(self, value_type: TypeInformation) -> Elements:
-        """All of it as elements, ready to be encoded: with values in one of their forms."""
-        if all(arrow is None for _, arrow in self.values):
-            self.rest.values = list(chain.from_iterable(values for values, _ in self.values))
-        else:
-            arrays = [value_type.to_arrow(values) if arrow is None else arrow for values, arrow in self.values]
-            self.rest.arrow = pa.concat_arrays(arrays)
-        return self.rest
 
 
 class _ByKey:
@@ -176,7 +154,7 @@ class _ByKey:
         self._outlet = outlet
         self._producer = producer
         self._subtasks = SubtasksOfKeys(outlet.max_parallelism, subtasks)
-        self._waiting = [_Waiting() for _ in range(subtasks)]
+        self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
 
     def add(self, batch: Batch) -> None:
@@ -184,13 +162,19 @@ class _ByKey:
         for elements in pieces(batch):
             keys = extracted_keys(self._outlet.select, elements, self._producer)
             for subtask, at in self._subtasks.dealt_out(keys, elements.values, self._producer):
-                self._waiting[subtask].add(elements, keys, at)
+                if at is None:
+                    self._waiting[subtask].append((elements.columns or elements, keys))
+                    continue
+                places = at.tolist()
+                part = elements.at(places) if elements.columns is None else elements.columns.at(pa.array(at))
+                self._waiting[subtask].append((part, [keys[i] for i in places]))
 
     def take(self) -> Iterator[tuple[int, bytes]]:
-        waiting, self._waiting, self.size = self._waiting, [_Waiting() for _ in self._waiting], 0
-        for subtask, parcel in enumerate(waiting):
-            if parcel.values:
-                yield subtask, self._outlet.codec.encode(parcel.joined(self._outlet.codec.value_type))
+        waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
+        for subtask, parts in enumerate(waiting):
+            if parts:
+                keys = list(chain.from_iterable(keys for _, keys in parts))
+                yield subtask, encoded(self._outlet.codec, [batch for batch, _ in parts], keys)
 
 
 class SubtasksOfKeys(dict[Any, int]):
@@ -218,7 +202,7 @@ class SubtasksOfKeys(dict[Any, int]):
             owners = np.array(list(map(self.__getitem__, keys)))
         except (TypeError, DataError):
             for key, value in zip(keys, values, strict=True):
-                self._check(key, value, producer)
+                self.check(key, value, producer)
             raise
         if self._subtasks == 1:
             yield 0, None
@@ -228,7 +212,8 @@ class SubtasksOfKeys(dict[Any, int]):
             if len(at):
                 yield subtask, at
 
-    def _check(self, key: Any, value: Any, producer: str) -> None:
+    def check(self, key: Any, value: Any, producer: str) -> None:
+        """Refuse a key that cannot be one, naming its element."""
         try:
             self[key]
         except (TypeError, DataError) as error:
@@ -244,11 +229,9 @@ def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: s
     Raises:
         UserFunctionError: if the selector raised, naming the element.
     """
-    keys: list[Any] = []
+    values = iter(elements.values)
     try:
-        for value in elements.values:
-            keys.append(select(value))
+        return [select(value) for value in values]
     except Exception as error:
-        value = elements.values[len(keys)]
-        raise user_function_error(producer, error, during="when a key was extracted", element=value) from error
-    return keys
+        element = last_of(elements.values, values)
+        raise user_function_error(producer, error, during="when a key was extracted", element=element) from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
+from operator import length_hint
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -45,12 +46,11 @@ class Map:
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
         elements = as_elements(batch)
-        call, results = self.call, []
+        call, values = self.call, iter(elements.values)
         try:
-            for value in elements.values:
-                results.append(call(value))
+            results = [call(value) for value in values]
         except Exception as error:
-            raise element_error(self.name, error, elements, len(results)) from error
+            raise element_error(self.name, error, elements, values) from error
         return Elements(results, elements.timestamps, elements.order)
 
 
@@ -66,18 +66,16 @@ class Filter:
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
         elements = as_elements(batch)
-        call = self.call
-        kept: list[bool] = []
+        call, values = self.call, iter(elements.values)
         try:
-            for value in elements.values:
-                kept.append(bool(call(value)))
+            kept = [bool(call(value)) for value in values]
         except Exception as error:
-            raise element_error(self.name, error, elements, len(kept)) from error
+            raise element_error(self.name, error, elements, values) from error
         if all(kept):
             return elements
-        columns = (elements.values, elements.timestamps, elements.order)
-        arrow = None if elements.arrow is None else elements.arrow.filter(pa.array(kept))
-        return Elements(*(list(compress(column, kept)) for column in columns), arrow=arrow)
+        lists = (elements.values, elements.timestamps, elements.order)
+        columns = None if elements.columns is None else elements.columns.filtered(pa.array(kept))
+        return Elements(*(list(compress(part, kept)) for part in lists), columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +90,25 @@ class FlatMap:
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and place."""
         elements = as_elements(batch)
-        out, done = Elements(), 0
+        out, call, values = Elements(), self.call, iter(elements.values)
         try:
-            for value, timestamp, order in zip(elements.values, elements.timestamps, elements.order, strict=True):
-                for result in self.call(value) or ():
+            for value, timestamp, order in zip(values, elements.timestamps, elements.order, strict=True):
+                for result in call(value) or ():
                     out.append(result, timestamp, order)
-                done += 1
         except Exception as error:
-            raise element_error(self.name, error, elements, done) from error
+            raise element_error(self.name, error, elements, values) from error
         return out
 
 
-def element_error(name: str, error: Exception, elements: Elements, done: int) -> Exception:
-    """What to say of an error in a function that had handled ``done`` of the elements."""
-    return user_function_error(name, error, during="while it handled an element", element=elements.values[done])
+def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:
+    """What to say of an error in a function that was given the elements one by one from the iterator ``handled``."""
+    element = last_of(elements.values, handled)
+    return user_function_error(name, error, during="while it handled an element", element=element)
+
+
+def last_of(values: list[Any], handled: Iterator[Any]) -> Any:
+    """The value that an iterator over a list gave last; the list's iterator knows how many are left.
+
+    Nothing has to be counted while all goes well.
+    """
+    return values[len(values) - length_hint(handled) - 1]

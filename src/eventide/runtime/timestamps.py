@@ -6,7 +6,7 @@ import datetime
 import math
 import operator as python_operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,28 +64,30 @@ class AssignTimestamps:
         return checked_column(columns.timestamps_or_nulls())
 
     def _one_by_one(self, elements: Elements) -> Elements:
-        extract = self._extractor()
-        timestamps: list[Any] = []
+        extract, values = self._extractor(), iter(elements.values)
+        timestamps: list[Any]
         try:
             if elements.timestamps.count(None) == len(elements):
-                for value in elements.values:
-                    timestamps.append(extract(value, MIN_MS))
+                timestamps = [extract(value, MIN_MS) for value in values]
             else:
-                for value, record_timestamp in zip(elements.values, elements.timestamps, strict=True):
-                    timestamps.append(extract(value, MIN_MS if record_timestamp is None else record_timestamp))
+                records = zip(values, elements.timestamps, strict=True)
+                timestamps = [extract(value, MIN_MS if record is None else record) for value, record in records]
         except Exception as error:
-            raise element_error(self.name, error, elements, len(timestamps)) from error
-        if set(map(type, timestamps)) != {int} or min(timestamps) <= MIN_MS or max(timestamps) > MAX_MS:
+            raise element_error(self.name, error, elements, values) from error
+        column = _as_they_are(timestamps)
+        if column is None:
             timestamps = self._checked_each(elements, timestamps)
-        return Elements(elements.values, timestamps, elements.order, arrow=elements.arrow)
+            column = pa.array(timestamps, pa.int64())
+        columns = None if elements.columns is None else replace(elements.columns, timestamps=column)
+        return Elements(elements.values, timestamps, elements.order, columns=columns)
 
     def _checked_each(self, elements: Elements, timestamps: list[Any]) -> list[Any]:
-        checked: list[int] = []
+        values, checked = iter(elements.values), []
         try:
-            for timestamp in timestamps:
+            for _, timestamp in zip(values, timestamps, strict=True):
                 checked.append(_checked(timestamp))
         except Exception as error:
-            raise element_error(self.name, error, elements, len(checked)) from error
+            raise element_error(self.name, error, elements, values) from error
         return checked
 
     def _extractor(self) -> Callable[[Any, int], Any]:
@@ -99,8 +101,9 @@ class AssignTimestamps:
 
 def highest_timestamp(batch: Batch) -> int:
     """The highest timestamp of elements that all have one, in milliseconds."""
-    if isinstance(batch, Columns):
-        return int(pc.max(batch.timestamps).as_py())
+    columns = batch if isinstance(batch, Columns) else batch.columns
+    if columns is not None:
+        return int(pc.max(columns.timestamps).as_py())
     highest: int = max(batch.timestamps)  # type: ignore[type-var, assignment] - none is None
     return highest
 
@@ -152,6 +155,17 @@ def _milliseconds(array: pa.Array) -> pa.Array:
         except pa.ArrowInvalid as error:
             raise DataError(f"a timestamp is out of range: {error}; {_ADVICE}") from error
     raise DataError(f"the timestamps are of Arrow type {array.type}, not whole numbers or timestamps; {_ADVICE}")
+
+
+def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
+    """Timestamps as a column; None where they are not all in order, and have to be looked at one by one."""
+    if set(map(type, timestamps)) != {int}:
+        return None
+    try:
+        array = np.fromiter(timestamps, np.int64, len(timestamps))
+    except OverflowError:
+        return None
+    return pa.array(array) if array.min() > MIN_MS else None
 
 
 def _checked(timestamp: Any) -> int:

@@ -20,7 +20,7 @@ from eventide.spark.compiler import METRICS
 from eventide.spark.failures import original
 from eventide.spark.progress import ProgressView, gathered
 
-_POLL_S = 0.05
+_POLL_S = 0.1
 _KEPT = 1_000
 _END = object()
 
@@ -114,11 +114,12 @@ class StreamingJob(JobClient):
             self._take_progress()
 
     def _take_progress(self) -> None:
-        last = self._query.lastProgress  # a look at one is cheap, fetching all of them many times a second is not
+        last = self._query.lastProgress
         if last is None or (last.batchId, last.timestamp) == self._seen:
             return
         self._seen = (last.batchId, last.timestamp)
-        for progress in self._query.recentProgress:
+        # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
+        for progress in self._query.recentProgress if last.batchId > self._next_batch else [last]:
             if progress.batchId >= self._next_batch and METRICS in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
                 contents = [json.loads(text) for text in progress.observedMetrics[METRICS]["counters"]]

@@ -13,7 +13,6 @@ from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.events import Signal, SplitReport
-from eventide.runtime.outlets import Together
 from eventide.runtime.offsets import (
     PartRange,
     SplitRange,
@@ -23,6 +22,7 @@ from eventide.runtime.offsets import (
     ranges_between,
     source_ends,
 )
+from eventide.runtime.outlets import Together
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.testing import ScriptedSource
 

@@ -41,6 +41,18 @@ class TypeInformation(ABC):
             DataError: The array's type cannot be read as this type.
         """
 
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back from Arrow as the Python values that they are.
+
+        False where that is not certain: a `FLOAT` is rounded, a list becomes a tuple, a dict a row. That they fit at
+        all is for `to_arrow` to say.
+
+        >>> from eventide.common import Types
+        >>> Types.TUPLE([Types.LONG()]).keeps([(1,), None]), Types.TUPLE([Types.LONG()]).keeps([[1]])
+        (True, False)
+        """
+        return False
+
     def __str__(self) -> str:
         return repr(self)
 

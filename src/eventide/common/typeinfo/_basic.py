@@ -62,6 +62,10 @@ class BasicTypeInfo(TypeInformation):
                 raise DataError(message) from error
         return _KINDS[self.name].decode(array)
 
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        return self.name in _EXACT and types_of(values) <= _KINDS[self.name].direct
+
     def _encode(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
 
@@ -183,3 +187,6 @@ _KINDS = {
     ),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }
+
+_EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC", "SQL_TIMESTAMP"}
+"""Types whose values of the `direct` Python types come back as they are: not rounded, nor in another form."""

@@ -81,6 +81,13 @@ class CompositeTypeInfo(TypeInformation):
             return values
         return [value if there else None for there, value in zip(array.is_valid().to_pylist(), values, strict=True)]
 
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        rows = self._exact_rows([value for value in values if value is not None] if None in values else values)
+        if rows is None or not set(map(len, rows)) <= {len(self.types)}:
+            return False
+        return all(kind.keeps(list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types))
+
     def _column(self, i: int, cells: list[Any]) -> pa.Array:
         try:
             return self.types[i].to_arrow(cells)
@@ -97,6 +104,10 @@ class CompositeTypeInfo(TypeInformation):
     @abstractmethod
     def _fields_of(self, value: Any) -> Sequence[Any]:
         """Return the fields of a value in their order, or raise where the value does not fit."""
+
+    @abstractmethod
+    def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
+        """Return the fields of values that come back as the same Python objects, or None where one would not."""
 
     @abstractmethod
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -121,6 +132,9 @@ class TupleTypeInfo(CompositeTypeInfo):
         if not isinstance(value, (tuple, list)):
             raise TypeError(type(value))
         return self._check_width(value)
+
+    def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
+        return values if types_of(values) <= {tuple} else None
 
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         return list(rows)
@@ -177,9 +191,11 @@ class RowTypeInfo(CompositeTypeInfo):
             raise ValueError(list(fields))
         return [fields[name] for name in self.names]
 
+    def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
+        return Row.values_of(values, self.names) if types_of(values) <= {Row} else None
+
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-        names = self.names
-        return [Row.of_fields(names, row) for row in rows]
+        return Row.many(self.names, rows)
 
     def __repr__(self) -> str:
         if self.names is None:

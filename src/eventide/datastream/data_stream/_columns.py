@@ -76,8 +76,8 @@ def aggregated_by_column(
     kind = source.type_info
     if not isinstance(kind, CompositeTypeInfo):
         raise ProgramError(
-            f"{aggregates[0]!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; declare "
-            "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
+            f"{aggregates[0]!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; "
+            "declare output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
         )
     inputs = {a.column: field_type(kind, a.column, repr(a)) for a in aggregates if a.column is not None}
     results = [a.result_type(None if a.column is None else inputs[a.column]) for a in aggregates]
@@ -87,7 +87,7 @@ def aggregated_by_column(
     names = [name for name, _ in fields]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; give one another with .alias()")
+        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
     contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
     result = ColumnResult(tuple(names), len(keys))

@@ -177,7 +177,9 @@ class _Windowed:
             rest = [a for a in (window_function, accumulator_type, output_type) if a is not None]
             return self._aggregate_columns([aggregate_function, *rest, *more])
         if not isinstance(aggregate_function, AggregateFunction):
-            raise ProgramError(f"aggregate needs an AggregateFunction or aggregates of columns, not {aggregate_function!r}")
+            raise ProgramError(
+                f"aggregate needs an AggregateFunction or aggregates of columns, not {aggregate_function!r}"
+            )
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
     def _aggregate_columns(self, aggregates: list[Any]) -> DataStream:

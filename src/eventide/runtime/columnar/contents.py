@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.aggregates import ColumnAggregate
@@ -68,9 +67,7 @@ class AggregatedColumns:
     def view(self, kept: Any) -> Iterable[Any]:
         """The one result: a tuple of what each aggregate gives."""
         arrays = self.aggregation.finish(self._partials(kept))
-        return [
-            tuple(kind.from_arrow(array)[0] for kind, array in zip(self.result_types, arrays, strict=True))
-        ]
+        return [tuple(kind.from_arrow(array)[0] for kind, array in zip(self.result_types, arrays, strict=True))]
 
     def _partials(self, kept: _Kept) -> pa.Table:
         tables = [] if kept.partials is None else [kept.partials]

@@ -25,7 +25,9 @@ def key_column(array: Any) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_floating(array.type):
-        array = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), pc.add(array, pa.scalar(0, array.type)))
+        array = pc.if_else(
+            pc.is_nan(array), pa.scalar(float("nan"), array.type), pc.add(array, pa.scalar(0, array.type))
+        )
     return array
 
 
@@ -67,9 +69,7 @@ def _as_numbers(array: pa.Array) -> Hashes:
         array = array.cast(pa.float64()).view(pa.int64())
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
         array = array.view(pa.int32()).cast(pa.int64())
-    elif pa.types.is_temporal(kind):
-        array = array.view(pa.int64())
-    elif pa.types.is_unsigned_integer(kind) and kind.bit_width == 64:
+    elif pa.types.is_temporal(kind) or (pa.types.is_unsigned_integer(kind) and kind.bit_width == 64):
         array = array.view(pa.int64())
     else:
         array = array.cast(pa.int64())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,6 +51,10 @@ class ColumnOutlet:
             return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
         return f"{dealt}, as columns" + (" of whole elements, because late ones are wanted" if self.whole else "")
 
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
+
     def open(self, producer: str, place: int, subtasks: int) -> _Outbox:
         """An empty outbox of the task at ``place``."""
         return _Outbox(self, producer, subtasks)
@@ -61,10 +66,8 @@ class ColumnOutlet:
                 "an element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
                 "strategy with a timestamp assigner"
             )
-        if self.whole:
-            content = {VALUE: columns.values}
-        else:
-            content = value_columns(columns.values, self.keys, self.aggregation)
+        values = columns.values
+        content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.aggregation)
         time = {TIMESTAMP: columns.timestamps} if self.timed else {}
         return pa.table({**content, **time, ORDER: columns.order})
 

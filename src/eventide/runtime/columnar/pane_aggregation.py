@@ -26,6 +26,4 @@ class PaneAggregation:
     def partial(self, rows: pa.Table) -> pa.Table:
         """One row for each key and pane, whatever the number of rows."""
         starts = self.panes.start_of(rows.column(TIMESTAMP).to_numpy())
-        return self.aggregation.partial(
-            rows.append_column(PANE, pa.array(starts)), [*key_names(self.keys), PANE]
-        )
+        return self.aggregation.partial(rows.append_column(PANE, pa.array(starts)), [*key_names(self.keys), PANE])

@@ -73,11 +73,13 @@ class AllElements:
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Append each to the list of its key."""
+        get = kept.get
         for key, value in zip(keys, values, strict=True):
-            if key in kept:
-                kept[key].append(value)
-            else:
+            elements = get(key)
+            if elements is None:
                 kept[key] = [value]
+            else:
+                elements.append(value)
 
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
@@ -116,16 +118,16 @@ class Reduced:
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Reduce each into what is kept of its key."""
-        reduce = self.function.reduce
+        reduce, get = self.function.reduce, kept.get
         key = value = None
         try:
             for key, value in zip(keys, values, strict=True):
-                if key in kept:
-                    cell = kept[key]
+                cell = get(key)
+                if cell is None:
+                    kept[key] = [own(value)]
+                else:
                     result = reduce(cell[0], value)
                     cell[0] = own(value) if result is value else result
-                else:
-                    kept[key] = [own(value)]
         except Exception as error:
             raise AtElement(error, key, value) from error
 
@@ -160,15 +162,15 @@ class Aggregated:
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add each to the accumulator of its key."""
-        add, create_accumulator = self.function.add, self.function.create_accumulator
+        add, create_accumulator, get = self.function.add, self.function.create_accumulator, kept.get
         key = value = None
         try:
             for key, value in zip(keys, values, strict=True):
-                if key in kept:
-                    cell = kept[key]
-                    cell[0] = add(value, cell[0])
-                else:
+                cell = get(key)
+                if cell is None:
                     kept[key] = [add(value, create_accumulator())]
+                else:
+                    cell[0] = add(value, cell[0])
         except Exception as error:
             raise AtElement(error, key, value) from error
 

@@ -12,7 +12,7 @@ from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.columns import Batch
 from eventide.runtime.events import Elements, interleave
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.window.contexts import (
@@ -101,10 +101,7 @@ class WindowOperator:
         spec = self._spec
         moment = self._moment
         if timestamp is None and spec.assigner.is_event_time():
-            raise DataError(
-                "the element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
-                "strategy with a timestamp assigner"
-            )
+            raise no_timestamp()
         moment.key = key
         accepted = False
         time_ms = MIN_MS if timestamp is None else timestamp

@@ -23,7 +23,7 @@ COLUMNS = {
     "truth": pa.array([True, False, True, False, None, True]),
     "decimal": pa.array([Decimal("1.50"), Decimal("0"), Decimal("-1"), Decimal("9"), None, Decimal("1.5")]),
     "day": pa.array([dt.date(2020, 1, i) for i in range(1, 5)] + [None, dt.date(2020, 1, 1)]),
-    "moment": pa.array([dt.datetime(2020, 1, i) for i in range(1, 5)] + [None, dt.datetime(2020, 1, 1)]),
+    "moment": pa.array([0, 1, 2, 3, None, 0], pa.timestamp("us", tz="UTC")),
     "time": pa.array([dt.time(i) for i in range(4)] + [None, dt.time(0)]),
 }
 

@@ -15,8 +15,8 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 2), TIMES, st.integers(1, 20)), ma
 def merged_one_by_one(intervals):
     """For each interval, the bounds of its session, by merging whatever overlaps or touches until nothing does."""
     sessions = []
-    for place, (key, start, length) in enumerate(intervals):
-        end, members = start + length, {place}
+    for place, (key, first, length) in enumerate(intervals):
+        start, end, members = first, first + length, {place}
         while True:
             touching = [s for s in sessions if s[0] == key and s[1] <= end and s[2] >= start]
             if not touching:

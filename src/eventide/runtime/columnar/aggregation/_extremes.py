@@ -40,9 +40,10 @@ class Extreme:
         extreme = grouping.ask(name, column, self.function)
         if not has_nan(column):
             return lambda groups: [groups.answer(extreme)]
-        is_nan = grouping.ask(f"{name} is NaN", pc.is_nan(column), "all" if self.function == "min" else "any")
+        # As integers, because Arrow 18 loses track of truth values with nulls in slices.
+        is_nan = grouping.ask(f"{name} is NaN", pc.is_nan(column).cast(pa.int8()), self.function)
         nan = pa.scalar(math.nan, self.type)
-        return lambda groups: [pc.if_else(groups.answer(is_nan), nan, groups.answer(extreme))]
+        return lambda groups: [pc.if_else(pc.equal(groups.answer(is_nan), 1), nan, groups.answer(extreme))]
 
 
 def has_nan(column: pa.ChunkedArray | pa.Array) -> bool:
