@@ -38,7 +38,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=130)
     if options.page:
         return _write_page(console)
     unknown = [name for name in options.only if name not in PARTS]

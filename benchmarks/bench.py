@@ -13,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from benchmarks.data import DataSet
-from benchmarks.figures import shown
 from benchmarks.queries import PARALLELISM
 from benchmarks.sizes import Sizes
 from eventide.common import Configuration
@@ -98,9 +97,7 @@ class Bench:
 
     def throughput(self, run: Run, data: DataSet) -> float:
         """Rows a second in the steady micro-batches."""
-        rate = data.rows_per_batch / run.steady(self.warm_up(data), data.batches)
-        self.say(f"  {shown(rate, 'rows/s')}")
-        return rate
+        return data.rows_per_batch / run.steady(self.warm_up(data), data.batches)
 
     def clear(self, *runs: Run) -> None:
         """Delete what queries have written."""

@@ -48,8 +48,8 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the other's."""
-        return self.eventide / self.other if self.other else None
+        """How many times the other's; None where there is no other, or what is counted is too few for a ratio."""
+        return self.eventide / self.other if self.other and self.unit != "micro-batches" else None
 
     @property
     def judged(self) -> float:

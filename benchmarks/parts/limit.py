@@ -58,4 +58,4 @@ def _by_polars(files: list[Path], output: Path) -> None:
     import polars as pl
 
     rows = pl.scan_parquet(files).group_by("user", pl.col("ts").dt.truncate("5s").alias("start"))
-    rows.agg(pl.col("value").sum(), pl.len().alias("n")).collect().write_parquet(output)
+    rows.agg(pl.col("value").sum(), pl.len().alias("n")).sink_parquet(output)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -78,26 +78,16 @@ class PeakOfWorkers:
 
     def _look(self) -> None:
         while not self._over.wait(0.1):
-            self.bytes = max([self.bytes, *map(_resident, _workers())])
+            self.bytes = max(self.bytes, _largest_worker())
 
 
-def _workers() -> list[psutil.Process]:
-    try:
-        below = psutil.Process().children(recursive=True)
-    except psutil.Error:
-        return []
-    return [process for process in below if _is_worker(process)]
+def _largest_worker() -> int:
+    """The resident memory of the largest worker in bytes; 0 while there is none."""
+    import psutil  # late: it is not needed to know which parts there are
 
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return "pyspark.daemon" in process.cmdline()
-    except psutil.Error:
-        return False
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return process.memory_info().rss
-    except psutil.Error:
-        return 0
+    largest = 0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            if "pyspark.daemon" in process.cmdline():
+                largest = max(largest, process.memory_info().rss)
+    return largest

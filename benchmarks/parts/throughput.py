@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from benchmarks.bench import Bench
 from benchmarks.checking import check_same, flat
 from benchmarks.data import DataSet
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, shown
 from benchmarks.queries import OURS, SESSIONS, SIDES, SLIDING, TUMBLING, Job, Windows
 
 KEYS = (1_000, 10_000, 100_000, 1_000_000)
@@ -60,7 +60,9 @@ def measured(bench: Bench, data: DataSet, windows: Windows, sides: Iterable[str]
             side: bench.run(f"{data.name}, {side}", lambda place, side=side: SIDES[side](bench.spark, job, place))
             for side in sides
         }
-        known |= {(data, side): bench.throughput(run, data) for side, run in runs.items()}
+        rates = {side: bench.throughput(run, data) for side, run in runs.items()}
+        known |= {(data, side): rate for side, rate in rates.items()}
+        bench.say("  " + ", ".join(f"{side} {shown(rate, 'rows/s')}" for side, rate in rates.items()))
         same = check_same({side: flat(bench.spark.read.parquet(str(run.output))) for side, run in runs.items()})
         bench.say(f"  all gave the same {same:,} rows")
         bench.clear(*runs.values())

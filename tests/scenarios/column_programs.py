@@ -91,7 +91,7 @@ def _is_late(scenario: Scenario, firing: dict[str, Any], batch: int) -> bool:
 
 
 def _replaces(scenario: Scenario, later: dict[str, Any], later_batch: int, earlier: dict[str, Any], batch: int) -> bool:
-    """Whether a later firing has more in it, of the same window, or of one that it became part of in its micro-batch."""
+    """Whether a later firing has more in it, of the same window, or of one it became part of in that micro-batch."""
     if "start" not in later or later["k"] != earlier["k"]:
         return False
     if not later["start"] <= earlier["start"] < earlier["end"] <= later["end"]:

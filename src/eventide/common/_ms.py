@@ -29,7 +29,8 @@ def add_ms(a: int, b: int) -> int:
     >>> add_ms(1, 2), add_ms(MAX_MS, 1) == MAX_MS, add_ms(MIN_MS, -1) == MIN_MS
     (3, True, True)
     """
-    return clamp_ms(a + b)
+    total = a + b
+    return total if MIN_MS <= total <= MAX_MS else clamp_ms(total)
 
 
 def window_start(timestamp_ms: int, offset_ms: int, size_ms: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
-from eventide.common._ms import add_ms, window_start
+from eventide.common._ms import MIN_MS, window_start
 
 __all__ = ["TimeWindow", "Window"]
 
@@ -32,7 +32,7 @@ class _MergeCallback(Protocol):
         """Take note that the windows `to_be_merged` become `merge_result`."""
 
 
-@dataclass(slots=True, order=True, unsafe_hash=True)
+@dataclass(slots=True, order=True)
 class TimeWindow(Window):
     """A stretch of time from `start` (inclusive) to `end` (exclusive), in milliseconds since the epoch (UTC).
 
@@ -50,7 +50,12 @@ class TimeWindow(Window):
 
     def max_timestamp(self) -> int:
         """Return ``end - 1``, the last millisecond inside."""
-        return add_ms(self.end, -1)
+        end = self.end
+        return end - 1 if end > MIN_MS else MIN_MS
+
+    def __hash__(self) -> int:
+        # Windows that end together and begin apart are rare, and each element's windows are hashed several times.
+        return hash(self.end)
 
     def intersects(self, other: TimeWindow) -> bool:
         """Say whether the two windows share a time, or touch.

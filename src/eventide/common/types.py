@@ -23,6 +23,9 @@ class RowKind(Enum):
         return ("+I", "-U", "+U", "-D")[self.value]
 
 
+_INSERT = RowKind.INSERT
+
+
 class Row:
     """A value with fields, which are known by position and, where they are named, by name.
 
@@ -53,9 +56,9 @@ class Row:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ProgramError("Row: give either positional or named fields, not both")
-        self._fields = list(kwargs) if kwargs else None
+        self._fields = tuple(kwargs) if kwargs else None
         self._values = list(kwargs.values()) if kwargs else list(args)
-        self._row_kind = RowKind.INSERT
+        self._row_kind = _INSERT
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -74,35 +77,8 @@ class Row:
         row = Row.__new__(Row)
         row._fields = field_names
         row._values = list(values)
-        row._row_kind = RowKind.INSERT
+        row._row_kind = _INSERT
         return row
-
-    @staticmethod
-    def many(field_names: Sequence[str] | None, rows: Iterable[Iterable[Any]]) -> list[Row]:
-        """Return a row for each of `rows`, as `of_fields` does; the quickest way. Not in PyFlink."""
-        new, made, kind = Row.__new__, [], RowKind.INSERT
-        for values in map(list, rows):
-            row = new(Row)
-            row._fields = field_names
-            row._values = values
-            row._row_kind = kind
-            made.append(row)
-        return made
-
-    @staticmethod
-    def values_of(rows: Sequence[Row], field_names: tuple[str, ...] | None) -> list[list[Any]] | None:
-        """Return the values of rows that all have these field names in this order and are inserted, else None.
-
-        Not in PyFlink.
-        """
-        kind = RowKind.INSERT
-        found = [
-            row._values
-            for row in rows
-            if row._row_kind is kind
-            and (row._fields is field_names or (row._fields is not None and tuple(row._fields) == field_names))
-        ]
-        return found if len(found) == len(rows) else None
 
     def get_row_kind(self) -> RowKind:
         """Return the kind, INSERT unless it was set."""
@@ -152,8 +128,11 @@ class Row:
         return row
 
     def _index(self, name: str) -> int:
-        if self._fields is not None and name in self._fields:
-            return self._fields.index(name)
+        if self._fields is not None:
+            try:
+                return self._fields.index(name)
+            except ValueError:
+                pass
         known = "its fields have no names" if self._fields is None else f"there are {', '.join(self._fields)}"
         message = f"Row: there is no field {name!r}; {known}"
         raise ProgramError(message)
@@ -165,7 +144,7 @@ class Row:
     def __getitem__(self, item: int | str) -> Any: ...
 
     def __getitem__(self, item: int | str | slice) -> Any:
-        return self._values[item if isinstance(item, (int, slice)) else self._index(item)]
+        return self._values[self._index(item) if isinstance(item, str) else item]
 
     def __setitem__(self, key: int | str | slice, value: Any) -> None:
         if isinstance(key, slice):
@@ -174,9 +153,13 @@ class Row:
             self._values[key if isinstance(key, int) else self._index(key)] = value
 
     def __getattr__(self, item: str) -> Any:
-        if item.startswith("_") or self._fields is None or item not in self._fields:
+        fields = None if item.startswith("_") else self._fields
+        if fields is None:
             raise AttributeError(item)
-        return self._values[self._fields.index(item)]
+        if item not in fields:
+            raise AttributeError(item)
+        _make_property(item)
+        return self._values[fields.index(item)]
 
     def __contains__(self, item: object) -> bool:
         return item in (self._values if self._fields is None else self._fields)
@@ -203,6 +186,11 @@ class Row:
         order = sorted(range(len(self._fields)), key=self._fields.__getitem__)
         return [self._fields[i] for i in order], [self._values[i] for i in order if i < len(self._values)]
 
+    def __copy__(self) -> Row:
+        row = Row.of_fields(self._fields, self._values)
+        row._row_kind = self._row_kind
+        return row
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._fields, tuple(self._values), self._row_kind)
 
@@ -210,6 +198,51 @@ class Row:
         if self._fields is None:
             return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self._values, strict=False))})"
+
+
+def rows_of(field_names: Sequence[str] | None, rows: Iterable[Iterable[Any]]) -> list[Row]:
+    """Return a row for the values of each of `rows`, as `Row.of_fields` does; the quickest way."""
+    new, made = Row.__new__, []
+    for values in map(list, rows):
+        row = new(Row)
+        row._fields = field_names
+        row._values = values
+        row._row_kind = _INSERT
+        made.append(row)
+    return made
+
+
+def values_of(rows: Sequence[Row], field_names: tuple[str, ...] | None) -> list[list[Any]] | None:
+    """Return the values of rows that all have these field names in this order and are of kind INSERT, else None."""
+    found = [
+        row._values
+        for row in rows
+        if row._row_kind is _INSERT
+        and (row._fields is field_names or (row._fields is not None and tuple(row._fields) == field_names))
+    ]
+    return found if len(found) == len(rows) else None
+
+
+_properties: set[str] = set()
+_MOST_PROPERTIES = 1_000
+
+
+def _make_property(name: str) -> None:
+    """Let Python find a field at once, which some row had under this name when it was asked for as an attribute.
+
+    Otherwise it raises an AttributeError first, each time, before it calls ``__getattr__``: that takes five times as
+    long as everything else. A row without such a field still gets there.
+    """
+
+    def field(row: Row) -> Any:
+        fields = row._fields
+        if fields is None or name not in fields:
+            raise AttributeError(name)
+        return row._values[fields.index(name)]
+
+    if len(_properties) < _MOST_PROPERTIES:
+        _properties.add(name)
+        setattr(Row, name, property(field))
 
 
 def _restore(fields: Sequence[str] | None, values: tuple[Any, ...], row_kind: RowKind) -> Row:

@@ -69,7 +69,9 @@ class ElementCodec:
         keys: list[Any] = []
         if self.key_type is not None:
             pickled = self.key_type.is_pickled
-            keys = pickle.loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
+            keys = (
+                pickle.loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
+            )
         return Elements(
             self.value_type.from_arrow(table.column("value")),
             table.column("timestamp").to_pylist(),
@@ -92,7 +94,8 @@ def encode_table(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def decode_table(data: bytes) -> pa.Table:

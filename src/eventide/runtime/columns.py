@@ -13,6 +13,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.events import Elements
 
 _HANDY = 8_192
+_FRAME_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -40,6 +41,8 @@ class Columns:
         """
         if isinstance(batch, Columns):
             return batch
+        if batch.columns is not None:
+            return batch.columns
         timestamps = pa.array(batch.timestamps, pa.int64())
         return Columns(type_info, type_info.to_arrow(batch.values), timestamps, pa.array(batch.order, pa.int64()))
 
@@ -53,6 +56,11 @@ class Columns:
             timestamps = pa.concat_arrays([part.timestamps_or_nulls() for part in parts])
         values = pa.concat_arrays([part.values for part in parts])
         return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.order for part in parts]))
+
+    def slices(self) -> Iterator[Columns]:
+        """The same in parts, each of the size of a frame."""
+        for start, rows in frame_slices(len(self), self.values.nbytes):
+            yield self.slice(start, rows)
 
     def field(self, name: str) -> pa.Array:
         """One field of the elements."""
@@ -77,12 +85,21 @@ class Columns:
         timestamps = None if self.timestamps is None else self.timestamps.take(places)
         return Columns(self.type_info, self.values.take(places), timestamps, self.order.take(places))
 
-    def slices(self) -> Iterator[Columns]:
-        """The same in parts of a handy size: as many elements as stay in the processor's cache as Python objects."""
-        for start in range(0, len(self), _HANDY):
-            timestamps = None if self.timestamps is None else self.timestamps.slice(start, _HANDY)
-            values, order = self.values.slice(start, _HANDY), self.order.slice(start, _HANDY)
-            yield Columns(self.type_info, values, timestamps, order)
+    def slice(self, start: int, rows: int) -> Columns:
+        """So many from a place on, or fewer where they end."""
+        timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
+        return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.order.slice(start, rows))
+
+
+def frame_slices(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Cut so many rows of so many bytes into frames: where each starts, and how many rows it has.
+
+    A frame is a row of Spark's, which copies it whole, several times: half a MB is what Java's garbage collector still
+    takes for an ordinary object, in a heap of the usual size.
+    """
+    at_once = max(1, _FRAME_BYTES * rows // max(1, size))
+    for start in range(0, rows, at_once):
+        yield start, min(at_once, rows - start)
 
 
 Batch: TypeAlias = Elements | Columns
@@ -97,7 +114,7 @@ def as_elements(batch: Batch) -> Elements:
 def pieces(batch: Batch) -> Iterator[Elements]:
     """The same, some at a time: columns that are turned into Python objects all at once leave the processor's cache."""
     if isinstance(batch, Columns):
-        for part in batch.slices():
-            yield part.to_elements()
+        for start in range(0, len(batch), _HANDY):
+            yield batch.slice(start, _HANDY).to_elements()
     elif batch:
         yield batch

@@ -23,7 +23,7 @@ class Frame:
 
     ``round`` numbers the steps of a micro-batch: all elements of a round come before its signals, all of a round
     before the next. ``channel`` is the split or the subtask that sends. ``content`` depends on the signal: encoded
-    elements (bytes, or a view of some), a :class:`SplitReport`, a watermark in milliseconds, counters (a dict), or None.
+    elements (bytes, or a view of them), a :class:`SplitReport`, a watermark in milliseconds, counters (a dict), None.
     """
 
     stage: int

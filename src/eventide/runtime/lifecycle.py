@@ -68,5 +68,5 @@ def _chained(root: ChainNode, parallelism: int) -> Iterator[tuple[str, int, Any]
         if node.step is not None and node.step.user_function is not None:
             yield node.step.name, parallelism, node.step.user_function
         for edge in node.edges:
-            for function in edge.outlet.user_functions():
-                yield edge.producer, parallelism, function
+            for name, function in edge.outlet.user_functions():
+                yield name, edge.subtasks, function

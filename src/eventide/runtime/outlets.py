@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from eventide.errors import DataError
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.columns import Batch, Columns, as_elements, pieces
+from eventide.runtime.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.events import Elements
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.steps import last_of
 from eventide.runtime.keys import key_group, subtask_of, unhashable
+from eventide.runtime.steps import last_of
 
 
 class Part(Protocol):
@@ -69,8 +69,8 @@ class Outlet(Protocol):
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
 
-    def user_functions(self) -> list[Any]:
-        """The functions that the user wrote and that work before elements leave, to be opened and closed."""
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """What the user wrote and what works before elements leave, with its operator: to be opened and closed."""
 
     def open(self, producer: str, place: int, subtasks: int) -> Outbox:
         """An empty outbox of the task at ``place``."""
@@ -88,7 +88,7 @@ class Together:
         """How elements travel, for ``explain``."""
         return f"{self.codec.value_type} as {self.codec.describe()}"
 
-    def user_functions(self) -> list[Any]:
+    def user_functions(self) -> list[tuple[str, Any]]:
         """None that are opened."""
         return []
 
@@ -110,21 +110,26 @@ class _Together:
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, [], 0
-        if waiting:
-            yield self._subtask, encoded(self._codec, waiting, [])
+        for content in encoded(self._codec, waiting, []) if waiting else ():
+            yield self._subtask, content
 
 
-def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> bytes:
-    """Batches, one behind the other, as the content of one frame: in Arrow form where one of them is already."""
+def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Iterator[bytes]:
+    """Batches, one behind the other, as the contents of frames: from their columns where they have them."""
     parts = [batch if isinstance(batch, Columns) else batch.columns or batch for batch in batches]
-    if codec.columnar and any(isinstance(part, Columns) for part in parts):
-        return codec.encode_columns(Columns.joined([Columns.of(part, codec.value_type) for part in parts]), keys)
-    together = Elements(keys=keys)
-    for part in map(as_elements, parts):
-        together.values += part.values
-        together.timestamps += part.timestamps
-        together.order += part.order
-    return codec.encode(together)
+    if not codec.columnar or not any(isinstance(part, Columns) for part in parts):
+        together = Elements(keys=keys)
+        for part in map(as_elements, parts):
+            together.values += part.values
+            together.timestamps += part.timestamps
+            together.order += part.order
+        parts = [together]
+    if not codec.columnar:
+        yield codec.encode(together)
+        return
+    columns = Columns.joined([Columns.of(part, codec.value_type) for part in parts])
+    for start, rows in frame_slices(len(columns), columns.values.nbytes):
+        yield codec.encode_columns(columns.slice(start, rows), keys[start : start + rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class ByKey:
         """How elements travel, for ``explain``."""
         return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
 
-    def user_functions(self) -> list[Any]:
+    def user_functions(self) -> list[tuple[str, Any]]:
         """None that are opened."""
         return []
 
@@ -174,7 +179,8 @@ class _ByKey:
         for subtask, parts in enumerate(waiting):
             if parts:
                 keys = list(chain.from_iterable(keys for _, keys in parts))
-                yield subtask, encoded(self._outlet.codec, [batch for batch, _ in parts], keys)
+                for content in encoded(self._outlet.codec, [batch for batch, _ in parts], keys):
+                    yield subtask, content
 
 
 class SubtasksOfKeys(dict[Any, int]):
@@ -218,9 +224,7 @@ class SubtasksOfKeys(dict[Any, int]):
             self[key]
         except (TypeError, DataError) as error:
             reason = error if isinstance(error, DataError) else unhashable(key)
-            raise user_function_error(
-                producer, reason, during="when a key was extracted", element=value
-            ) from error
+            raise user_function_error(producer, reason, during="when a key was extracted", element=value) from error
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:

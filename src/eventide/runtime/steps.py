@@ -73,9 +73,12 @@ class Filter:
             raise element_error(self.name, error, elements, values) from error
         if all(kept):
             return elements
-        lists = (elements.values, elements.timestamps, elements.order)
-        columns = None if elements.columns is None else elements.columns.filtered(pa.array(kept))
-        return Elements(*(list(compress(part, kept)) for part in lists), columns=columns)
+        return Elements(
+            list(compress(elements.values, kept)),
+            list(compress(elements.timestamps, kept)),
+            list(compress(elements.order, kept)),
+            columns=None if elements.columns is None else elements.columns.filtered(pa.array(kept)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,8 @@ def highest_timestamp(batch: Batch) -> int:
     columns = batch if isinstance(batch, Columns) else batch.columns
     if columns is not None:
         return int(pc.max(columns.timestamps).as_py())
-    highest: int = max(batch.timestamps)  # type: ignore[type-var, assignment] - none is None
-    return highest
+    timestamps: list[Any] = as_elements(batch).timestamps
+    return int(max(timestamps))
 
 
 def to_epoch_ms(value: Any) -> Any:

@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _NOISE = re.compile(
-    r"^(Streaming TransformWithStateInPandas Python worker|Starting Streaming TransformWithStateInPandas"
+    r"^(Streaming TransformWithStateIn\w+ Python worker|Starting Streaming TransformWithStateIn\w+"
     r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
-    r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS)"
+    r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS"
+    # When a query is stopped, its workers find nobody to write to, and Spark looks through what was said of it.
+    r'|  File ".*pyspark/daemon\.py", line \d+, in (?:manager|worker)$'
+    r'|Exception in thread "stream execution thread for .* java\.lang\.StackOverflowError$'
+    r"|\tat java\.base/java\.util\.regex\.Pattern)"
 )
+_NOISE_BEHIND_NOISE = re.compile(r"^(\s*$|BrokenPipeError: |ConnectionResetError: )")
+_NOISE_BEFORE_NOISE = "Traceback (most recent call last):\n"
 
 
 @contextmanager
@@ -37,9 +43,13 @@ def quiet_jvm() -> Iterator[None]:
 
 def _pass_on(reading: int, console: int) -> None:
     after_noise = False
+    held = ""
     with os.fdopen(reading, "r", errors="replace", buffering=1) as lines:
         for line in lines:
-            noise = _NOISE.match(line) is not None
-            if not noise and not (after_noise and not line.strip()):
-                os.write(console, line.encode())
-            after_noise = noise
+            if line == _NOISE_BEFORE_NOISE:
+                held += line
+                continue
+            noise = bool(_NOISE.match(line) or (after_noise and _NOISE_BEHIND_NOISE.match(line)))
+            if not noise:
+                os.write(console, (held + line).encode())
+            after_noise, held = noise, ""

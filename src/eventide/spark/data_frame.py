@@ -22,6 +22,7 @@ from eventide.runtime.source import ChainSpec, SourceTask, columns_of
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.types import type_info_of
+from eventide.spark.worker import settled
 
 _OURS = "__eventide_"
 _SPLIT = f"{_OURS}split"
@@ -150,7 +151,7 @@ def _reader(
         if order_columns:
             batches = _sorted(batches, order_columns)
         task = SourceTask(spec, place)
-        return frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids)
+        return settled(frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids))
 
     return read
 

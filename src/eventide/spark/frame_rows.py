@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Row
 
 from eventide.runtime.frames import Frame
 
 FRAME_SCHEMA = "stage INT, subtask INT, frame BINARY"
+FRAME_ROW = Row("stage", "subtask", "frame")
 _ARROW = pa.schema([("stage", pa.int32()), ("subtask", pa.int32()), ("frame", pa.binary())])
 _ROWS_PER_BATCH = 64
 

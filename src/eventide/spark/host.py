@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.runtime.frames import Frame
 from eventide.runtime.stage import StageTask
-from eventide.spark.frame_rows import frame_batches
+from eventide.spark.frame_rows import FRAME_ROW, frame_of
 from eventide.spark.programs import opened_stage
 from eventide.spark.state_store import MapStateBackend
+from eventide.spark.worker import settled
 
 
 class StageProcessor(StatefulProcessor):
@@ -35,26 +36,25 @@ class StageProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: Iterator[Row],
         timerValues: Any,  # noqa: N803 - Spark passes it by this name
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[Row]:
         """Called by Spark once per subtask and micro-batch, with all rows for it."""
+        return settled(self._run(self._ids.index(key[0]), rows))
+
+    def _run(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
         mine: list[Frame] = []
         clock_ms = 0
-        for chunk in rows:
-            others = chunk[chunk["stage"] != self._number]
-            if len(others):
-                yield others[["stage", "subtask", "frame"]]
-            own = chunk[chunk["stage"] == self._number]
-            for subtask, frame, clock_ms in zip(own["subtask"], own["frame"], own["clock"], strict=True):  # noqa: B007
-                mine.append(Frame.from_bytes(self._number, int(subtask), bytes(frame)))
+        for row in rows:
+            if row.stage == self._number:
+                mine.append(frame_of(row))
+                clock_ms = row.clock
+            else:
+                yield FRAME_ROW(row.stage, row.subtask, row.frame)
         if mine:
-            subtask = self._ids.index(int(key[0]))
-            task = StageTask(
-                opened_stage(self._payload, subtask), subtask, MapStateBackend(self._map_state), int(clock_ms)
-            )
-            for batch in frame_batches(task.run(mine), self._ids):
-                yield batch.to_pandas()
+            task = StageTask(opened_stage(self._payload, subtask), subtask, MapStateBackend(self._map_state), clock_ms)
+            for frame in task.run(mine):
+                yield FRAME_ROW(frame.stage, self._ids[frame.subtask], frame.to_bytes())
 
     def close(self) -> None:
         """Called by Spark at the end of a task; functions stay open for the next micro-batch."""

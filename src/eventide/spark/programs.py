@@ -8,12 +8,14 @@ from typing import Any
 
 from eventide.runtime.lifecycle import open_all
 from eventide.runtime.stage import StageSpec
+from eventide.spark.worker import program_loaded
 
 
 @lru_cache(maxsize=256)
 def opened_stage(payload: bytes, subtask: int) -> StageSpec:
     """A stage's description in this worker, its functions opened for a subtask."""
     spec: StageSpec = pickle.loads(payload)
+    program_loaded()
     open_all((), (spec,), subtask)
     return spec
 
@@ -22,5 +24,6 @@ def opened_stage(payload: bytes, subtask: int) -> StageSpec:
 def opened_source(payload: bytes, place: int) -> Any:
     """A ``SourceSpec`` or ``ChainSpec`` in this worker, its functions opened for a task."""
     spec = pickle.loads(payload)
+    program_loaded()
     open_all((spec,), (), place)
     return spec

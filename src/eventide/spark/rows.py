@@ -12,10 +12,11 @@ from eventide.runtime.codec import decode_table
 from eventide.runtime.events import Signal
 from eventide.runtime.frames import Frame
 from eventide.spark.types import schema_of
+from eventide.spark.worker import settled
 
 
 def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
-    """The elements of one sink as columns; no Python object is made for an element.
+    """The elements of one sink, from frames of any, as columns; no Python object is made for an element.
 
     Raises:
         ProgramError: if their type is not declared.
@@ -26,10 +27,12 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for data in batch.column("frame"):
+            for stage, data in zip(batch.column("stage").to_pylist(), batch.column("frame"), strict=True):
+                if stage != number:
+                    continue
                 frame = Frame.from_bytes(number, 0, data.as_py())
                 if frame.signal is Signal.ELEMENTS:
                     for value in decode_table(frame.content).column("value").chunks:
                         yield pa.RecordBatch.from_struct_array(value) if flat else pa.record_batch({"value": value})
 
-    return frames.where(frames["stage"] == number).select("frame").mapInArrow(unpack, schema)
+    return frames.mapInArrow(lambda batches: settled(unpack(batches)), schema)

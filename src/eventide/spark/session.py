@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +19,18 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+DISK_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+# What each of them does, and why, is in docs/guide/operations.md.
 _LOCAL = {
     "spark.app.name": "eventide",
     "spark.master": "local[*]",
     STATE_STORE: ROCKSDB,
     CHANGELOG: "true",
+    # Spark's usual one starts 20 processes of `readlink` a micro-batch on a local disk, and deletes a file before it
+    # puts another in its place; this one renames over it, which is atomic there.
+    FILE_MANAGER: DISK_FILE_MANAGER,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
@@ -32,14 +39,18 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+if hasattr(socket, "AF_UNIX"):
+    # On a TCP connection between the JVM and a worker, each side waits 40 ms for the other in every task: small writes
+    # are held back until what went before is acknowledged, and acknowledgements are delayed.
+    _LOCAL["spark.python.unix.domain.socket.enabled"] = "true"
 
 
 def find_session(spark: SparkSession | None, configuration: Configuration | None) -> SparkSession:
     """The given session, or the active one, or a local one made here.
 
-    A session that is made here stores state in RocksDB with changelog checkpointing, works in UTC, starts workers with
-    the running interpreter, lets them import what this process can, and keeps its log quiet. ``configuration`` adds to
-    or replaces these settings; it is not applied to a session that exists.
+    A session that is made here stores state in RocksDB with changelog checkpointing, makes small micro-batches quick,
+    works in UTC, starts workers with the running interpreter, lets them import what this process can, and keeps its log
+    quiet. ``configuration`` adds to or replaces these settings; it is not applied to a session that exists.
 
     Raises:
         ProgramError: if a session must be made and there is no Java that Spark can use.

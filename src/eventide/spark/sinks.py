@@ -98,13 +98,13 @@ class Delivery:
             if self._on_driver:
                 self._to_driver(frames.where(frames["stage"].isin(list(self._on_driver))))
             for sink in self._as_rows:
-                _write(typed_rows(frames, sink), sink, batch_id)
+                _write(typed_rows(frames.where(frames["stage"] == sink.number), sink), sink, batch_id)
         finally:
             frames.unpersist()
 
     def _to_driver(self, frames: DataFrame) -> None:
         received = sorted(
-            (frame_of(row) for row in frames.collect()), key=lambda f: (f.stage, f.round, f.edge, f.channel)
+            (frame_of(row) for row in frames.collect() if row.stage in self._on_driver), key=lambda f: (f.stage, f.round, f.edge, f.channel)
         )
         for frame in received:
             sink = self._on_driver[frame.stage]

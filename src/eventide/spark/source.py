@@ -22,6 +22,7 @@ from eventide.runtime.offsets import (
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
+from eventide.spark.worker import settled
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -83,7 +84,7 @@ class _Tasks:
         place, ranges, ends = partition.value
         spec = opened_source(self._payload, place)
         task = SourceTask(spec, place)
-        return frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids)
+        return settled(frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids))
 
 
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):

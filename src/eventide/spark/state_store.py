@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql.types import BinaryType, StringType, StructType
+
 
 class MapStateBackend:
     """A :class:`~eventide.runtime.state.backend.StateBackend` over a ``MapState`` of Spark.
@@ -11,7 +13,8 @@ class MapStateBackend:
     Names read before are known, so that deleting what was never there costs no call.
     """
 
-    SCHEMAS = ("name STRING", "content BINARY")
+    # As objects: Spark would have the JVM parse them as text, four times in every task.
+    SCHEMAS = (StructType().add("name", StringType()), StructType().add("content", BinaryType()))
 
     def __init__(self, map_state: Any) -> None:
         self._map_state = map_state

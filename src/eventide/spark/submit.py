@@ -30,7 +30,15 @@ from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.rows import typed_rows
-from eventide.spark.session import CHANGELOG, ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, find_session
+from eventide.spark.session import (
+    CHANGELOG,
+    DISK_FILE_MANAGER,
+    FILE_MANAGER,
+    ROCKSDB,
+    SHUFFLE_PARTITIONS,
+    STATE_STORE,
+    find_session,
+)
 from eventide.spark.sinks import Delivery, refuse_used_directories, writer
 
 _starting = threading.Lock()
@@ -76,7 +84,7 @@ class SparkHost(Host):
         location, at_end = self._checkpoint(settings)
         try:
             fit_checkpoint(self.spark, location, plan)
-            with settings_for_start(self.spark, plan.parallelism):
+            with settings_for_start(self.spark, plan.parallelism, location):
                 query = output.option("checkpointLocation", location).start()
         except Exception:
             at_end()
@@ -151,18 +159,28 @@ def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
 
 
 @contextmanager
-def settings_for_start(spark: SparkSession, parallelism: int) -> Iterator[None]:
+def settings_for_start(spark: SparkSession, parallelism: int, checkpoint: str = "") -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was."""
-    wanted = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
+    wanted: dict[str, str | None] = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
     with _starting:
+        if not _is_on_disk(checkpoint) and spark.conf.get(FILE_MANAGER, None) == DISK_FILE_MANAGER:
+            wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
         before = {name: spark.conf.get(name, None) for name in wanted}
-        for name, wish in wanted.items():
-            spark.conf.set(name, wish)
         try:
+            _set(spark, wanted)
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    spark.conf.unset(name)
-                else:
-                    spark.conf.set(name, value)
+            _set(spark, before)
+
+
+def _is_on_disk(location: str) -> bool:
+    scheme, separator, _ = location.partition("://")
+    return not separator or scheme == "file"
+
+
+def _set(spark: SparkSession, settings: dict[str, str | None]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)

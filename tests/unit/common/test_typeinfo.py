@@ -84,6 +84,51 @@ def test_every_value_comes_back_as_it_was(data):
 
 
 @given(st.data())
+def test_values_as_declared_are_those_that_come_back(data):
+    kind, values = data.draw(any_type)
+    elements = data.draw(st.lists(st.none() | values, max_size=6))
+    declared = kind.as_declared(elements)
+    assert declared == kind.from_arrow(kind.to_arrow(elements))
+    assert declared == elements or not kind.keeps(elements)
+    assert list(map(type, declared)) == list(map(type, elements)) or not kind.keeps(elements)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        (Types.LONG(), 1, True),
+        (Types.LONG(), True, False),
+        (Types.DOUBLE(), 1.5, True),
+        (Types.DOUBLE(), 1, False),
+        (Types.FLOAT(), 1.5, False),
+        (Types.BIG_DEC(), Decimal("1.5"), False),
+        (Types.STRING(), np.str_("a"), False),
+        (Types.SQL_TIMESTAMP(), dt.datetime(2020, 1, 1), False),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, None), True),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), [1, "a"], False),
+        (Types.TUPLE([Types.FLOAT()]), (1.5,), False),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(a=1, b=2), True),
+        (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(b=1, a=2), False),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), Row(1), False),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), (1,), False),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), Row.of_kind(RowKind.DELETE, a=1), False),
+        (Types.ROW([Types.INT()]), Row(1), True),
+        (Types.LIST(Types.INT()), [1], False),
+    ],
+)
+def test_a_value_is_kept_if_it_comes_back_as_the_same_python_value(kind, value, kept):
+    assert kind.keeps([value]) is kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "elements"), [(Types.INT(), [0, 2**31]), (Types.TUPLE([Types.INT()]), [(0,), (2**31,)])]
+)
+def test_a_value_that_does_not_fit_cannot_be_as_declared(kind, elements):
+    with pytest.raises(TypeMismatch, match=r"element 1.*expected INT, got 2147483648"):
+        kind.as_declared(elements)
+
+
+@given(st.data())
 def test_a_slice_and_chunks_come_back_as_the_elements_they_hold(data):
     kind, values = data.draw(any_type)
     elements = data.draw(st.lists(st.none() | values, max_size=6))

@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import pytest
@@ -82,3 +83,18 @@ def test_a_row_survives_pickling(fields, values):
     copy = pickle.loads(pickle.dumps(row))
     assert copy == row
     assert repr(copy) == repr(row)
+
+
+def test_a_field_found_as_an_attribute_once_is_found_again_and_only_where_it_is():
+    assert [Row(temperature=i).temperature for i in range(3)] == [0, 1, 2]
+    assert Row(humidity=1, temperature=2).temperature == 2
+    for row in (Row(1), Row(humidity=1)):
+        with pytest.raises(AttributeError, match="temperature"):
+            _ = row.temperature
+
+
+def test_a_copy_of_a_row_can_be_changed_by_itself():
+    row = Row.of_kind(RowKind.DELETE, a=1)
+    other = copy.copy(row)
+    other["a"] = 2
+    assert (row, other) == (Row.of_kind(RowKind.DELETE, a=1), Row.of_kind(RowKind.DELETE, a=2))

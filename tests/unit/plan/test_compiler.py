@@ -205,7 +205,8 @@ def test_types_decide_how_elements_travel():
     typed = env.from_collection(DATA, Types.TUPLE([Types.STRING(), Types.INT()])).assign_timestamps_and_watermarks(
         BY_SECOND_FIELD
     )
-    plan = plan_of(typed.key_by(lambda e: e[0], Types.STRING()).window(TENS).reduce(lambda x, y: x))
+    windowed = typed.key_by(lambda e: e[0], Types.STRING()).window(TENS).allowed_lateness(1)
+    plan = plan_of(windowed.reduce(lambda x, y: x))
     (codec,) = plan.stages[0].codecs.values()
     assert (codec.columnar, codec.key_type) == (True, Types.STRING())
     assert plan.sinks[0].codec.columnar

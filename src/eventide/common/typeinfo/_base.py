@@ -53,6 +53,15 @@ class TypeInformation(ABC):
         """
         return False
 
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the values as they come back from Arrow: the same list, where `keeps` says that they stay as they are.
+
+        Raises:
+            TypeMismatch: A value does not fit the type.
+        """
+        array = self.to_arrow(values)
+        return values if self.keeps(values) else self.from_arrow(array)
+
     def __str__(self) -> str:
         return repr(self)
 

@@ -66,6 +66,17 @@ class BasicTypeInfo(TypeInformation):
         """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         return self.name in _EXACT and types_of(values) <= _KINDS[self.name].direct
 
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the values as they come back; see `TypeInformation.as_declared`."""
+        if self.keeps(values):
+            try:
+                self._encode(values)  # refuses what is too large, and text that is none
+            except (ValueError, TypeError, OverflowError):
+                self.to_arrow(values)
+                raise
+            return values
+        return self.from_arrow(self.to_arrow(values))
+
     def _encode(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
 

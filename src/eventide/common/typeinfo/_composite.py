@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
-from eventide.common.types import Row, RowKind
+from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array
+from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_T = TypeVar("_T")
 
 
 class CompositeTypeInfo(TypeInformation):
@@ -57,14 +59,16 @@ class CompositeTypeInfo(TypeInformation):
         """
         import pyarrow as pa
 
-        rows: Sequence[Any] = values
-        if types_of(values) - {tuple} or {len(value) for value in values if value is not None} - {len(self.types)}:
+        rows, absent = self._exact_rows(values), None
+        if rows is None:
             rows = convert_each(values, repr(self), self._fields_of)
-        absent = pa.array([row is None for row in rows], pa.bool_()) if None in rows else None
-        if absent is not None:
-            nothing = (None,) * len(self.types)
-            rows = [nothing if row is None else row for row in rows]
-        columns = [self._column(i, list(map(itemgetter(i), rows))) for i in range(len(self.types))]
+            if any(row is None for row in rows):
+                absent = pa.array([row is None for row in rows], pa.bool_())
+                nothing = (None,) * len(self.types)
+                rows = [nothing if row is None else row for row in rows]
+        columns = [
+            self._of_field(i, kind.to_arrow, list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types)
+        ]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type()), mask=absent)
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -83,18 +87,33 @@ class CompositeTypeInfo(TypeInformation):
 
     def keeps(self, values: Sequence[Any]) -> bool:
         """Say whether these values come back as they are; see `TypeInformation.keeps`."""
-        rows = self._exact_rows([value for value in values if value is not None] if None in values else values)
-        if rows is None or not set(map(len, rows)) <= {len(self.types)}:
+        rows = self._exact_rows([value for value in values if value is not None])
+        if rows is None:
             return False
         return all(kind.keeps(list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types))
 
-    def _column(self, i: int, cells: list[Any]) -> pa.Array:
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the values as they come back; see `TypeInformation.as_declared`."""
+        rows = self._exact_rows(values)
+        if rows is None:
+            return self.from_arrow(self.to_arrow(values))
+        cells = [list(map(itemgetter(i), rows)) for i in range(len(self.types))]
+        columns = [self._of_field(i, kind.as_declared, cells[i]) for i, kind in enumerate(self.types)]
+        if all(column is cell for column, cell in zip(columns, cells, strict=True)):
+            return values
+        return self._from_fields(zip(*columns, strict=True))
+
+    def _of_field(self, i: int, convert: Callable[[list[Any]], _T], cells: list[Any]) -> _T:
+        """Convert the cells of a field, and name the field where one does not fit."""
         try:
-            return self.types[i].to_arrow(cells)
+            return convert(cells)
         except TypeMismatch as error:
             separator = "." if error.path and error.path[0] != "[" else ""
             path = f"{self.field_names[i]}{separator}{error.path}"
             raise TypeMismatch(error.index, error.value, error.expected, path) from error
+
+    def _have_width(self, rows: Sequence[Sequence[Any]]) -> bool:
+        return set(map(len, rows)) <= {len(self.types)}
 
     def _check_width(self, cells: Sequence[Any]) -> Sequence[Any]:
         if len(cells) != len(self.types):
@@ -107,7 +126,7 @@ class CompositeTypeInfo(TypeInformation):
 
     @abstractmethod
     def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        """Return the fields of values that come back as the same Python objects, or None where one would not."""
+        """Return the fields of values which all have this type as it comes back; None where one has not, or is None."""
 
     @abstractmethod
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -134,7 +153,7 @@ class TupleTypeInfo(CompositeTypeInfo):
         return self._check_width(value)
 
     def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        return values if types_of(values) <= {tuple} else None
+        return values if set(map(type, values)) <= {tuple} and self._have_width(values) else None
 
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         return list(rows)
@@ -192,10 +211,11 @@ class RowTypeInfo(CompositeTypeInfo):
         return [fields[name] for name in self.names]
 
     def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        return Row.values_of(values, self.names) if types_of(values) <= {Row} else None
+        rows = values_of(values, self.names) if set(map(type, values)) <= {Row} else None
+        return rows if rows is not None and self._have_width(rows) else None
 
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-        return Row.many(self.names, rows)
+        return rows_of(self.names, rows)
 
     def __repr__(self) -> str:
         if self.names is None:

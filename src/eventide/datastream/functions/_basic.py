@@ -77,6 +77,9 @@ class KeySelector(Function):
 class ReduceFunction(Function):
     """Combines two elements into one of the same kind; it must be associative.
 
+    Parts of a window may be reduced each by itself, before they meet: what comes out must not depend on that. So let
+    `reduce` neither count its calls nor treat its two arguments differently, but for their order.
+
     >>> class Sum(ReduceFunction):
     ...     def reduce(self, value1, value2):
     ...         return value1 + value2
@@ -110,7 +113,7 @@ class _CallableReduce(ReduceFunction):
     """A plain function, which stands before the method: one call for each pair of elements is saved."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        self.reduce = function  # type: ignore[method-assign]
+        self.__dict__["reduce"] = function
 
-    def reduce(self, value1: Any, value2: Any) -> Any:  # noqa: D102 - never called, and still not abstract
-        raise NotImplementedError
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self.__dict__["reduce"](value1, value2)

@@ -82,6 +82,14 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         """True: the windows of this assigner can merge."""
         return True
 
+    @property
+    def merges_neighbours_only(self) -> bool:
+        """Whether a new `TimeWindow` can merge only with those that it overlaps or touches. Not in PyFlink.
+
+        Then `merge_windows` is asked about those alone, however many windows a key has.
+        """
+        return False
+
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
         """Find the windows that should be one, and tell `callback`, once for each window that results."""

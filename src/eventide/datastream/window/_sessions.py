@@ -26,6 +26,11 @@ class SessionWindowTimeGapExtractor(ABC):
 class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     """What both kinds of sessions share."""
 
+    @property
+    def merges_neighbours_only(self) -> bool:
+        """True, unless a subclass merges in a way of its own."""
+        return type(self).merge_windows is _SessionWindows.merge_windows
+
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:

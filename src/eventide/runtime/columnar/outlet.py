@@ -14,11 +14,10 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.hashing import key_column, owners
 from eventide.runtime.columnar.layout import ORDER, VALUE, TableCodec, key_names
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
-from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.columns import Batch, Columns, frame_slices
 from eventide.runtime.invoke import calling
 
 _ROWS_AT_ONCE = 1 << 22
-_ROWS_OF_A_FRAME = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class ColumnOutlet:
             return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
         return f"{dealt}, as columns" + (" of whole elements, because late ones are wanted" if self.whole else "")
 
-    def user_functions(self) -> list[Any]:
+    def user_functions(self) -> list[tuple[str, Any]]:
         """None: nothing here is the user's own code."""
         return []
 
@@ -113,9 +112,9 @@ class _Outbox:
             return
         table = pa.concat_tables(waiting)
         for subtask, part in self._dealt_out(table):
-            for start in range(0, len(part), _ROWS_OF_A_FRAME):
+            for start, rows in frame_slices(len(part), part.nbytes):
                 self._sent += 1
-                yield subtask, outlet.codec.encode(part.slice(start, _ROWS_OF_A_FRAME), self._sent)
+                yield subtask, outlet.codec.encode(part.slice(start, rows), self._sent)
 
     def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         outlet = self._outlet

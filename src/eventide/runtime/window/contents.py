@@ -216,10 +216,15 @@ class Evictable:
         return left + right
 
     def view(self, kept: Any) -> Iterable[Any]:
-        """The elements without their timestamps, or the one result over them (nothing where there are none)."""
+        """The elements without their timestamps, or the one result over them.
+
+        Where an evictor has left none, an aggregate function has a result still, that of an empty accumulator; a reduce
+        function has not. Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
+        """
         if self.incremental is None:
             return [element.value for element in kept]
-        result = None
+        function = self.incremental.user_function
+        result = [function.create_accumulator()] if isinstance(function, AggregateFunction) else None
         for element in kept:
             result = self.incremental.add(result, element.value, element.timestamp)
         return [] if result is None else self.incremental.view(result)

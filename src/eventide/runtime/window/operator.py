@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
-from eventide.errors import DataError, ProgramError
+from eventide.errors import ProgramError
 from eventide.runtime.columns import Batch
 from eventide.runtime.events import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error

@@ -1,58 +1,41 @@
-"""What travels where elements are reduced before the shuffle: one value for each key and window."""
+"""What travels where elements are reduced before the shuffle: one value for each key and pane, or few."""
 
 from __future__ import annotations
 
-import json
 import pickle
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from eventide.common._pickles import dumps
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.codec import decode_table, encode_table
 
-_WINDOWS = b"windows"
+_BESIDE = b"beside"
+# What a frame ends with: behind the columns, which have to stay aligned.
 _PICKLED = b"P"
 _COLUMNS = b"C"
 
 
-class Share(NamedTuple):
-    """What a frame has of one window (``start``, ``end``): values of ``keys`` keys, one behind the other.
-
-    ``elements`` is how many elements this window is the last one of. They are told to one subtask of all that have a
-    share in the window: the watermark is the same in each, so the window is late for all of them or for none.
-    """
-
-    start: int
-    end: int
-    keys: int
-    elements: int
-
-
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Reduced elements: ``keys`` and ``values`` side by side, window by window as ``shares`` says."""
+    """Reduced elements: keys and values side by side, with where their pane starts, in milliseconds.
 
-    shares: list[Share]
+    Those of one key are in the order of arrival. ``counts`` says how many elements were reduced, as (pane, number), for
+    all subtasks: one of them is told. The watermark is the same in each, so a pane is late for all of them or for none.
+    """
+
     keys: list[Any]
     values: list[Any]
+    panes: list[int]
+    counts: list[tuple[int, int]]
     place: int
 
     def __len__(self) -> int:
-        """How many elements they stand for."""
-        return sum(share.elements for share in self.shares)
-
-    def by_window(self) -> Iterator[tuple[TimeWindow, int, list[Any], list[Any]]]:
-        """Each window with the number of elements that are counted here, and its keys and values."""
-        at = 0
-        for start, end, keys, elements in self.shares:
-            yield TimeWindow(start, end), elements, self.keys[at : at + keys], self.values[at : at + keys]
-            at += keys
+        """How many elements are counted here."""
+        return sum(number for _, number in self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +56,37 @@ class PartialsCodec:
             DataError: if a key is not of its declared type, or a value cannot be pickled.
         """
         keys, values = partials.keys, partials.values
+        value_column = self._column_of(values)
         key_column = None if self.key_type.is_pickled else self.key_type.to_arrow(keys)
-        if key_column is not None and self.key_type.keeps(keys) and self.value_type.keeps(values):
-            try:
-                value_column = self.value_type.to_arrow(values)
-            except (DataError, ValueError, OverflowError):
-                pass  # too large a number, say: it need not fit before it is done
-            else:
-                content = {_WINDOWS: json.dumps(partials.shares), b"place": str(partials.place)}
-                table = pa.table({"key": key_column, "value": value_column})
-                return _COLUMNS + encode_table(table.replace_schema_metadata(content))
-        if key_column is not None:
-            keys = self.key_type.from_arrow(key_column)
         try:
-            return _PICKLED + dumps(([tuple(share) for share in partials.shares], keys, values, partials.place))
+            if value_column is None:
+                keys = keys if key_column is None else self.key_type.from_arrow(key_column)
+                return dumps((keys, values, partials.panes, partials.counts, partials.place)) + _PICKLED
+            beside = dumps((keys if key_column is None else [], partials.counts, partials.place))
         except Exception as error:
-            raise DataError(f"what the reduce function gave cannot be pickled: {error!r}") from error
+            raise DataError(f"a key, or what the reduce function gave, cannot be pickled: {error!r}") from error
+        columns = {"value": value_column, "pane": pa.array(partials.panes, pa.int64())}
+        if key_column is not None:
+            columns["key"] = key_column
+        return encode_table(pa.table(columns, metadata={_BESIDE: beside})) + _COLUMNS
+
+    def _column_of(self, values: list[Any]) -> pa.Array | None:
+        """The values as a column; None where they would not come back as they are."""
+        if not self.value_type.keeps(values):
+            return None
+        try:
+            return self.value_type.to_arrow(values)
+        except (DataError, ValueError, OverflowError):
+            return None  # too large a number, say: it need not fit before it is done
 
     def decode(self, data: bytes) -> Partials:
         """The inverse of :meth:`encode`."""
-        if data[:1] == _PICKLED:
-            shares, keys, values, place = pickle.loads(memoryview(data)[1:])
-            return Partials([Share(*share) for share in shares], keys, values, place)
-        table = decode_table(data[1:])
-        content = table.schema.metadata
-        return Partials(
-            [Share(*share) for share in json.loads(content[_WINDOWS])],
-            self.key_type.from_arrow(table.column("key")),
-            self.value_type.from_arrow(table.column("value")),
-            int(content[b"place"]),
-        )
+        content, form = data[:-1], data[-1:]
+        if form == _PICKLED:
+            return Partials(*pickle.loads(content))
+        table = decode_table(content)
+        keys, counts, place = pickle.loads(table.schema.metadata[_BESIDE])
+        if not self.key_type.is_pickled:
+            keys = self.key_type.from_arrow(table.column("key"))
+        values = self.value_type.from_arrow(table.column("value"))
+        return Partials(keys, values, table.column("pane").to_pylist(), counts, place)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.datastream.window import (
-    Evictor,
     EventTimeTrigger,
+    Evictor,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,

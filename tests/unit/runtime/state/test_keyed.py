@@ -167,3 +167,63 @@ def test_a_timer_deleted_while_others_fire_does_not_fire_even_if_it_is_set_and_d
             keyed.register_timer(4, "a", "w")
     assert fired == [1, 4]
     assert keyed.all_timers() == []
+
+
+def test_a_table_holds_what_its_keys_have_and_what_is_put_into_it():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    for key in range(5):
+        keyed.write(key, "w", "n", [key])
+    keyed = reloaded(keyed, backend)
+    table = keyed.table([1, 2, 7], "w", "n")
+    assert (table[1], table[2], 7 in table) == ([1], [2], False)
+    table[1].append("more")
+    table[7] = ["new"]
+    again = reloaded(keyed, backend)
+    assert again.read(1, "w", "n") == [1, "more"]
+    assert again.read(7, "w", "n") == ["new"]
+    assert again.read(4, "w", "n") == [4]
+
+
+def test_many_values_are_taken_at_once_in_the_order_of_their_keys():
+    keyed = KeyedState(MemoryBackend(), 8)
+    for key in "abc":
+        keyed.write(key, "w", "n", key.upper())
+    keyed.write("a", "w", "m", 1)
+    assert list(keyed.take_table("cxa", "w", "n").items()) == [("c", "C"), ("a", "A")]
+    assert keyed.all_entries() == {("b", "w"): {"n": "B"}, ("a", "w"): {"m": 1}}
+    assert keyed.take_table("b", "w", "n") == {"b": "B"}
+    assert keyed.take_table("b", "v", "n") == {}
+    assert keyed.all_entries() == {("a", "w"): {"m": 1}}
+
+
+def test_timers_of_many_keys_are_those_of_each():
+    one, many = KeyedState(MemoryBackend(), 8), KeyedState(MemoryBackend(), 8)
+    for time, keys, namespace in [(5, "ab", "w"), (3, "ba", "v"), (5, "bc", "w"), (9, "a", "w")]:
+        many.register_timers(time, keys, namespace)
+        for key in keys:
+            one.register_timer(time, key, namespace)
+    assert many.all_timers() == one.all_timers()
+    at_once = [(t, key, ns) for t, ns, keys in many.due_at_once(5) for key in keys]
+    assert at_once == fire(one, 5)
+    assert many.all_timers() == one.all_timers() == [(9, "a", "w")]
+
+
+def test_many_timers_come_from_the_buckets_that_are_due():
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 64)
+    keyed.register_timers(5, ["a"], "w")
+    keyed.register_timers(50, ["b"], "w")
+    keyed = reloaded(keyed, backend, 64)
+    backend.calls.clear()
+    assert list(keyed.due_at_once(5)) == [(5, "w", ["a"])]
+    assert backend.calls == [("get", f"bucket/{key_group('a', 64)}")]
+
+
+def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("k", "w", "trigger:a", 1)
+    keyed = reloaded(keyed, backend)
+    keyed.take_all("k", "w", "trigger:")
+    assert keyed.all_entries() == {}

@@ -517,7 +517,11 @@ def test_reduce_under_an_evictor_sees_what_was_not_evicted():
 
 def test_an_evictor_that_leaves_nothing_gives_an_empty_window_or_no_reduced_value():
     windowed = keyed(TENS).evictor(TimeEvictor.of(0))
-    for stream, result in [(windowed.process(Values()), [("a", [])]), (windowed.aggregate(Sum()), [])]:
+    for stream, result in [
+        (windowed.process(Values()), [("a", [])]),
+        (windowed.aggregate(Sum()), [0]),  # of an empty accumulator, as in Flink
+        (windowed.reduce(lambda a, b: a), []),
+    ]:
         with OperatorHarness(stream) as harness:
             harness.process(("a", 1), timestamp=1)
             harness.advance_watermark(9)

@@ -1,0 +1,169 @@
+"""Work by key and window gives what work on one element after the other gives: the same results in the same order."""
+
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Duration, Row, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
+from eventide.datastream.functions import AggregateFunction
+from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.runtime import columns
+from eventide.runtime.window import reducing_outlet
+from eventide.testing import Idle, ScriptedSource, local_environment
+from twin import Contents, by_sink, plan_of, runner
+
+EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()])
+PERSON = Types.ROW_NAMED(["key", "time", "text"], [Types.STRING(), Types.LONG(), Types.STRING()])
+LATE = OutputTag("late")
+ELEMENTS = st.tuples(st.sampled_from("abc"), st.integers(-15, 60), st.text("xyz", min_size=1, max_size=2))
+WINDOWS = st.one_of(
+    st.builds(TumblingEventTimeWindows, st.integers(4, 12), st.integers(-3, 3)),
+    st.builds(SlidingEventTimeWindows, st.integers(1, 12), st.integers(4, 12), st.integers(-3, 3)),
+    st.builds(SlidingEventTimeWindows, st.just(12), st.integers(2, 5)),
+)
+LATENESS = st.sampled_from([0, 0, 1, 4, 30])
+
+
+class OneByOne(EventTimeTrigger):
+    """The same trigger; but who knows what a subclass does, so that every element is shown to it."""
+
+
+class Texts(AggregateFunction):
+    """All texts, in the order of arrival."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value[2])
+        return accumulator
+
+    def get_result(self, accumulator):
+        return list(accumulator)
+
+    def merge(self, acc_a, acc_b):
+        raise NotImplementedError
+
+
+def joined(a, b):
+    """Associative, but not commutative."""
+    return a[0], min(a[1], b[1]), a[2] + b[2]
+
+
+def joined_in_place(a, b):
+    """The same on rows, changing the first."""
+    a["time"] = min(a.time, b.time)
+    a["text"] += b.text
+    return a
+
+
+def scripts(names):
+    entry = st.one_of(st.tuples(st.sampled_from(names), ELEMENTS), st.sampled_from(names).map(Idle))
+    return st.lists(st.lists(entry, max_size=8), max_size=5)
+
+
+class AsBatches(ScriptedSource):
+    """A scripted source that gives its elements as record batches."""
+
+    def read(self, split, start, end):
+        for item in super().read(split, start, end):
+            if isinstance(item, tuple):
+                yield pa.record_batch([pa.array([cell]) for cell in item], names=["f0", "f1", "f2"])
+            else:
+                yield item
+
+
+def results(
+    script, windows, build, *, trigger, bound=0, lateness=0, late=None, source=ScriptedSource, splits="s", **how
+):
+    """What a program gives, micro-batch by micro-batch, and what it counts."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    stream = local_environment().from_source(
+        source(list(splits), script, how.get("type_info")),
+        strategy.with_timestamp_assigner(how.get("time", lambda e, _: e[1])),
+        "script",
+    )
+    if how.get("mapped"):
+        stream = stream.map(*how["mapped"])
+    windowed = stream.key_by(how.get("key", lambda e: e[0])).window(windows).trigger(trigger).allowed_lateness(lateness)
+    if late is not None:
+        windowed = windowed.side_output_late_data(late)
+    result = build(windowed)
+    sinks = [result] if late is None else [result, result.get_side_output(late)]
+    plan = plan_of(*sinks, parallelism=how.get("parallelism", 2))
+    ended = runner(plan)
+    batches = [by_sink(plan, batch) for batch in ended.batches()]
+    counted = ended.metrics()
+    return batches, {name: counters for name, counters in counted.items() if name != "script"}
+
+
+def agree(script, windows, build, **how):
+    fast = results(script, windows, build, trigger=EventTimeTrigger(), **how)
+    assert fast == results(script, windows, build, trigger=OneByOne(), **how)
+
+
+@settings(deadline=None)
+@given(scripts("s"), WINDOWS, st.integers(0, 8), st.integers(1, 4), st.integers(1, 6), st.booleans())
+def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, bound, handy, at_once, as_columns):
+    how = {"type_info": EVENT, "source": AsBatches} if as_columns else {}
+    with mock.patch.object(columns, "_HANDY", handy), mock.patch.object(reducing_outlet, "_VALUES_AT_ONCE", at_once):
+        agree(script, windows, lambda windowed: windowed.reduce(joined), bound=bound, **how)
+
+
+@settings(deadline=None)
+@given(scripts("st"), WINDOWS, st.integers(0, 8), st.integers(1, 3))
+def test_several_splits_reduced_before_the_shuffle_give_the_same_but_for_their_order(
+    script, windows, bound, parallelism
+):
+    def sorted_texts(found):
+        batches, counted = found
+        rows = [[(k, t, sorted(text), at) for (k, t, text), at in batch[0]] for batch in batches]
+        return [sorted(batch) for batch in rows], counted
+
+    how = {"bound": bound, "parallelism": parallelism, "splits": "st"}
+    fast, slow = (
+        results(script, windows, lambda windowed: windowed.reduce(joined), trigger=trigger, **how)
+        for trigger in (EventTimeTrigger(), OneByOne())
+    )
+    assert sorted_texts(fast) == sorted_texts(slow)
+
+
+@settings(deadline=None)
+@given(scripts("s"), WINDOWS, st.integers(0, 8), st.booleans())
+def test_a_function_may_change_its_first_argument(script, windows, bound, declared):
+    row = lambda e: Row(key=e[0], time=e[1], text=e[2])  # noqa: E731
+    how = {"mapped": (row, PERSON if declared else None), "key": lambda e: e["key"], "bound": bound}
+    agree(script, windows, lambda windowed: windowed.reduce(joined_in_place), **how)
+
+
+@pytest.mark.parametrize("late", [None, LATE])
+@settings(deadline=None)
+@given(script=scripts("st"), windows=WINDOWS, bound=st.integers(0, 8), lateness=LATENESS)
+def test_elements_that_travel_give_the_same_with_lateness_and_late_elements(late, script, windows, bound, lateness):
+    for build in (
+        lambda windowed: windowed.process(Contents()),
+        lambda windowed: windowed.aggregate(Texts()),
+        lambda windowed: windowed.allowed_lateness(max(lateness, 1)).reduce(joined),
+    ):
+        agree(script, windows, build, bound=bound, lateness=lateness, late=late, splits="st")
+
+
+@settings(deadline=None)
+@given(scripts("st"), st.integers(0, 8))
+def test_windows_without_keys_are_reduced_before_the_shuffle_too(script, bound):
+    def reduced(trigger):
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+        source = ScriptedSource(["s", "t"], script)
+        stream = local_environment().from_source(source, strategy.with_timestamp_assigner(lambda e, _: e[1]), "script")
+        windowed = stream.window_all(TumblingEventTimeWindows.of(10)).trigger(trigger)
+        plan = plan_of(windowed.reduce(lambda a, b: ("", max(a[1], b[1]), "")))
+        return [by_sink(plan, batch) for batch in runner(plan).batches()]
+
+    def times(batches):
+        return [[(value[1], at) for value, at in batch[0]] for batch in batches]
+
+    assert times(reduced(EventTimeTrigger())) == times(reduced(OneByOne()))

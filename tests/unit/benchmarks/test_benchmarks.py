@@ -1,0 +1,59 @@
+"""The benchmarks' own parts that need no Spark: the data, the table, the page."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks import figures, page
+from benchmarks.__main__ import PARTS
+from benchmarks.data import BATCH_MS, DISORDER_MS, START_MS, DataSet
+from benchmarks.figures import Figure
+
+
+def test_the_files_of_a_micro_batch_cover_the_same_time_and_are_out_of_order_by_less_than_a_second(
+    tmp_path: Path,
+) -> None:
+    DataSet(keys=10, batches=2, rows_per_batch=4_000).write(tmp_path / "data")
+    files = sorted((tmp_path / "data").iterdir())
+    assert sorted(files, key=lambda file: file.stat().st_mtime) == files
+    for number, file in enumerate(files):
+        rows = pq.read_table(file)
+        assert rows.schema.names == ["user", "ts", "value", "extra"]
+        times = pc.divide(rows["ts"].cast("int64"), 1_000).to_numpy()
+        start = START_MS + number // 4 * BATCH_MS
+        assert start <= times.min() < start + 1_000
+        assert start + BATCH_MS - 1_000 < times.max() < start + BATCH_MS
+        assert 0 < (times[:-1] - times[1:]).max() < DISORDER_MS
+
+
+def test_every_second_row_of_hot_data_is_of_one_user_and_bursts_leave_gaps(tmp_path: Path) -> None:
+    DataSet(keys=10, batches=1, rows_per_batch=4_000, hot=True).write(tmp_path / "hot")
+    users = pc.value_counts(pq.read_table(tmp_path / "hot")["user"]).to_pylist()
+    assert 0.5 < max(user["counts"] for user in users) / 4_000 < 0.6
+    DataSet(keys=10, batches=1, rows_per_batch=4_000, bursts=True).write(tmp_path / "bursts")
+    rows = pq.read_table(tmp_path / "bursts")
+    of_one = rows.filter(pc.equal(rows["user"], "user-0000003"))["ts"].cast("int64").to_numpy()
+    of_one.sort()
+    assert sum((of_one[1:] - of_one[:-1]) > 1_000_000) >= 4
+
+
+def test_a_figure_is_judged_by_its_ratio_if_it_has_one() -> None:
+    assert Figure("", "rows/s", 3, 2, least=1.4).is_met
+    assert not Figure("", "rows/s", 3, 2, least=1.6).is_met
+    assert not Figure("", "ms", 120, 100, most=1.15).is_met
+    assert Figure("", "rows/s", 500_000, least=400_000).is_met
+    assert not Figure("", "micro-batches", 1, 3, most=0).is_met
+
+
+def test_the_examples_of_the_docstrings_are_right() -> None:
+    for module in (figures, page):
+        assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def test_the_page_has_a_place_for_every_part() -> None:
+    root = Path(__file__).parents[3]
+    places = re.findall(r"<!-- figures: ([a-z0-9-]+) -->", (root / page.PAGE).read_text())
+    assert sorted(places) == sorted([*PARTS, "machine"])

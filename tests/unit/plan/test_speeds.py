@@ -1,0 +1,82 @@
+"""Elements are reduced before the shuffle, unless that could change a result; the plan says which, and why."""
+
+import re
+
+import pytest
+
+from eventide.common import Types
+from eventide.datastream import OutputTag
+from eventide.datastream.functions import ReduceFunction
+from eventide.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from eventide.runtime.outlets import ByKey
+from eventide.runtime.window.reducing_outlet import ReducingOutlet
+from eventide.testing import local_environment
+from twin import plan_of, run, timed, values
+
+TENS = TumblingEventTimeWindows.of(10)
+
+
+class Counting(ReduceFunction):
+    """Adds, and remembers what happened to it."""
+
+    def __init__(self):
+        self.life = []
+
+    def open(self, runtime_context):
+        self.life.append(("open", runtime_context.get_task_name()))
+
+    def reduce(self, value1, value2):
+        return value1[0], value1[1] + value2[1]
+
+    def close(self):
+        self.life.append("close")
+
+
+def reduced(assigner=TENS, change=lambda windowed: windowed):
+    keyed = timed(local_environment(), [("a", 1), ("a", 2), ("b", 13)]).key_by(lambda e: e[0], Types.STRING())
+    return plan_of(change(keyed.window(assigner)).reduce(lambda a, b: (a[0], a[1] + b[1])))
+
+
+def edge_of(plan):
+    (edge,) = plan.sources[0].root.all_edges()
+    return edge
+
+
+@pytest.mark.parametrize("assigner", [TENS, SlidingEventTimeWindows.of(10, 5), SlidingEventTimeWindows.of(10, 10)])
+def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
+    plan = reduced(assigner)
+    assert isinstance(edge_of(plan).outlet, ReducingOutlet)
+    assert "reduced before the shuffle, because a function is Python" in plan.stages[0].speed
+    assert "reduced before the shuffle to one for each key and window" in edge_of(plan).outlet.describe()
+
+
+@pytest.mark.parametrize(
+    ("assigner", "change", "why"),
+    [
+        (TENS, lambda w: w.allowed_lateness(1), "each late element fires its window; without allowed_lateness"),
+        (TENS, lambda w: w.side_output_late_data(OutputTag("late")), "late elements are wanted as they are"),
+        (TENS, lambda w: w.trigger(CountTrigger.of(2)), "with CountTrigger.* asks each element"),
+        (EventTimeSessionWindows.with_gap(5), lambda w: w, "asks each element; tumbling and sliding windows"),
+        (SlidingEventTimeWindows.of(5, 10), lambda w: w, "some elements are in no window; a slide of at most the size"),
+    ],
+)
+def test_windows_that_need_each_element_are_not(assigner, change, why):
+    plan = reduced(assigner, change)
+    assert isinstance(edge_of(plan).outlet, ByKey)
+    speed = plan.stages[0].speed
+    assert speed.startswith("element by element, because a function is Python")
+    assert "; not reduced before the shuffle, because " in speed
+    assert re.search(why, speed)
+
+
+def test_a_reduce_function_is_opened_and_closed_once_though_it_works_on_both_sides():
+    function = Counting()
+    stream = timed(local_environment(), [("a", 1), ("a", 2)])
+    plan = plan_of(stream.key_by(lambda e: e[0]).window(TENS).reduce(function))
+    assert values(run(plan)) == [("a", 3)]
+    assert function.life == [("open", "TumblingEventTimeWindows.reduce"), "close"]

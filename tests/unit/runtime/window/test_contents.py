@@ -1,0 +1,94 @@
+"""Many elements added at once are the same as each added by itself, and nobody's elements change."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import Row
+from eventide.datastream.functions import AggregateFunction, ReduceFunction
+from eventide.runtime.window.contents import Aggregated, AllElements, AtElement, Evictable, Reduced
+
+ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12)
+
+
+class Listed(AggregateFunction):
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value)
+        return accumulator
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+def reduced(function):
+    return Reduced(ReduceFunction.of(function))
+
+
+CONTENTS = [
+    AllElements(),
+    reduced(lambda a, b: a * 10 + b),
+    Aggregated(Listed()),
+    Evictable(),
+    Evictable(Aggregated(Listed())),
+]
+
+
+@pytest.mark.parametrize("contents", CONTENTS, ids=lambda contents: contents.describe())
+@given(entries=ENTRIES, more=ENTRIES)
+def test_each_of_many_is_added_as_if_by_itself(contents, entries, more):
+    one_by_one, at_once = {}, {}
+    for some in (entries, more):
+        for key, value in some:
+            one_by_one[key] = contents.add(one_by_one.get(key), value, value + 100)
+        keys, values = [key for key, _ in some], [value for _, value in some]
+        contents.add_each(at_once, keys, values, np.array(values, np.int64) + 100)
+    assert at_once == one_by_one
+    assert list(at_once) == list(one_by_one)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_function_that_changes_its_first_argument_changes_no_element(many):
+    def grow(a, b):
+        a["n"] += b["n"]
+        return a
+
+    elements = [Row(n=1), Row(n=2), Row(n=4)]
+    contents, kept = reduced(grow), {}
+    if many:
+        contents.add_each(kept, "kkk", elements, np.zeros(3, np.int64))
+    else:
+        for element in elements:
+            kept["k"] = contents.add(kept.get("k"), element, 0)
+    assert list(contents.view(kept["k"])) == [Row(n=7)]
+    assert elements == [Row(n=1), Row(n=2), Row(n=4)]
+
+
+def test_a_result_that_is_the_second_argument_is_not_changed_by_the_next_call():
+    elements = [{"n": 1}, {"n": 2}, {"n": 4}]
+
+    def last_but_marked(a, b):
+        a["seen"] = True
+        return b
+
+    kept = {}
+    reduced(last_but_marked).add_each(kept, "kkk", elements, np.zeros(3, np.int64))
+    assert elements == [{"n": 1}, {"n": 2}, {"n": 4}]
+
+
+class Shares(Listed):
+    def add(self, value, accumulator):
+        return [*accumulator, 1 / value]
+
+
+@pytest.mark.parametrize("contents", [reduced(lambda a, b: a / b), Aggregated(Shares())])
+def test_a_function_that_raises_is_told_with_key_and_element(contents):
+    with pytest.raises(AtElement) as raised:
+        contents.add_each({}, "abab", [1, 1, 0, 5], np.zeros(4, np.int64))
+    assert (raised.value.key, raised.value.element, type(raised.value.error)) == ("a", 0, ZeroDivisionError)

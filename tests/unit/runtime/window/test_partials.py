@@ -1,0 +1,68 @@
+"""What was reduced before the shuffle arrives as it was sent, in columns where that loses nothing."""
+
+from decimal import Decimal
+
+import pytest
+
+from eventide.common import Row, Types
+from eventide.common.time_window import TimeWindow
+from eventide.errors import DataError
+from eventide.runtime.window.partials import Partials, PartialsCodec, Share
+
+PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
+NAMED = Types.ROW_NAMED(["n"], [Types.INT()])
+PICKLED = Types.PICKLED_BYTE_ARRAY()
+
+
+def partials(*values):
+    return Partials(
+        [Share(0, 10, 1, 5), Share(10, 20, len(values) - 1, 0)], list("abc")[: len(values)], list(values), 7
+    )
+
+
+def in_columns(data):
+    return data.endswith(b"C")
+
+
+@pytest.mark.parametrize(
+    ("kind", "key_kind", "values", "columns"),
+    [
+        (PAIR, Types.STRING(), [("x", 1), ("y", 2), ("z", 3)], True),
+        (PAIR, PICKLED, [("x", 1), ("y", 2)], True),
+        (NAMED, Types.STRING(), [Row(n=1), Row(n=2)], True),
+        (PICKLED, Types.STRING(), [{"n": 1}, [2]], False),
+        (PICKLED, PICKLED, [{"n": 1}, [2]], False),
+        (PAIR, Types.STRING(), [("x", 1), ("y", 2**31)], False),
+        (PAIR, Types.STRING(), [("x", 1), ("y", 1.5)], False),
+        (PAIR, Types.STRING(), [("x", 1), ["y", 1]], False),
+        (PAIR, PICKLED, [("x", 1, "one too many")], False),
+        (Types.FLOAT(), Types.STRING(), [0.1, 0.2], False),
+        (Types.BIG_DEC(), Types.STRING(), [Decimal("0.10")], False),
+    ],
+)
+def test_keys_and_values_arrive_as_they_are(kind, key_kind, values, columns):
+    codec, sent = PartialsCodec(kind, key_kind), partials(*values)
+    data = codec.encode(sent)
+    assert in_columns(data) is columns
+    received = codec.decode(data)
+    assert received == sent
+    assert list(map(type, received.values)) == list(map(type, values))
+
+
+def test_each_window_has_its_keys_and_values():
+    part = partials("x", "y", "z")
+    assert list(part.by_window()) == [
+        (TimeWindow(0, 10), 5, ["a"], ["x"]),
+        (TimeWindow(10, 20), 0, ["b", "c"], ["y", "z"]),
+    ]
+    assert len(part) == 5
+
+
+def test_a_key_that_does_not_have_its_declared_type_is_refused():
+    with pytest.raises(DataError, match=r"expected INT, got 'a'"):
+        PartialsCodec(PAIR, Types.INT()).encode(partials(("x", 1)))
+
+
+def test_a_value_that_cannot_be_pickled_is_refused():
+    with pytest.raises(DataError, match=r"what the reduce function gave, cannot be pickled: .*generator"):
+        PartialsCodec(PICKLED, PICKLED).encode(partials(i for i in range(3)))

@@ -1,0 +1,152 @@
+"""Elements leave as one value for each key and window, reduced as they came; what goes wrong is told as ever."""
+
+import pyarrow as pa
+import pytest
+
+from eventide.common import Row, Types
+from eventide.datastream.functions import ReduceFunction
+from eventide.errors import DataError, UserFunctionError
+from eventide.runtime.chain import ChainNode, Edge
+from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columns import Columns
+from eventide.runtime.events import Elements
+from eventide.runtime.keys import key_group, subtask_of
+from eventide.runtime.router import Router
+from eventide.runtime.window import reducing_outlet
+from eventide.runtime.window.contents import Reduced
+from eventide.runtime.window.partials import PartialsCodec
+from eventide.runtime.window.reducing_outlet import ReducingOutlet
+
+PICKLED = Types.PICKLED_BYTE_ARRAY()
+TENS, BY_FIVE = Panes(10, 10), Panes(10, 5)
+
+
+def joined(a, b):
+    return a[0], a[1] + b[1]
+
+
+def outlet(panes=TENS, function=joined, select=lambda e: e[0], kind=PICKLED):
+    reduced = Reduced(ReduceFunction.of(function))
+    return ReducingOutlet("sums", reduced, panes, PartialsCodec(kind, PICKLED), select, max_parallelism=16)
+
+
+def elements(*entries):
+    return Elements([value for value, _ in entries], [time for _, time in entries], list(range(len(entries))))
+
+
+class Task:
+    """Sends elements over one edge."""
+
+    def __init__(self, described, subtasks=1):
+        self.edge = Edge(1, 9, "events", subtasks, described)
+        self.router = Router(ChainNode(edges=(self.edge,)), "s", 0)
+
+    def send(self, batch):
+        self.router.send(self.edge, batch)
+
+    def sent_of(self, batch):
+        self.send(batch)
+        return self.sent()
+
+    def parts(self):
+        return [(f.subtask, self.edge.outlet.codec.decode(f.content)) for f in self.router.element_frames(0)]
+
+    def sent(self):
+        """What left: by window, each key with its value; and how many elements it stands for."""
+        found, count = {}, 0
+        for _, part in self.parts():
+            for window, elements_, keys, values in part.by_window():
+                count += elements_
+                found.setdefault((window.start, window.end), {}).update(zip(keys, values, strict=True))
+        return found, count
+
+
+def test_one_value_leaves_for_each_key_and_window():
+    task = Task(outlet())
+    task.send(elements((("a", "1"), 3), (("b", "2"), 12), (("a", "3"), 9)))
+    task.send(elements((("a", "4"), 0)))
+    assert task.sent() == ({(0, 10): {"a": ("a", "134")}, (10, 20): {"b": ("b", "2")}}, 4)
+    assert task.sent() == ({}, 0)
+
+
+def test_an_element_is_reduced_into_each_of_its_windows_and_counted_once():
+    task = Task(outlet(BY_FIVE))
+    task.send(elements((("a", "1"), 3), (("a", "2"), 4)))
+    task.send(elements((("a", "3"), 7), (("a", "4"), 2), (("a", "5"), 6)))
+    task.send(elements((("a", "6"), 8)))
+    assert task.sent() == (
+        {(-5, 5): {"a": ("a", "124")}, (0, 10): {"a": ("a", "123456")}, (5, 15): {"a": ("a", "356")}},
+        6,
+    )
+
+
+def test_each_key_goes_to_its_subtask_and_elements_are_counted_in_one_of_them():
+    task = Task(outlet(), subtasks=3)
+    keys = [f"k{i}" for i in range(20)]
+    task.send(elements(*[((key, "x"), 1) for key in keys], *[((key, "y"), 11) for key in keys]))
+    parts = task.parts()
+    assert sorted(subtask for subtask, _ in parts) == [0, 1, 2]
+    for subtask, part in parts:
+        assert {subtask_of(key_group(key, 16), 16, 3) for key in part.keys} == {subtask}
+    assert sum(len(part) for _, part in parts) == 40
+
+
+def test_without_keys_all_elements_are_one():
+    task = Task(outlet(select=None))
+    task.send(elements((("a", "1"), 3), (("b", "2"), 4)))
+    assert task.sent() == ({(0, 10): {None: ("a", "12")}}, 2)
+
+
+def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
+    monkeypatch.setattr(reducing_outlet, "_VALUES_OF_A_FRAME", 2)
+    monkeypatch.setattr(reducing_outlet, "_VALUES_AT_ONCE", 4)
+    task = Task(outlet(function=lambda a, b: (a[0], f"({a[1]}{b[1]})")))
+    for i in range(3):
+        task.send(elements(*[((key, str(i)), 1) for key in "abcde"]))
+    parts = [part for _, part in task.parts()]
+    assert [part.keys for part in parts] == [["a", "b"], ["c", "d"], ["e"]] * 3
+    assert [part.place for part in parts] == sorted({part.place for part in parts})
+    assert sum(len(part) for part in parts) == 15
+
+
+def test_elements_become_what_they_are_declared_to_be_before_the_function_sees_them():
+    kind = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.DOUBLE()])
+    task = Task(outlet(function=lambda a, b: Row(k=a.k, n=a.n + b.n), select=lambda e: e["k"], kind=kind))
+    task.send(elements(({"k": "a", "n": 1}, 1), ({"k": "a", "n": 2}, 2)))
+    assert task.sent() == ({(0, 10): {"a": Row(k="a", n=3.0)}}, 2)
+
+
+def test_columns_are_reduced_with_the_times_that_they_have():
+    kind = Types.TUPLE([Types.STRING(), Types.STRING()])
+    task = Task(outlet(kind=kind))
+    task.send(Columns(kind, kind.to_arrow([("a", "1"), ("a", "2")]), pa.array([5, 6]), pa.array([0, 1])))
+    assert task.sent() == ({(0, 10): {"a": ("a", "12")}}, 2)
+
+
+def test_a_function_that_raises_is_named_with_the_element():
+    task = Task(outlet(function=lambda a, b: 1 / b))
+    with pytest.raises(
+        UserFunctionError,
+        match=r"in operator 'sums', while it handled an element \(key 'a', element \('a', 2\)\): .*TypeError",
+    ):
+        task.send(elements((("a", 1), 1), (("b", 1), 1), (("a", 2), 2)))
+
+
+def test_an_element_without_a_timestamp_is_named():
+    with pytest.raises(DataError, match=r"in operator 'sums'.*\(element \('b', 1\)\): the element has no timestamp"):
+        Task(outlet()).send(elements((("a", 1), 1), (("b", 1), None)))
+
+
+def test_an_element_that_does_not_have_its_declared_type_is_named():
+    task = Task(outlet(kind=Types.TUPLE([Types.STRING(), Types.INT()])))
+    with pytest.raises(DataError, match=r"in operator 'events', when its elements were sent on: element 1, field f1"):
+        task.send(elements((("a", 1), 1), (("b", 1.5), 1)))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [([1], "is a list that cannot be hashed"), (object(), "no hash that is the same in every process")]
+)
+def test_a_bad_key_is_refused(key, said):
+    task = Task(outlet(select=lambda e: key))
+    with pytest.raises(DataError, match=rf"in operator 'events', when a key was extracted.*{said}"):
+        task.sent_of(elements((("a", 1), 1)))
