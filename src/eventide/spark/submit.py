@@ -31,6 +31,7 @@ from eventide.spark.job import StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
+    ARROW_BYTES,
     CHANGELOG,
     DISK_FILE_MANAGER,
     FILE_MANAGER,
@@ -84,7 +85,7 @@ class SparkHost(Host):
         location, at_end = self._checkpoint(settings)
         try:
             fit_checkpoint(self.spark, location, plan)
-            with settings_for_start(self.spark, plan.parallelism, location):
+            with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
         except Exception:
             at_end()
@@ -110,7 +111,7 @@ class SparkHost(Host):
         refuse_used_directories(self.spark, plan.sinks, new=True)
         collected: list[Any] = []
         started = time.monotonic()
-        with settings_for_start(self.spark, plan.parallelism):
+        with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             frames = frames_of(plan, settings, self.spark, batch=True)
             try:
                 Delivery(plan.sinks, collected.append)(frames, 0)
@@ -159,9 +160,18 @@ def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
 
 
 @contextmanager
-def settings_for_start(spark: SparkSession, parallelism: int, checkpoint: str = "") -> Iterator[None]:
-    """Set what a query reads from the session when it starts, and put the session back as it was."""
+def settings_for_start(
+    spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False
+) -> Iterator[None]:
+    """Set what a query reads from the session when it starts, and put the session back as it was.
+
+    ``rows`` says that rows of a DataFrame go to Python.
+    """
     wanted: dict[str, str | None] = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
+    if rows:
+        # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
+        # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
+        wanted[ARROW_BYTES] = str(2**31 - 1)
     with _starting:
         if not _is_on_disk(checkpoint) and spark.conf.get(FILE_MANAGER, None) == DISK_FILE_MANAGER:
             wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses

@@ -52,7 +52,7 @@ def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
     plan = reduced(assigner)
     assert isinstance(edge_of(plan).outlet, ReducingOutlet)
     assert "reduced before the shuffle, because a function is Python" in plan.stages[0].speed
-    assert "reduced before the shuffle to one for each key and window" in edge_of(plan).outlet.describe()
+    assert "reduced before the shuffle to one for each key and pane" in edge_of(plan).outlet.describe()
 
 
 @pytest.mark.parametrize(

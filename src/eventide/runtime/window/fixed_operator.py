@@ -75,35 +75,48 @@ class FixedWindowOperator(WindowOperator):
 
     def _take_partials(self, parts: list[Partials]) -> None:
         for part in parts:
-            for window, elements, keys, values in part.by_window():
-                if self._is_late(window):
-                    self._metrics.count(self._spec.name, LATE_DROPPED, elements)
-                else:
-                    self._add_to(window, keys, values, np.empty(0, np.int64))
+            late = [number for pane, number in part.counts if all(map(self._is_late, self._windows_at(pane)))]
+            self._metrics.count(self._spec.name, LATE_DROPPED, sum(late))
+            if part.keys:
+                self._add_ahead(part.keys, part.values, np.array(part.panes, np.int64))
 
     def _take_many(self, elements: Elements, timestamps: Times) -> None:
+        keys = elements.keys or [None] * len(elements)
+        rest = self._add_ahead(keys, elements.values, timestamps)
+        if rest:
+            places = _together(rest)
+            self._take_one_by_one(elements if places is None else elements.at(places.tolist()))
+
+    def _add_ahead(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Places | None]:
+        """Add elements to those of their windows that the watermark has not reached.
+
+        Returns:
+            The places of the elements, pane by pane, that are in another window too, or in none.
+        """
         ahead: defaultdict[TimeWindow, list[Places | None]] = defaultdict(list)
         rest: list[Places | None] = []
         for pane, places in by_pane(self._panes, timestamps):
-            windows = self._windows_of.get(pane)
-            if windows is None:
-                windows = self._windows_of[pane] = self._panes.windows(pane)
-            for window in windows:
-                if not has_passed(window.max_timestamp(), self._moment.watermark):
-                    ahead[window].append(places)
-            if not windows or has_passed(windows[0].max_timestamp(), self._moment.watermark):
+            windows = self._windows_at(pane)
+            not_reached = [w for w in windows if not has_passed(w.max_timestamp(), self._moment.watermark)]
+            for window in not_reached:
+                ahead[window].append(places)
+            if len(not_reached) < max(1, len(windows)):
                 rest.append(places)
-        keys = elements.keys or [None] * len(elements)
         for window, groups in ahead.items():
-            at = _together(groups)
-            if at is None:
-                self._add_to(window, keys, elements.values, timestamps)
+            together = _together(groups)
+            if together is None:
+                self._add_to(window, keys, values, timestamps)
             else:
-                indices = at.tolist()
-                self._add_to(window, [keys[i] for i in indices], [elements.values[i] for i in indices], timestamps[at])
-        if rest:
-            at = _together(rest)
-            self._take_one_by_one(elements if at is None else elements.at(at.tolist()))
+                indices = together.tolist()
+                some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
+                self._add_to(window, some_keys, some_values, timestamps[together])
+        return rest
+
+    def _windows_at(self, pane: int) -> list[TimeWindow]:
+        windows = self._windows_of.get(pane)
+        if windows is None:
+            windows = self._windows_of[pane] = self._panes.windows(pane)
+        return windows
 
     def _add_to(self, window: TimeWindow, keys: list[Any], values: list[Any], timestamps: Times) -> None:
         """Add elements to a window that the watermark has not reached."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from eventide.runtime.outlets import SubtasksOfKeys, extracted_keys
 from eventide.runtime.window.contents import AtElement, Reduced, Times
 from eventide.runtime.window.grouping import Places, by_pane
 from eventide.runtime.window.partials import Partials, PartialsCodec
+from eventide.runtime.window.reducing import ByPane, InRuns
 
 _VALUES_AT_ONCE = 1 << 17
 _VALUES_OF_A_FRAME = 1 << 12
@@ -62,7 +63,7 @@ class _Outbox:
         self._outlet = outlet
         self._producer = producer
         self._subtask_of = SubtasksOfKeys(outlet.max_parallelism, subtasks)
-        self._values = _ByPane(outlet.reduced) if outlet.panes.slide == outlet.panes.size else _InRuns(outlet.reduced)
+        self._values = (ByPane if outlet.panes.slide == outlet.panes.size else InRuns)(outlet.reduced)
         self._counts: Counter[int] = Counter()
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
@@ -145,59 +146,3 @@ class _Outbox:
         if self._outlet.select is None or not keys:
             return iter([(0, None)])
         return self._subtask_of.dealt_out(keys, values, self._producer)
-
-
-class _ByPane:
-    """Reduces by pane and key where each pane is a window by itself, so that panes need not be told apart in time."""
-
-    def __init__(self, reduced: Reduced) -> None:
-        self._reduced = reduced
-        self._kept: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self._kept.values()))
-
-    def add(self, groups: list[tuple[int, Places | None]], keys: list[Any], values: list[Any]) -> None:
-        for pane, places in groups:
-            if places is None:
-                self._reduced.add_each(self._kept[pane], keys, values, _NO_TIMES)
-            else:
-                indices = places.tolist()
-                some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
-                self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
-
-    def taken(self) -> tuple[list[Any], list[Any], list[int]]:
-        """Keys, values and panes, which are forgotten here."""
-        keys: list[Any] = []
-        values: list[Any] = []
-        panes: list[int] = []
-        for pane, kept in self._kept.items():
-            keys += kept
-            values += [value for (value,) in kept.values()]
-            panes += [pane] * len(kept)
-        self._kept.clear()
-        return keys, values, panes
-
-
-class _InRuns:
-    """Reduces what a key has of one pane in a row.
-
-    A window that has several panes wants the elements in the order of their arrival: so a run of a key ends where its
-    next element is of another pane.
-    """
-
-    def __init__(self, reduced: Reduced) -> None:
-        self._reduced = reduced
-        self._open: dict[Any, list[Any]] = {}
-        self._keys: list[Any] = []
-        self._values: list[Any] = []
-        self._panes: list[int] = []
-
-    @property
-    def size(self) -> int:
-        return len(self._keys) + len(self._open)
-
-    def add(self, groups: list[tuple[int, Places | None]], keys: list[Any], values: list[Any]) -> None:
-        for run, some_keys, some_values in self._runs(groups, keys, values):
-            ...

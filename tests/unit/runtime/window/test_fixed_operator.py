@@ -21,7 +21,7 @@ from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import PassOn
 from eventide.runtime.window.operator import WindowOperator
-from eventide.runtime.window.partials import Partials, Share
+from eventide.runtime.window.partials import Partials
 from eventide.runtime.window.spec import WindowSpec
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -126,8 +126,8 @@ def test_an_element_in_a_gap_is_counted():
 def test_what_was_reduced_before_is_reduced_further_in_the_order_of_the_channels():
     driven = Driven()
     driven.process(
-        Partials([Share(0, 10, 2, 5), Share(10, 20, 1, 1)], ["a", "b", "a"], ["1", "2", "5"], 0),
-        Partials([Share(0, 10, 1, 2)], ["a"], ["34"], 1),
+        Partials(["a", "b", "a"], ["1", "2", "5"], [0, 0, 10], [(0, 5), (10, 1)], 0),
+        Partials(["a"], ["34"], [0], [(0, 2)], 1),
     )
     assert sorted(driven.advance(9)) == [("134", 9), ("2", 9)]
     assert driven.advance(19) == [("5", 19)]
@@ -137,6 +137,14 @@ def test_what_was_reduced_before_is_reduced_further_in_the_order_of_the_channels
 
 def test_of_what_was_reduced_before_late_windows_are_dropped_and_their_elements_counted():
     driven = Driven(watermark=9)
-    driven.process(Partials([Share(0, 10, 2, 5), Share(10, 20, 1, 3)], ["a", "b", "a"], ["1", "2", "3"], 0))
+    driven.process(Partials(["a", "b", "a"], ["1", "2", "3"], [0, 0, 10], [(0, 5), (10, 3)], 0))
     assert driven.counted() == {LATE_DROPPED: 5}
     assert driven.advance(19) == [("3", 19)]
+
+
+def test_runs_of_panes_go_into_each_window_that_is_not_late_in_their_order():
+    driven = Driven(SlidingEventTimeWindows.of(10, 5), watermark=4)
+    counts = [(-5, 2), (0, 3), (5, 4)]
+    driven.process(Partials(["a", "a", "a", "a"], ["1", "2", "3", "4"], [5, 0, -5, 5], counts, 0))
+    assert driven.counted() == {LATE_DROPPED: 2}
+    assert driven.advance(30) == [("124", 9), ("14", 14)]

@@ -5,9 +5,8 @@ from decimal import Decimal
 import pytest
 
 from eventide.common import Row, Types
-from eventide.common.time_window import TimeWindow
 from eventide.errors import DataError
-from eventide.runtime.window.partials import Partials, PartialsCodec, Share
+from eventide.runtime.window.partials import Partials, PartialsCodec
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 NAMED = Types.ROW_NAMED(["n"], [Types.INT()])
@@ -15,9 +14,7 @@ PICKLED = Types.PICKLED_BYTE_ARRAY()
 
 
 def partials(*values):
-    return Partials(
-        [Share(0, 10, 1, 5), Share(10, 20, len(values) - 1, 0)], list("abc")[: len(values)], list(values), 7
-    )
+    return Partials(list("abc")[: len(values)], list(values), [10, 0, 10][: len(values)], [(0, 5), (10, 1)], 7)
 
 
 def in_columns(data):
@@ -49,13 +46,8 @@ def test_keys_and_values_arrive_as_they_are(kind, key_kind, values, columns):
     assert list(map(type, received.values)) == list(map(type, values))
 
 
-def test_each_window_has_its_keys_and_values():
-    part = partials("x", "y", "z")
-    assert list(part.by_window()) == [
-        (TimeWindow(0, 10), 5, ["a"], ["x"]),
-        (TimeWindow(10, 20), 0, ["b", "c"], ["y", "z"]),
-    ]
-    assert len(part) == 5
+def test_its_length_is_the_number_of_elements_that_it_counts():
+    assert len(partials("x", "y", "z")) == 6
 
 
 def test_a_key_that_does_not_have_its_declared_type_is_refused():

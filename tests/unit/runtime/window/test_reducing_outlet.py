@@ -52,31 +52,27 @@ class Task:
         return [(f.subtask, self.edge.outlet.codec.decode(f.content)) for f in self.router.element_frames(0)]
 
     def sent(self):
-        """What left: by window, each key with its value; and how many elements it stands for."""
-        found, count = {}, 0
-        for _, part in self.parts():
-            for window, elements_, keys, values in part.by_window():
-                count += elements_
-                found.setdefault((window.start, window.end), {}).update(zip(keys, values, strict=True))
-        return found, count
+        """What left: each pane, key and value; and how many elements there were."""
+        parts = [part for _, part in self.parts()]
+        rows = [row for part in parts for row in zip(part.panes, part.keys, part.values, strict=True)]
+        return rows, sum(map(len, parts))
 
 
 def test_one_value_leaves_for_each_key_and_window():
     task = Task(outlet())
     task.send(elements((("a", "1"), 3), (("b", "2"), 12), (("a", "3"), 9)))
     task.send(elements((("a", "4"), 0)))
-    assert task.sent() == ({(0, 10): {"a": ("a", "134")}, (10, 20): {"b": ("b", "2")}}, 4)
-    assert task.sent() == ({}, 0)
+    assert task.sent() == ([(0, "a", ("a", "134")), (10, "b", ("b", "2"))], 4)
+    assert task.sent() == ([], 0)
 
 
-def test_an_element_is_reduced_into_each_of_its_windows_and_counted_once():
+def test_where_windows_overlap_a_key_is_reduced_as_long_as_its_elements_are_of_one_pane():
     task = Task(outlet(BY_FIVE))
-    task.send(elements((("a", "1"), 3), (("a", "2"), 4)))
-    task.send(elements((("a", "3"), 7), (("a", "4"), 2), (("a", "5"), 6)))
-    task.send(elements((("a", "6"), 8)))
+    task.send(elements((("a", "1"), 3), (("a", "2"), 4), (("b", "x"), 9)))
+    task.send(elements((("a", "3"), 7), (("a", "4"), 2), (("b", "y"), 8), (("a", "5"), 0)))
     assert task.sent() == (
-        {(-5, 5): {"a": ("a", "124")}, (0, 10): {"a": ("a", "123456")}, (5, 15): {"a": ("a", "356")}},
-        6,
+        [(0, "a", ("a", "12")), (5, "a", ("a", "3")), (0, "a", ("a", "45")), (5, "b", ("b", "xy"))],
+        7,
     )
 
 
@@ -94,7 +90,7 @@ def test_each_key_goes_to_its_subtask_and_elements_are_counted_in_one_of_them():
 def test_without_keys_all_elements_are_one():
     task = Task(outlet(select=None))
     task.send(elements((("a", "1"), 3), (("b", "2"), 4)))
-    assert task.sent() == ({(0, 10): {None: ("a", "12")}}, 2)
+    assert task.sent() == ([(0, None, ("a", "12"))], 2)
 
 
 def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
@@ -106,6 +102,7 @@ def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
     parts = [part for _, part in task.parts()]
     assert [part.keys for part in parts] == [["a", "b"], ["c", "d"], ["e"]] * 3
     assert [part.place for part in parts] == sorted({part.place for part in parts})
+    assert [value for part in parts[::3] for _, value in part.values] == ["0", "0", "1", "1", "2", "2"]
     assert sum(len(part) for part in parts) == 15
 
 
@@ -113,14 +110,14 @@ def test_elements_become_what_they_are_declared_to_be_before_the_function_sees_t
     kind = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.DOUBLE()])
     task = Task(outlet(function=lambda a, b: Row(k=a.k, n=a.n + b.n), select=lambda e: e["k"], kind=kind))
     task.send(elements(({"k": "a", "n": 1}, 1), ({"k": "a", "n": 2}, 2)))
-    assert task.sent() == ({(0, 10): {"a": Row(k="a", n=3.0)}}, 2)
+    assert task.sent() == ([(0, "a", Row(k="a", n=3.0))], 2)
 
 
 def test_columns_are_reduced_with_the_times_that_they_have():
     kind = Types.TUPLE([Types.STRING(), Types.STRING()])
     task = Task(outlet(kind=kind))
     task.send(Columns(kind, kind.to_arrow([("a", "1"), ("a", "2")]), pa.array([5, 6]), pa.array([0, 1])))
-    assert task.sent() == ({(0, 10): {"a": ("a", "12")}}, 2)
+    assert task.sent() == ([(0, "a", ("a", "12"))], 2)
 
 
 def test_a_function_that_raises_is_named_with_the_element():
