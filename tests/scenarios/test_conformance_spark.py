@@ -120,7 +120,7 @@ def _run(
     take_of = {sink.number: (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
 
     def record_batch(rows, batch_id: int) -> None:
-        for frame in map(frame_of, rows.collect()):
+        for frame in map(frame_of, rows.where(rows["stage"] > 0).collect()):
             assert frame.signal is Signal.ELEMENTS
             sink, take = take_of[frame.stage]
             elements = sink.codec.decode(frame.content)
