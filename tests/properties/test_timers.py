@@ -1,4 +1,4 @@
-"""Timers against a set: any interleaving of register, delete, advance and restart, also from within a firing."""
+"""Timers against sets: any interleaving of register, delete, advance and restart, also from within a firing."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,38 +6,41 @@ from hypothesis import strategies as st
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 
+KIND = st.sampled_from(["event_timers", "processing_timers"])
 TIMER = st.tuples(st.integers(0, 9), st.sampled_from("abcd"), st.sampled_from(["w", None]))
-CHANGE = st.tuples(st.sampled_from(["register", "delete"]), TIMER)
-STEP = st.one_of(CHANGE, st.tuples(st.just("advance"), st.integers(0, 9)), st.tuples(st.just("restart"), st.none()))
+CHANGE = st.tuples(st.sampled_from(["register", "delete"]), KIND, TIMER)
+ADVANCE = st.tuples(st.just("advance"), KIND, st.integers(0, 9))
+RESTART = st.tuples(st.just("restart"), st.none(), st.none())
 
 
-def change(keyed, timers, kind, timer):
-    if kind == "register":
-        keyed.register_timer(*timer)
-        timers.add(timer)
+def change(keyed, expected, what, kind, timer):
+    getattr(getattr(keyed, kind), what)(*timer)
+    if what == "register":
+        expected[kind].add(timer)
     else:
-        keyed.delete_timer(*timer)
-        timers.discard(timer)
+        expected[kind].discard(timer)
 
 
 @settings(deadline=None)
-@given(st.lists(STEP, max_size=30), st.lists(CHANGE, max_size=10))
+@given(st.lists(CHANGE | ADVANCE | RESTART, max_size=30), st.lists(CHANGE, max_size=10))
 def test_timers_fire_once_and_the_earliest_first(steps, changes_while_firing):
     backend, changes = MemoryBackend(), list(changes_while_firing)
-    keyed, timers = KeyedState(backend, 3), set()
-    for kind, what in [*steps, ("advance", 9)]:
-        if kind == "restart":
+    keyed, expected = KeyedState(backend, 3), {"event_timers": set(), "processing_timers": set()}
+    for what, kind, argument in [*steps, ("advance", "event_timers", 9), ("advance", "processing_timers", 9)]:
+        if what == "restart":
             keyed.flush()
             keyed = KeyedState(backend, 3)
-        elif kind == "advance":
-            for timer in keyed.due_timers(what):
-                assert timer in timers
-                assert timer[0] == min(time for time, _, _ in timers)
-                timers.discard(timer)
+        elif what == "advance":
+            for timer in getattr(keyed, kind).due(argument):
+                assert timer in expected[kind]
+                assert timer[0] == min(time for time, _, _ in expected[kind])
+                expected[kind].discard(timer)
                 if changes:
-                    change(keyed, timers, *changes.pop())
-            assert all(time > what for time, _, _ in timers)
+                    change(keyed, expected, *changes.pop())
+            assert all(time > argument for time, _, _ in expected[kind])
         else:
-            change(keyed, timers, kind, what)
-        assert set(keyed.all_timers()) == timers
-        assert len(keyed.all_timers()) == len(timers)
+            change(keyed, expected, what, kind, argument)
+        for each, timers in expected.items():
+            assert getattr(keyed, each).next_ms() == min((time for time, _, _ in timers), default=None)
+    for each, timers in expected.items():
+        assert sorted(getattr(keyed, each).all(), key=str) == sorted(timers, key=str)

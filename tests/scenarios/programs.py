@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventide.common import Duration, Time, WatermarkStrategy
+from eventide.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
 from eventide.datastream.functions import AggregateFunction, ProcessAllWindowFunction
 from eventide.datastream.window import (
@@ -34,7 +34,6 @@ from eventide.testing import Idle, ScriptedSource
 DATA = Path(__file__).parent / "data"
 LATE = OutputTag("late")
 KINDS = ("window", "reduce_window", "two_stage")
-STRATEGIES = ("bounded", "monotonous", "none")
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def scenarios() -> list[Scenario]:
         for line in (DATA / f"{file}.jsonl").read_text().splitlines():
             record = json.loads(line)
             loaded.append(Scenario(record["name"], record["scenario"], record["expected"], record["detail"]))
-    return [s for s in loaded if s.kind in KINDS and s.script["strategy"]["kind"] in STRATEGIES]
+    return [scenario for scenario in loaded if scenario.kind in KINDS]
 
 
 class _Ids(ProcessWindowFunction):
@@ -183,12 +182,24 @@ def evictor(spec: dict[str, Any] | None) -> Evictor | None:
     return TimeEvictor.of(Duration.of_millis(spec["ms"]), spec["after"])
 
 
+class _Marked(WatermarkGenerator):
+    """An element may bring a watermark, which holds behind it."""
+
+    def on_event(self, event, event_timestamp, output):
+        if "wm" in event:
+            output.emit_watermark(Watermark(event["wm"]))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
 def strategy(spec: dict[str, Any]) -> WatermarkStrategy:
     """The watermark strategy that a scenario names."""
     base = {
         "bounded": lambda: WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(spec["bound"])),
         "monotonous": WatermarkStrategy.for_monotonous_timestamps,
         "none": WatermarkStrategy.no_watermarks,
+        "punctuated": lambda: WatermarkStrategy.for_generator(_Marked),
     }[spec["kind"]]()
     return base.with_timestamp_assigner(lambda element, _: element["ts"])
 

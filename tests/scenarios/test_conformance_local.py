@@ -23,11 +23,12 @@ def test_the_twin_gives_what_flink_gave(scenario: Scenario, parallelism: int) ->
 
     record = Record()
     # Sinks are numbered behind the stages, in the order in which they were made.
-    results_sink = 1 + (2 if scenario.kind == "two_stage" else 1)
+    stages = (2 if scenario.kind == "two_stage" else 1) + (scenario.script["strategy"]["kind"] == "punctuated")
+    results_sink = 1 + stages
     for batch in host.last_run:
         record.add_outputs(batch.batch, batch.elements.get(results_sink, []))
         record.add_late(batch.batch, batch.elements.get(results_sink + 1, []))
-        for stage, watermark in batch.watermarks.items():
+        for stage, watermarks in batch.passed.items():
             if "process" not in stage or scenario.kind == "window":
-                record.add_watermark(watermark)
+                record.watermarks += watermarks
     assert_as_flink(scenario, record)

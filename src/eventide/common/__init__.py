@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from eventide.common.time import Duration, Instant, Time
     from eventide.common.typeinfo import TypeInformation, Types
     from eventide.common.types import Row, RowKind
-    from eventide.common.watermark import MAX_WATERMARK, Watermark
+    from eventide.common.watermark import MAX_WATERMARK, UNINITIALIZED, Watermark
+    from eventide.common.watermark_generator import (
+        BatchWatermarkOutput,
+        VectorizedWatermarkGenerator,
+        WatermarkGenerator,
+        WatermarkGeneratorContext,
+        WatermarkOutput,
+    )
+    from eventide.common.watermark_generators import PunctuatedWatermarks, TimeLagWatermarks
     from eventide.common.watermark_strategy import (
         TimestampAssigner,
         VectorizedTimestampAssigner,
@@ -36,6 +44,14 @@ _MODULES = {
     "TypeInformation": "eventide.common.typeinfo",
     "Watermark": "eventide.common.watermark",
     "MAX_WATERMARK": "eventide.common.watermark",
+    "UNINITIALIZED": "eventide.common.watermark",
+    "WatermarkGenerator": "eventide.common.watermark_generator",
+    "WatermarkGeneratorContext": "eventide.common.watermark_generator",
+    "WatermarkOutput": "eventide.common.watermark_generator",
+    "VectorizedWatermarkGenerator": "eventide.common.watermark_generator",
+    "BatchWatermarkOutput": "eventide.common.watermark_generator",
+    "PunctuatedWatermarks": "eventide.common.watermark_generators",
+    "TimeLagWatermarks": "eventide.common.watermark_generators",
     "WatermarkStrategy": "eventide.common.watermark_strategy",
     "TimestampAssigner": "eventide.common.watermark_strategy",
     "VectorizedTimestampAssigner": "eventide.common.watermark_strategy",
@@ -61,6 +77,14 @@ __all__ = [
     "TypeInformation",
     "Watermark",
     "MAX_WATERMARK",
+    "UNINITIALIZED",
+    "WatermarkGenerator",
+    "WatermarkGeneratorContext",
+    "WatermarkOutput",
+    "VectorizedWatermarkGenerator",
+    "BatchWatermarkOutput",
+    "PunctuatedWatermarks",
+    "TimeLagWatermarks",
     "WatermarkStrategy",
     "TimestampAssigner",
     "VectorizedTimestampAssigner",

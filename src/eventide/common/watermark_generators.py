@@ -1,16 +1,78 @@
-"""How watermarks follow from the elements of a split: descriptions, frozen and picklable.
+"""How watermarks follow from the elements of a split: built in, ready made, or supplied by the user.
 
-The built-in generators have no state but the largest timestamp seen, so a description together with that maximum
-gives the watermark. Whoever runs a strategy keeps the maximum, one for each split.
+The built-in ones have no state but the largest timestamp seen, so a description together with that maximum gives the
+watermark. Whoever runs a strategy keeps the maximum, one for each split. A generator that is supplied is an object of
+its own for each split, which the checkpoint keeps.
 """
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from eventide.common._ms import add_ms, to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.watermark import Watermark
+from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
 from eventide.errors import ProgramError
 
-__all__ = ["BoundedOutOfOrderness", "MaximumBasedGenerator", "NoWatermarks"]
+__all__ = [
+    "BoundedOutOfOrderness",
+    "MaximumBasedGenerator",
+    "NoWatermarks",
+    "PunctuatedWatermarks",
+    "SuppliedGenerator",
+    "TimeLagWatermarks",
+]
+
+
+class TimeLagWatermarks(WatermarkGenerator):
+    """Watermarks that trail the clock, whatever the elements are, and with no elements at all.
+
+    Flink's documentation calls it ``TimeLagWatermarkGenerator``. The clock is that of the micro-batch.
+
+    >>> from eventide.common import WatermarkStrategy
+    >>> strategy = WatermarkStrategy.for_generator(lambda context: TimeLagWatermarks(Duration.of_seconds(5), context))
+
+    Raises:
+        ProgramError: The lag is no length of time.
+    """
+
+    def __init__(self, max_time_lag: Duration | Time | int, context: WatermarkGeneratorContext) -> None:
+        self._lag_ms = to_ms(max_time_lag, "time lag")
+        self._context = context
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Do nothing: the clock decides."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit the time of the micro-batch less the lag."""
+        output.emit_watermark(Watermark(self._context.get_current_processing_time() - self._lag_ms))
+
+
+class PunctuatedWatermarks(WatermarkGenerator):
+    """Watermarks that follow from single elements, which mark that something is complete.
+
+    Args:
+        marked: A function ``(element, timestamp)`` that returns the watermark behind the element, in milliseconds, or
+            None.
+
+    >>> from eventide.common import WatermarkStrategy
+    >>> strategy = WatermarkStrategy.for_generator(
+    ...     lambda: PunctuatedWatermarks(lambda element, timestamp: timestamp if element["is_marker"] else None))
+    """
+
+    def __init__(self, marked: Callable[[Any, int], int | None]) -> None:
+        self._marked = marked
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Emit the element's watermark, if it has one."""
+        watermark = self._marked(event, event_timestamp)
+        if watermark is not None:
+            output.emit_watermark(Watermark(watermark))
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Do nothing: elements decide."""
 
 
 class MaximumBasedGenerator(Protocol):
@@ -71,3 +133,61 @@ class NoWatermarks:
     def describe(self) -> str:
         """Return a few words for plans and logs."""
         return "no watermarks"
+
+
+@dataclass(frozen=True, slots=True)
+class SuppliedGenerator:
+    """Watermarks of a `WatermarkGenerator` that a supplier makes, one for each split.
+
+    Args:
+        supplier: A class of generators, or a function that returns one; called with a `WatermarkGeneratorContext` if it
+            has an argument without a default.
+        name: What to call it in plans and logs; by default, the supplier's own name.
+
+    Raises:
+        ProgramError: The supplier cannot be called in one of the two ways.
+    """
+
+    supplier: Callable[..., WatermarkGenerator]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.supplier) or isinstance(self.supplier, WatermarkGenerator):
+            message = (
+                "watermark generator: expected a class or a function that makes a WatermarkGenerator, one for each "
+                f"split, got {self.supplier!r}"
+            )
+            raise ProgramError(message)
+        if len(self._required()) > 1:
+            message = (
+                f"watermark generator: {self._name()} needs the arguments {', '.join(self._required())}; a supplier "
+                "takes one, the context, or none: wrap it in a lambda"
+            )
+            raise ProgramError(message)
+
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a new generator.
+
+        Raises:
+            ProgramError: The supplier returned something else.
+        """
+        made = self.supplier(context) if self._required() else self.supplier()
+        if not isinstance(made, WatermarkGenerator):
+            message = f"watermark generator: {self._name()} returned {made!r}, which is no WatermarkGenerator"
+            raise ProgramError(message)
+        return made
+
+    def describe(self) -> str:
+        """Return a few words for plans and logs."""
+        return f"watermarks of {self._name()}"
+
+    def _required(self) -> list[str]:
+        try:
+            parameters = inspect.signature(self.supplier).parameters.values()
+        except ValueError:  # a class written in C, which has none to tell
+            return []
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return [p.name for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
+
+    def _name(self) -> str:
+        return self.name or getattr(self.supplier, "__qualname__", type(self.supplier).__name__)

@@ -7,9 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.common._ms import to_ms
+from eventide.common._ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
-from eventide.common.watermark_generators import BoundedOutOfOrderness, MaximumBasedGenerator, NoWatermarks
+from eventide.common.watermark_generator import WatermarkGenerator
+from eventide.common.watermark_generators import (
+    BoundedOutOfOrderness,
+    MaximumBasedGenerator,
+    NoWatermarks,
+    SuppliedGenerator,
+)
 from eventide.errors import ProgramError
 
 __all__ = ["TimestampAssigner", "VectorizedTimestampAssigner", "WatermarkStrategy"]
@@ -57,7 +63,7 @@ class VectorizedTimestampAssigner(TimestampAssigner):
 
     @abstractmethod
     def extract_timestamps(self, batch: Any) -> Any:
-        """Return the event times of the rows of a ``pyarrow.RecordBatch``.
+        """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, where elements have no fields.
 
         Returns:
             A ``pyarrow.Array`` of whole milliseconds since the epoch (UTC), or of timestamps, without nulls.
@@ -87,15 +93,17 @@ class WatermarkStrategy:
         timestamp_assigner: The object that gives an element its timestamp, or None.
         timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
             two is set; with neither, the timestamps of the source are kept.
+        idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     >>> strategy.with_timestamp_assigner("event_time").describe()
     "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
     """
 
-    generator: MaximumBasedGenerator
+    generator: MaximumBasedGenerator | SuppliedGenerator
     timestamp_assigner: TimestampAssigner | None = None
     timestamp_column: Any = None
+    idle_timeout_ms: int | None = None
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkStrategy:
@@ -118,6 +126,41 @@ class WatermarkStrategy:
     def no_watermarks() -> WatermarkStrategy:
         """Return a strategy that gives no watermark until the stream ends."""
         return WatermarkStrategy(NoWatermarks())
+
+    @staticmethod
+    def for_generator(generator_supplier: Callable[..., WatermarkGenerator]) -> WatermarkStrategy:
+        """Return a strategy whose watermarks a generator makes that the user wrote.
+
+        Each split of a source has a generator of its own, as has each subtask where the strategy comes after an
+        operator. Flink has this in Java; PyFlink does not.
+
+        Args:
+            generator_supplier: A class of `WatermarkGenerator`, or a function that returns a new one; if it has an
+                argument, it is given a `WatermarkGeneratorContext`, which knows the clock.
+
+        Raises:
+            ProgramError: The argument cannot be called so.
+
+        >>> from eventide.common.watermark_generators import TimeLagWatermarks
+        >>> print(WatermarkStrategy.for_generator(lambda ctx: TimeLagWatermarks(5_000, ctx)).describe())
+        watermarks of <lambda>, timestamps of the source
+        """
+        return WatermarkStrategy(SuppliedGenerator(generator_supplier))
+
+    def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkStrategy:
+        """Return the same strategy for splits that may fall silent.
+
+        A split without elements for so long, in processing time, is idle: it no longer holds the others back. It counts
+        again from its next watermark on. Once all are idle, the highest of their watermarks counts. The time is that of
+        micro-batches, which then also run when there is no data.
+
+        Args:
+            idle_timeout: How long a split may be silent.
+
+        Raises:
+            ProgramError: The timeout is not positive.
+        """
+        return replace(self, idle_timeout_ms=to_positive_ms(idle_timeout, "idle timeout"))
 
     def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkStrategy:
         """Return the same strategy with another source of timestamps, which replaces the one before.
@@ -143,13 +186,19 @@ class WatermarkStrategy:
         raise ProgramError(message)
 
     @property
+    def is_supplied(self) -> bool:
+        """Whether the watermarks come from a generator that the user supplies."""
+        return isinstance(self.generator, SuppliedGenerator)
+
+    @property
     def is_columnar(self) -> bool:
         """Whether timestamps can be found without a Python object for each element."""
         return self.timestamp_assigner is None or isinstance(self.timestamp_assigner, VectorizedTimestampAssigner)
 
     def describe(self) -> str:
         """Return one line for plans and logs: the watermarks, and where the timestamps come from."""
-        return f"{self.generator.describe()}, timestamps {self._timestamps()}"
+        idleness = "" if self.idle_timeout_ms is None else f", idle after {self.idle_timeout_ms} ms"
+        return f"{self.generator.describe()}{idleness}, timestamps {self._timestamps()}"
 
     def _timestamps(self) -> str:
         if isinstance(self.timestamp_assigner, FunctionAssigner):

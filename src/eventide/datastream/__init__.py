@@ -29,10 +29,13 @@ if TYPE_CHECKING:
         ProcessWindowFunction,
         ReduceFunction,
         RuntimeContext,
+        SourceContext,
+        SourceFunction,
         WindowFunction,
     )
     from eventide.datastream.output_tag import OutputTag
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from eventide.datastream.time_characteristic import TimeCharacteristic
     from eventide.datastream.window import (
         CountWindow,
         GlobalWindow,
@@ -48,6 +51,7 @@ _MODULES = {
     "StreamExecutionEnvironment": "eventide.datastream.stream_execution_environment",
     "CheckpointConfig": "eventide.datastream.checkpoint_config",
     "RuntimeExecutionMode": "eventide.datastream.execution_mode",
+    "TimeCharacteristic": "eventide.datastream.time_characteristic",
     "DataStream": "eventide.datastream.data_stream",
     "KeyedStream": "eventide.datastream.data_stream",
     "WindowedStream": "eventide.datastream.data_stream",
@@ -65,6 +69,8 @@ _MODULES = {
     "AllWindowFunction": "eventide.datastream.functions",
     "ProcessWindowFunction": "eventide.datastream.functions",
     "ProcessAllWindowFunction": "eventide.datastream.functions",
+    "SourceFunction": "eventide.datastream.functions",
+    "SourceContext": "eventide.datastream.functions",
     "RuntimeContext": "eventide.datastream.functions",
     "KeyedStateStore": "eventide.datastream.functions",
     "Window": "eventide.datastream.window",
@@ -81,6 +87,7 @@ __all__ = [
     "StreamExecutionEnvironment",
     "CheckpointConfig",
     "RuntimeExecutionMode",
+    "TimeCharacteristic",
     "DataStream",
     "KeyedStream",
     "WindowedStream",
@@ -98,6 +105,8 @@ __all__ = [
     "AllWindowFunction",
     "ProcessWindowFunction",
     "ProcessAllWindowFunction",
+    "SourceFunction",
+    "SourceContext",
     "RuntimeContext",
     "KeyedStateStore",
     "Window",

@@ -40,7 +40,7 @@ class SourceTransformation(Transformation):
     """Reads a :class:`~eventide.datastream.connectors.Source`."""
 
     def __init__(self, name: str, source: Source, type_info: TypeInformation) -> None:
-        super().__init__(name, (), type_info)
+        super().__init__(name, (), type_info, has_timestamps=source.gives_timestamps())
         self.source = source
 
 

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
+from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.datastream._graph import DataFrameTransformation, SinkTransformation, SourceTransformation
+from eventide.datastream._graph import (
+    AssignTransformation,
+    DataFrameTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+)
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.connectors import CollectionSource, Source
+from eventide.datastream.connectors.function_source import FunctionSource
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.datastream.functions import SourceFunction
+from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.compiler import compile_plan
 from eventide.plan.explain import explain
@@ -38,6 +49,7 @@ class StreamExecutionEnvironment:
         self._parallelism: int | None = None
         self._max_parallelism = _MAX_PARALLELISM
         self._runtime_mode = RuntimeExecutionMode.STREAMING
+        self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
         self._max_rows_per_batch: int | None = None
         self._sinks: list[SinkTransformation] = []
@@ -105,6 +117,27 @@ class StreamExecutionEnvironment:
         self._runtime_mode = execution_mode
         return self
 
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
+        """Choose the kind of time that the program works with; event time by default.
+
+        ``time_window`` and ``time_window_all`` follow processing time with ProcessingTime, and timestamps otherwise.
+        With IngestionTime, the elements of every source that is added from now on without a strategy have the time at
+        which they come in, that of their micro-batch, as their timestamp, and watermarks follow it. Windows that name
+        their time, such as ``TumblingEventTimeWindows``, mean what they say; under ProcessingTime, Flink puts out no
+        watermarks for those of event time, so choose EventTime where a program has both.
+
+        Raises:
+            ProgramError: if it is no time characteristic.
+        """
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise ProgramError(f"set_stream_time_characteristic needs a TimeCharacteristic, not {characteristic!r}")
+        self._time_characteristic = characteristic
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """The kind of time that the program works with."""
+        return self._time_characteristic
+
     def set_available_now(self, available_now: bool = True) -> Self:
         """End the job when it has handled all that was there when it started, as Spark's ``availableNow``.
 
@@ -129,7 +162,7 @@ class StreamExecutionEnvironment:
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
         """A stream of the elements of a collection, in its order; their type may be declared."""
         source = CollectionSource(collection, type_info)
-        return DataStream(self, SourceTransformation("collection", source, source.get_produced_type()))
+        return self._of_source(SourceTransformation("collection", source, source.get_produced_type()))
 
     def from_source(
         self,
@@ -146,12 +179,27 @@ class StreamExecutionEnvironment:
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
         node = SourceTransformation(source_name, source, type_info or source.get_produced_type())
-        stream = DataStream(self, node)
         strategy = watermark_strategy
         has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
         if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
-            return stream
-        return stream.assign_timestamps_and_watermarks(strategy)
+            return self._of_source(node)
+        return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
+
+    def add_source(
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of what a function emits, with the timestamps and watermarks that it gives.
+
+        A strategy behind it takes their place.
+
+        Raises:
+            ProgramError: if it is no :class:`~eventide.datastream.SourceFunction`.
+        """
+        source = FunctionSource(source_func, type_info)
+        return self._of_source(SourceTransformation(source_name, source, source.get_produced_type()))
 
     def from_data_frame(
         self,
@@ -182,12 +230,11 @@ class StreamExecutionEnvironment:
         reader = self._host.read_data_frame(df, strategy, split_by, splits, order_by)
         has_column = strategy.timestamp_column is not None
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
-        stream = DataStream(self, node)
         if watermark_strategy is None:
-            return stream
+            return self._of_source(node)
         if has_column:
-            strategy = WatermarkStrategy(strategy.generator)
-        return stream.assign_timestamps_and_watermarks(strategy)
+            strategy = replace(strategy, timestamp_column=None)
+        return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks, and wait for its end."""
@@ -223,6 +270,12 @@ class StreamExecutionEnvironment:
     def data_frame_of(self, sink: SinkTransformation) -> Any:
         """The DataFrame of the stream before a sink."""
         return self._host.to_data_frame(self._plan([sink]), self._settings(None))
+
+    def _of_source(self, node: Transformation) -> DataStream:
+        """The stream of a source without a strategy: ingestion time gives it one."""
+        if self._time_characteristic is TimeCharacteristic.IngestionTime:
+            node = AssignTransformation("ingestion time", node, ingestion_time())
+        return DataStream(self, node)
 
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
         if self._parallelism is not None and self._parallelism > self._max_parallelism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from typing import Any, NoReturn
 
@@ -25,14 +26,16 @@ class LocalHost(Host):
         return 2
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
-        """Run a job to its end: an unbounded source ends with what it has."""
+        """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
         if settings.runtime_mode is not RuntimeExecutionMode.STREAMING:
             raise ProgramError("the local environment runs in streaming mode only; leave set_runtime_mode out")
         started = time.monotonic()
-        runner = LocalRunner(plan, settings.max_rows_per_batch)
         self.last_run = []
-        for batch in runner.batches():
-            self.last_run.append(batch)
+        with tempfile.TemporaryDirectory(prefix="eventide-") as storage:
+            stored = plan.with_storage(storage)
+            runner = LocalRunner(stored, settings.max_rows_per_batch, available_now=settings.available_now)
+            for batch in runner.batches():
+                self.last_run.append(batch)
         collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
         collected = [
             value

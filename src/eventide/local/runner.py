@@ -12,37 +12,48 @@ from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.invoke import calling
 from eventide.runtime.lifecycle import close_all, open_all
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.runtime.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
 from eventide.runtime.pickles import dumps_program
 from eventide.runtime.source import SourceSpec, SourceTask
-from eventide.runtime.stage import StageTask
 from eventide.runtime.state.backend import MemoryBackend
+
+_PATIENCE_S = 0.05
 
 
 @dataclass
 class LocalCheckpoint:
-    """All that survives a restart of a local run: where each source stands, and the state of each subtask."""
+    """All that survives a restart of a local run: where each source stands, and the state of each subtask.
+
+    ``timers`` say when, by the clock, a subtask has to run without data too.
+    """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
     state: dict[tuple[int, int], dict[str, bytes]] = field(default_factory=dict)
+    timers: dict[tuple[int, int], int] = field(default_factory=dict)
     batch: int = 0
 
 
 @dataclass
 class BatchResult:
-    """What one micro-batch gave: elements with their timestamps by sink, and the watermark of each operator."""
+    """What one micro-batch gave: elements with their timestamps by sink, and the watermarks of each operator.
+
+    ``watermarks`` are those at its end, ``passed`` all those on the way there.
+    """
 
     batch: int
     elements: dict[int, list[tuple[Any, int | None]]]
     watermarks: dict[str, int]
+    passed: dict[str, list[int]] = field(default_factory=dict)
 
 
 class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
-    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves it untouched.
+    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves it untouched. With
+    ``available_now`` it ends with what the sources have when it starts.
     """
 
     def __init__(
@@ -51,6 +62,7 @@ class LocalRunner:
         max_rows: int | None = None,
         clock: Callable[[], int] | None = None,
         checkpoint: LocalCheckpoint | None = None,
+        available_now: bool = False,
     ) -> None:
         self._plan = plan
         for part in (*plan.sources, *plan.stages):
@@ -59,6 +71,8 @@ class LocalRunner:
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
+        self._available_now = available_now
+        self._targets: dict[str, dict[str, int]] = {}
         self._metrics: list[OperatorCounters] = []
 
     def batches(self) -> Iterator[BatchResult]:
@@ -67,10 +81,13 @@ class LocalRunner:
         try:
             while True:
                 ends = self._next_offsets()
-                if ends is None:
+                if ends is not None:
+                    yield self._run_batch(ends)
+                elif not self._wait():
                     return
-                yield self._run_batch(ends)
         finally:
+            for spec in self._sources:
+                spec.source.stop()
             close_all(self._plan.sources, self._plan.stages)
 
     def metrics(self) -> OperatorCounters:
@@ -80,27 +97,44 @@ class LocalRunner:
     def _next_offsets(self) -> dict[str, Offsets] | None:
         at = self.checkpoint.offsets
         starts = {spec.name: at.get(spec.name) or initial_offsets(spec.source) for spec in self._sources}
-        ends = {spec.name: next_offsets(spec.source, starts[spec.name], self._max_rows) for spec in self._sources}
+        ends = {}
+        for spec in self._sources:
+            with calling(spec.name, during="while its source was planned"):
+                if self._available_now and spec.name not in self._targets:
+                    self._targets[spec.name] = spec.source.latest_positions()
+                target = self._targets.get(spec.name)
+                ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target)
         return None if ends == starts else ends
+
+    def _wait(self) -> bool:
+        """Wait a moment for sources that bring more by themselves; False where there are none."""
+        return not self._available_now and any(spec.source.wait(_PATIENCE_S) for spec in self._sources)
 
     def _run_batch(self, ends: dict[str, Offsets]) -> BatchResult:
         waiting: dict[tuple[int, int], list[Frame]] = defaultdict(list)
         for frame in self._source_frames(ends):
             waiting[frame.stage, frame.subtask].append(frame)
-        state = dict(self.checkpoint.state)
+        state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)
+        passed: dict[str, list[int]] = {}
         clock_ms = self._clock()
         for stage in self._plan.stages:
             for subtask in range(stage.parallelism):
-                frames = waiting.pop((stage.number, subtask), [])
-                if frames:
-                    values = dict(state.get((stage.number, subtask), {}))
-                    task = StageTask(stage, subtask, MemoryBackend(values), clock_ms)
+                at = stage.number, subtask
+                frames = waiting.pop(at, [])
+                if frames or timers.get(at, clock_ms + 1) <= clock_ms:
+                    state[at] = dict(state.get(at, {}))
+                    task = stage.task(subtask, MemoryBackend(state[at]), clock_ms)
                     for frame in task.run(frames):
-                        waiting[frame.stage, frame.subtask].append(frame)
-                    state[stage.number, subtask] = values
-        result = self._deliver(waiting)
-        self.checkpoint.offsets, self.checkpoint.state = ends, state
+                        waiting[frame.stage, frame.subtask].append(_through_bytes(frame))
+                    passed[stage.name] = task.watermarks
+                    timers.pop(at, None)
+                    if task.next_clock_ms is not None:
+                        timers[at] = task.next_clock_ms
+        result = self._deliver(waiting, passed)
+        self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
         self.checkpoint.batch += 1
+        for spec in self._sources:
+            spec.source.commit({part: at["position"] for part, at in ends[spec.name].items()})
         return result
 
     def _source_frames(self, ends: dict[str, Offsets]) -> Iterator[Frame]:
@@ -112,7 +146,7 @@ class LocalRunner:
             for frame in task.read_ranges(spec.source, ranges, source_ends(spec.source, start, end)):
                 yield _through_bytes(frame)
 
-    def _deliver(self, waiting: dict[tuple[int, int], list[Frame]]) -> BatchResult:
+    def _deliver(self, waiting: dict[tuple[int, int], list[Frame]], passed: dict[str, list[int]]) -> BatchResult:
         watermarks: dict[str, int] = {}
         for frame in waiting.pop((METRICS_STAGE, 0), []):
             self._metrics.append(frame.content["operators"])
@@ -125,7 +159,7 @@ class LocalRunner:
                 elements[number] += zip(decoded.values, decoded.timestamps, strict=True)
         for number, rows in elements.items():
             _print(sinks[number], rows)
-        return BatchResult(self.checkpoint.batch, dict(elements), watermarks)
+        return BatchResult(self.checkpoint.batch, dict(elements), watermarks, passed)
 
 
 def _own(source: Any) -> SourceSpec:

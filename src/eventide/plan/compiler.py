@@ -1,4 +1,8 @@
-"""Turns the graph into stages: what can be chained is chained, every keyed operator begins a stage."""
+"""Turns the graph into stages: what can be chained is chained, every keyed operator begins a stage.
+
+A watermark generator of the user's has state for each split, which the tasks of a source cannot keep: so it begins a
+stage too, where it comes directly behind a source. Behind a stage, it works in the tasks of that.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,18 @@ from eventide.datastream._graph import (
     WindowTransformation,
 )
 from eventide.errors import ProgramError
-from eventide.plan.identity import stage_identity
+from eventide.plan.identity import generators_identity, split_stage_identity, stage_identity
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.plan.speeds import planned
+from eventide.plan.stages import SOURCES, begins_stage
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.eventtime.gate import GateInput
 from eventide.runtime.outlets import Together
 from eventide.runtime.source import SourceSpec
-from eventide.runtime.stage import StageSpec
+from eventide.runtime.split_stage import SplitStage
+from eventide.runtime.stage import OperatorStage, StageSpec
 from eventide.runtime.timestamps import AssignTimestamps
 
 
@@ -76,14 +82,18 @@ class _Compiler:
         for node in self._nodes:
             for source in node.inputs:
                 self._consumers[source.number].append(node)
-        self._windows = [node for node in self._nodes if isinstance(node, WindowTransformation)]
+        self._stages = [node for node in self._nodes if begins_stage(node)]
         self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
-        targets = [*self._windows, *self._sinks]
+        targets = [*self._stages, *self._sinks]
         self._number = {node.number: number for number, node in enumerate(targets, start=1)}
+        self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
         self._operators = {
-            node.number: planned(node, self._names[node.number], max_parallelism) for node in self._windows
+            node.number: planned(node, self._names[node.number], max_parallelism)
+            for node in self._stages
+            if isinstance(node, WindowTransformation)
         }
         self._edges: dict[int, list[tuple[Edge, Transformation]]] = defaultdict(list)
+        self._splits: dict[int, tuple[str, ...]] = {}
 
     def compile(self) -> JobPlan:
         sources = [
@@ -91,7 +101,7 @@ class _Compiler:
             for node in self._nodes
             if isinstance(node, SourceTransformation | DataFrameTransformation)
         ]
-        stages = [self._stage(node) for node in self._windows]
+        stages = [self._stage(node) for node in self._stages]
         sinks = [
             SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink)
             for node in self._sinks
@@ -105,45 +115,87 @@ class _Compiler:
             return SourceSpec(name, node.type_info, root, node.source, fields)
         return DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
 
-    def _stage(self, node: WindowTransformation) -> StageSpec:
-        # Inputs come from sources and from earlier windows, whose chains were built before this one.
+    def _stage(self, node: Transformation) -> StageSpec:
+        if isinstance(node, WindowTransformation):
+            return self._operator_stage(node)
+        return self._split_stage(node)
+
+    def _operator_stage(self, node: WindowTransformation) -> OperatorStage:
+        # Inputs come from sources and from earlier stages, whose chains were built before this one.
         edges = self._edges[node.number]
         name = self._names[node.number]
         _check_that_it_ends(node, name)
         operator = self._operators[node.number]
-        return StageSpec(
+        root = self._chain(node)
+        return OperatorStage(
             number=self._number[node.number],
             name=name,
             operator=operator.spec,
             inputs=tuple(self._gate_input(edge, head) for edge, head in edges),
             codecs={edge.number: edge.outlet.codec for edge, _ in edges},
-            root=self._chain(node),
+            root=root,
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
-            identity=stage_identity(node, operator, edges, self._max_parallelism),
+            identity=stage_identity(node, operator, edges, self._max_parallelism) | generators_identity(root),
             speed=operator.speed,
         )
 
+    def _split_stage(self, node: Transformation) -> SplitStage:
+        edges = self._edges[node.number]
+        codec = ElementCodec(node.inputs[0].type_info)
+        root = self._chain(node)
+        stage = SplitStage(
+            number=self._number[node.number],
+            name=self._names[node.number],
+            inputs=tuple(self._gate_input(edge, head) for edge, head in edges),
+            codecs={edge.number: codec for edge, _ in edges},
+            element_codecs={edge.number: codec for edge, _ in edges},
+            root=root,
+            parallelism=self._parallelism_of(node),
+            max_parallelism=self._max_parallelism,
+            identity=split_stage_identity(node, edges) | generators_identity(root),
+            speed="the watermarks of each split, by a generator of its own",
+        )
+        self._splits[node.number] = stage.channels()
+        return stage
+
     def _gate_input(self, edge: Edge, head: Transformation) -> GateInput:
+        strategy = None if edge.assigner is None else self._strategies[edge.assigner]
+        idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
         if isinstance(head, WindowTransformation):
-            subtasks = range(self._subtasks_of(head))
-            return GateInput(edge.number, tuple(map(str, subtasks)), is_source=False)
+            subtasks = tuple(map(str, range(self._subtasks_of(head))))
+            return GateInput(edge.number, subtasks, is_source=False, idle_after_ms=idle_after_ms)
+        return GateInput(edge.number, self._splits_of(head), is_source=True, idle_after_ms=idle_after_ms)
+
+    def _splits_of(self, head: Transformation) -> tuple[str, ...]:
+        """The splits that are known from the start, of a source or behind a split stage."""
         if isinstance(head, SourceTransformation):
-            return GateInput(edge.number, tuple(head.source.splits()), is_source=True)
-        splits = head.reader.known_splits() if isinstance(head, DataFrameTransformation) else ()
-        return GateInput(edge.number, tuple(splits), is_source=True)
+            return tuple(head.source.splits())
+        if isinstance(head, DataFrameTransformation):
+            return tuple(head.reader.known_splits())
+        return self._splits[head.number]
 
     def _parallelism_of(self, node: Transformation) -> int:
         return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
 
     def _subtasks_of(self, node: Transformation) -> int:
-        keyed = isinstance(node.inputs[0], KeyTransformation)
-        return self._parallelism_of(node) if keyed else 1
+        alone = isinstance(node, WindowTransformation) and not isinstance(node.inputs[0], KeyTransformation)
+        return 1 if alone else self._parallelism_of(node)
 
     def _chain(self, head: Transformation) -> ChainNode:
         root = _Growing()
-        self._follow(head, root, _Path(head, self._names[head.number]))
+        path = _Path(head, self._names[head.number])
+        if isinstance(head, AssignTransformation):
+            self._assign(head, root, path)
+        else:
+            self._follow(head, root, path)
         return root.finished()
+
+    def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
+        name = self._names[node.number]
+        child = _Growing(AssignTimestamps(name, node.number, node.strategy))
+        grown.nodes.append(child)
+        self._follow(node, child, _Path(path.head, name, node.number))
 
     def _follow(self, node: Transformation, grown: _Growing, path: _Path) -> None:
         """Attach everything that consumes ``node`` to the chain node that produces its elements."""
@@ -156,10 +208,10 @@ class _Compiler:
             child = _Growing(consumer.kind(name, consumer.call, consumer.user_function))
             grown.nodes.append(child)
             self._follow(consumer, child, _Path(path.head, name, path.assigner))
-        elif isinstance(consumer, AssignTransformation):
-            child = _Growing(AssignTimestamps(name, consumer.number, consumer.strategy))
-            grown.nodes.append(child)
-            self._follow(consumer, child, _Path(path.head, name, consumer.number))
+        elif isinstance(consumer, AssignTransformation) and not (
+            consumer.strategy.is_supplied and isinstance(path.head, SOURCES)
+        ):
+            self._assign(consumer, grown, path)
         elif isinstance(consumer, SideOutputTransformation):
             child = _Growing(tag=consumer.tag)
             grown.nodes.append(child)
@@ -171,18 +223,27 @@ class _Compiler:
 
     def _edge(self, target: Transformation, path: _Path) -> Edge:
         to_sink = isinstance(target, SinkTransformation)
-        together = Together(ElementCodec(target.inputs[0].type_info))
+        if target.number in self._operators:
+            outlet = self._operators[target.number].outlet
+        else:
+            outlet = Together(ElementCodec(target.inputs[0].type_info))
         edge = Edge(
             number=len(self._edges[target.number]) + 1,
             target=self._number[target.number],
             producer=path.producer,
             subtasks=self._parallelism if to_sink else self._subtasks_of(target),
-            outlet=together if to_sink else self._operators[target.number].outlet,
+            outlet=outlet,
             assigner=path.assigner,
             has_watermarks=not to_sink,
+            by_place=self._is_by_place(path) and not outlet.mixes_splits,
         )
         self._edges[target.number].append((edge, path.head))
         return edge
+
+    def _is_by_place(self, path: _Path) -> bool:
+        if isinstance(path.head, WindowTransformation):
+            return path.assigner is not None and self._strategies[path.assigner].is_supplied
+        return True
 
 
 def _check_that_it_ends(node: WindowTransformation, name: str) -> None:

@@ -39,7 +39,7 @@ def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:
 
 def _stage_title(stage: StageSpec) -> Iterator[str]:
     yield f"Stage {stage.number} {stage.name!r}: {stage.speed}, {stage.parallelism} subtask(s)"
-    for topic, text in stage.operator.describe():
+    for topic, text in stage.describe():
         yield f"  {topic:<10} {text}"
     identity = f"operator id {stage.identity.get('operator id')}"
     yield f"  {'stored as':<10} 'stage {stage.number}', {identity}, in {stage.max_parallelism} key groups"

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.datastream._graph import KeyTransformation, Transformation, WindowTransformation
 from eventide.errors import StateError
 from eventide.plan.speeds import PlannedOperator
-from eventide.runtime.chain import Edge
+from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.identity import differences
 from eventide.runtime.window.spec import WindowSpec
 
@@ -40,6 +40,22 @@ def stage_identity(
         "parallelism": str(edges[0][0].subtasks),
         "max parallelism": str(max_parallelism),
     }
+
+
+def split_stage_identity(node: Transformation, edges: Sequence[tuple[Edge, Transformation]]) -> dict[str, str]:
+    """The same for a stage of watermark generators."""
+    return {
+        "operator id": node.uid or "none given",
+        "element type": str(node.inputs[0].type_info),
+        "inputs": ", ".join(f"{head.uid or head.name}" for _, head in edges),
+        "parallelism": str(edges[0][0].subtasks),
+    }
+
+
+def generators_identity(root: ChainNode) -> dict[str, str]:
+    """The watermark generators whose state a stage keeps."""
+    supplied = [step.strategy.generator.describe() for step in root.assigners() if step.strategy.is_supplied]
+    return {"watermark generators": "; ".join(supplied)} if supplied else {}
 
 
 def described(value: Any) -> str:

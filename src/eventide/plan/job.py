@@ -67,6 +67,25 @@ class JobPlan:
         """Whether the input of every source of ours ends."""
         return all(source.source.is_bounded() for source in self.sources if isinstance(source, SourceSpec))
 
+    @property
+    def may_end(self) -> bool:
+        """Whether the job is over when all parts of its sources have ended."""
+        return all(isinstance(source, SourceSpec) and source.source.may_end() for source in self.sources)
+
+    def with_storage(self, location: str | None) -> JobPlan:
+        """The same job, whose sources may keep what they must remember below its checkpoint's location.
+
+        Raises:
+            ProgramError: if one of them must, and there is no location.
+        """
+        sources = tuple(
+            replace(source, source=source.source.for_job(source.name, _below(location, number)))
+            if isinstance(source, SourceSpec)
+            else source
+            for number, source in enumerate(self.sources, start=1)
+        )
+        return replace(self, sources=sources)
+
     def identity(self) -> dict[str, dict[str, str]]:
         """What must stay as it is for the state of a checkpoint to fit: the stages, and the sources in their order."""
         sources = {
@@ -74,3 +93,7 @@ class JobPlan:
             for number, source in enumerate(self.sources, start=1)
         }
         return sources | {f"stage {stage.number}": stage.identity for stage in self.stages}
+
+
+def _below(location: str | None, number: int) -> str | None:
+    return None if location is None else f"{location.rstrip('/')}/eventide-sources/{number}"

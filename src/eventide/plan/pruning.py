@@ -39,7 +39,7 @@ def _used(
     used: set[str] = set()
     for consumer in consumers[node.number]:
         if isinstance(consumer, AssignTransformation):
-            if consumer.strategy.timestamp_assigner is not None:
+            if consumer.strategy.timestamp_assigner is not None or consumer.strategy.is_supplied:
                 return None
             column = consumer.strategy.timestamp_column
             used |= {column} if isinstance(column, str) else set()

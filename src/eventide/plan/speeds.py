@@ -9,12 +9,16 @@ from eventide.common.typeinfo import Types
 from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    ProcessingTimeTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
+    WindowAssigner,
 )
+from eventide.plan.stages import who_moves_time
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.panes import panes_of
@@ -55,7 +59,7 @@ def planned(node: WindowTransformation, name: str, max_parallelism: int) -> Plan
     outlet = _element_outlet(spec, node, key, max_parallelism)
     if isinstance(outlet, ReducingOutlet):
         return PlannedOperator(spec, outlet, f"{_ELEMENT}, reduced before the shuffle, because {obstacle}")
-    unreduced = f"; not reduced before the shuffle, because {_unreduced(spec)}" if _reduces(spec) else ""
+    unreduced = f"; not reduced before the shuffle, because {_unreduced(spec, node)}" if _reduces(spec) else ""
     return PlannedOperator(spec, outlet, f"{_ELEMENT}, because {obstacle}{unreduced}")
 
 
@@ -67,7 +71,6 @@ def _columnar(
     key: KeyTransformation | None,
 ) -> ColumnarWindow:
     keys = () if key is None else key.columns
-    has_window = spec.assigner.is_event_time()
     return ColumnarWindow(
         name=spec.name,
         assigner=spec.assigner,
@@ -75,9 +78,10 @@ def _columnar(
         aggregation=contents.aggregation,
         value_type=contents.value_type,
         keys=keys,
-        shape=ResultShape(node.type_info, len(keys), has_window, contents.aggregation),
+        shape=ResultShape(node.type_info, len(keys), result.has_window, contents.aggregation),
         lateness_ms=spec.lateness_ms,
         late_tag=spec.late_tag,
+        one_by_one=any(who_moves_time(source) for source in node.inputs),
     )
 
 
@@ -88,6 +92,8 @@ def _obstacle(spec: WindowSpec, key: KeyTransformation | None) -> str | None:
         return "the key is a Python function; name columns instead: key_by('…')"
     if spec.evictor is not None:
         return f"the evictor {spec.evictor!r} looks at single elements"
+    if _follows_clock(assigner):
+        return f"the windows {assigner!r} follow processing time, which is no column; those of event time would do"
     if isinstance(assigner, CountTumblingWindowAssigner):
         if trigger == assigner.get_default_trigger():
             return None
@@ -100,11 +106,19 @@ def _obstacle(spec: WindowSpec, key: KeyTransformation | None) -> str | None:
         if isinstance(assigner, TumblingEventTimeWindows):
             return None
         return "a ContinuousEventTimeTrigger runs on columns with tumbling windows only"
-    return f"the trigger {trigger!r} looks at single elements; use the windows' own, or a ContinuousEventTimeTrigger"
+    by_clock = isinstance(trigger, ProcessingTimeTrigger | ContinuousProcessingTimeTrigger)
+    what = "waits for processing time" if by_clock else "looks at single elements"
+    return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
+
+
+def _follows_clock(assigner: WindowAssigner[Any, Any]) -> bool:
+    return assigner.has_time_windows and not assigner.is_event_time()
 
 
 def _python_in(spec: WindowSpec) -> str:
     functions = ", ".join(map(_name_of, spec.user_functions())) or "the window function"
+    if _follows_clock(spec.assigner):
+        return f"{functions} is Python, and the windows follow processing time"
     return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
 
 
@@ -118,6 +132,8 @@ def _why_fast(window: ColumnarWindow) -> str:
         return "aggregated before the shuffle"
     if window.ships_elements:
         return "rows go through the shuffle, because late ones are wanted; without side_output_late_data they need not"
+    if window.one_by_one:
+        return "rows go through the shuffle, because watermarks may come between any two of them"
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
     return "rows go through the shuffle, because their order decides what these windows hold"
@@ -127,15 +143,17 @@ def _reduces(spec: WindowSpec) -> bool:
     return isinstance(spec.contents, Reduced)
 
 
-def _unreduced(spec: WindowSpec) -> str | None:
+def _unreduced(spec: WindowSpec, node: WindowTransformation) -> str | None:
     """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
     if not spec.is_fixed:
         windows = f"{spec.assigner!r} with {spec.trigger!r}"
-        return f"{windows} asks each element; tumbling and sliding windows by themselves do not"
+        return f"{windows} asks each element; tumbling and sliding windows of event time by themselves do not"
     if spec.late_tag is not None:
         return "late elements are wanted as they are; without side_output_late_data they could be"
     if spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness they could be"
+    if any(who_moves_time(source) for source in node.inputs):
+        return "watermarks may come between any two elements; with built-in watermarks they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"
     return None
@@ -146,7 +164,7 @@ def _element_outlet(
 ) -> Outlet:
     value_type = node.inputs[0].type_info
     panes = panes_of(spec.assigner)
-    if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec) is None:
+    if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec, node) is None:
         codec = PartialsCodec(value_type, Types.PICKLED_BYTE_ARRAY() if key is None else key.key_type)
         select = None if key is None else key.select
         return ReducingOutlet(spec.name, spec.contents, panes, codec, select, max_parallelism)

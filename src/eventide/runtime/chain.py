@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from eventide.common._ms import MIN_MS
 from eventide.runtime.columns import Batch, Columns, pieces
 from eventide.runtime.events import Elements, own
+from eventide.runtime.generators import Marker
 from eventide.runtime.outlets import Outlet
 from eventide.runtime.steps import Step
-from eventide.runtime.timestamps import AssignTimestamps, highest_timestamp
+from eventide.runtime.timestamps import AssignTimestamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Edge:
 
     ``number`` tells the ways into one target apart; it is what the state of the target knows them by.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
-    carries; None where it carries those of the stage. ``producer`` is the operator whose output it takes.
+    carries; None where it carries those of the stage. ``producer`` is the operator whose output it takes. ``by_place``
+    says that a watermark may come between any two elements, so that each element takes effect at its own place.
     """
 
     number: int
@@ -29,6 +30,7 @@ class Edge:
     outlet: Outlet
     assigner: int | None = None
     has_watermarks: bool = True
+    by_place: bool = False
 
     @property
     def place(self) -> tuple[int, int]:
@@ -51,20 +53,25 @@ class ChainNode:
         for node in self.nodes:
             yield from node.all_nodes()
 
+    def assigners(self) -> list[AssignTimestamps]:
+        """Those who give timestamps and watermarks in the task, in a defined order."""
+        return [node.step for node in self.all_nodes() if isinstance(node.step, AssignTimestamps)]
+
     def all_edges(self) -> list[Edge]:
         """The edges that leave the task, in a defined order."""
         return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.place)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ChainRun:
-    """One pass of elements through a chain.
+    """Elements on their way through a chain.
 
-    ``send`` takes what leaves on each edge. ``highest`` gathers, by assigner, the highest timestamp that it gave.
+    ``send`` takes what leaves on each edge. ``markers`` make the watermarks of the channel that the elements belong to,
+    by the number of their assigner.
     """
 
     send: Callable[[Edge, Batch], None]
-    highest: dict[int, int] = field(default_factory=dict)
+    markers: Mapping[int, Marker]
 
     def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
@@ -78,32 +85,28 @@ class ChainRun:
             return
         if node.step is None:
             self._hand_on(node, batch)
-            return
-        for part in (batch,) if node.step.takes_columns else pieces(batch):
-            result = node.step.apply(part)
-            if result:
-                if isinstance(node.step, AssignTimestamps):
-                    highest = highest_timestamp(result)
-                    self.highest[node.step.number] = max(highest, self.highest.get(node.step.number, MIN_MS))
-                self._hand_on(node, result)
+        elif isinstance(node.step, AssignTimestamps):
+            self._mark(node, self.markers[node.step.number], batch)
+        else:
+            for part in (batch,) if node.step.takes_columns else pieces(batch):
+                self._hand_on(node, node.step.apply(part))
+
+    def _mark(self, node: ChainNode, marker: Marker, batch: Batch) -> None:
+        whole = marker.step.takes_columns and marker.takes_columns
+        for part in (batch,) if whole else pieces(batch):
+            timed = marker.step.apply(part)
+            marker.see(timed)
+            self._hand_on(node, timed)
 
     def _hand_on(self, node: ChainNode, batch: Batch) -> None:
+        if not batch:
+            return
         for edge in node.edges:
             self.send(edge, batch)
         followers = [child for child in node.nodes if child.tag is None]
         shared = len(followers) + len(node.edges) > 1
         for child in followers:
             self._run(child, _own_copy(batch) if shared else batch)
-
-    def watermark_of(self, root: ChainNode, assigner: int) -> int | None:
-        """The candidate watermark of an assigner after this run, in milliseconds; None where it has none."""
-        highest = self.highest.get(assigner)
-        if highest is None:
-            return None
-        for node in root.all_nodes():
-            if isinstance(node.step, AssignTimestamps) and node.step.number == assigner:
-                return node.step.strategy.generator.watermark_for(highest)
-        return None
 
 
 def _own_copy(batch: Batch) -> Batch:

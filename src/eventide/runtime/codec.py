@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.columns import Columns
+from eventide.runtime.columns import Batch, Columns
 from eventide.runtime.events import Elements
 
 _KEYS = b"keys"
@@ -60,6 +60,16 @@ class ElementCodec:
         elif self.key_type is not None:
             content["key"] = self.key_type.to_arrow(keys or [])
         return encode_table(pa.table(content, metadata=metadata))
+
+    def decode_batch(self, data: bytes) -> Batch:
+        """Bytes to elements without keys, as columns if they travel so."""
+        if not self.columnar:
+            return self.decode(data)
+        table = decode_table(data).combine_chunks()
+        timestamps = table.column("timestamp").combine_chunks()
+        timed = None if timestamps.null_count == len(timestamps) else timestamps
+        values, order = table.column("value").combine_chunks(), table.column("order").combine_chunks()
+        return Columns(self.value_type, values, timed, order)
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -66,6 +66,11 @@ class Columns:
         """One field of the elements."""
         return pc.struct_field(self.values, name)
 
+    def fields(self) -> pa.RecordBatch | pa.Array:
+        """The elements as users see many of them: a batch with a column for each field, or an array without fields."""
+        has_fields = pa.types.is_struct(self.values.type)
+        return pa.RecordBatch.from_struct_array(self.values) if has_fields else self.values
+
     def timestamps_or_nulls(self) -> pa.Array:
         """The timestamps as an array in any case."""
         return pa.nulls(len(self), pa.int64()) if self.timestamps is None else self.timestamps
@@ -84,6 +89,10 @@ class Columns:
         """Those at some indices, in the order of the indices."""
         timestamps = None if self.timestamps is None else self.timestamps.take(places)
         return Columns(self.type_info, self.values.take(places), timestamps, self.order.take(places))
+
+    def shifted(self, by: int) -> Columns:
+        """The same, so many places further back."""
+        return replace(self, order=pc.add(self.order, by))
 
     def slice(self, start: int, rows: int) -> Columns:
         """So many from a place on, or fewer where they end."""

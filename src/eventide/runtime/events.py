@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,20 @@ class Elements:
             [self.order[i] for i in places],
             [self.keys[i] for i in places] if self.keys else [],
         )
+
+    def cut(self, begin: int, round_: int) -> tuple[Elements | None, int | None]:
+        """What stands from an index on up to a place, and the index of the rest (None: there is none)."""
+        end = bisect_right(self.order, round_, begin)
+        rest = None if end == len(self) else end
+        if begin == 0 and rest is None:
+            return self, None
+        span = slice(begin, end)
+        part = Elements(self.values[span], self.timestamps[span], self.order[span], self.keys[span])
+        return part or None, rest
+
+    def shifted(self, by: int) -> Elements:
+        """The same, so many places further back."""
+        return Elements(self.values, self.timestamps, [place + by for place in self.order], self.keys)
 
     def append(self, value: Any, timestamp: int | None, order: int) -> None:
         """Add one element without a key."""
@@ -105,26 +120,45 @@ def interleave(parts: Sequence[Elements]) -> Elements:
     return together.at(np.argsort(places, kind="stable").tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class SplitReport:
-    """What a split says at the end of its part of a micro-batch.
+START_OF_BATCH = -1
+"""The round before the first element of a micro-batch."""
 
-    ``watermark`` is the candidate of its generator in milliseconds (None: no statement), ``idle`` that it has
-    nothing to say for now, ``ended`` that it never will again.
+END_OF_BATCH = 1 << 30
+"""The round behind the last element of a micro-batch."""
+
+END_OF_INPUT = (1 << 31) - 1
+"""The round in which the input as a whole ends."""
+
+BY_PLACE = -2
+"""Stands for a round where each element has its own: its place in its channel."""
+
+
+class Report(NamedTuple):
+    """What a channel, a split or a subtask, says of event time behind one place of a micro-batch.
+
+    ``round`` is the place: behind the element of that number, or one of the constants of this module. ``watermark`` is
+    in milliseconds (None: no statement). ``idle`` says that the channel has nothing to say for now (True), or counts
+    again (False). ``spoke`` tells whether it had elements in this micro-batch. ``ended`` says that nothing will ever
+    follow.
     """
 
+    channel: str
+    round: int = END_OF_BATCH
     watermark: int | None = None
-    idle: bool = False
+    idle: bool | None = None
+    spoke: bool = False
     ended: bool = False
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anyone has to hear of it."""
+        return self.watermark is not None or self.idle is not None or self.spoke or self.ended
 
 
 class Signal(IntEnum):
-    """What a frame carries; within a round, the signals of a channel take effect in this order."""
+    """What a frame carries."""
 
     ELEMENTS = 0
-    SPLIT_REPORT = 1
-    ACTIVE = 2
-    WATERMARK = 3
-    IDLE = 4
-    END_OF_SOURCE = 5
-    METRICS = 6
+    REPORTS = 1
+    END_OF_SOURCE = 2
+    METRICS = 3

@@ -58,7 +58,7 @@ def _all_functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) ->
     for source in sources:
         yield from _chained(source.root, 1)
     for stage in stages:
-        for function in stage.operator.user_functions():
+        for function in stage.user_functions():
             yield stage.name, stage.parallelism, function
         yield from _chained(stage.root, stage.parallelism)
 

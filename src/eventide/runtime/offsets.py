@@ -68,7 +68,8 @@ def next_offsets(
 def everything(source: Source) -> Offsets:
     """Where a source stands behind all that it has now."""
     end = initial_offsets(source)
-    while (further := next_offsets(source, end, None)) != end:
+    now = {part: source.latest_position(part) for part in end}  # what never rests would give more again and again
+    while (further := next_offsets(source, end, None, now)) != end:
         end = further
     return end
 
@@ -110,7 +111,7 @@ def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]
 
 def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
     """Whether the whole source ends between two offsets."""
-    done = source.is_bounded() and all(at["ended"] for at in end.values())
+    done = source.may_end() and all(at["ended"] for at in end.values())
     return done and not (start and all(at["ended"] for at in start.values()))
 
 

@@ -26,7 +26,14 @@ class Part(Protocol):
     def place(self) -> int:
         """The order of its first element."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many elements it stands for."""
+
+    def cut(self, begin: int, round_: int) -> tuple[Any, int | None]:
+        """What stands from an index on up to a place of the channel, and the index of the rest.
+
+        None for the one where there is nothing, None for the other where there is no rest.
+        """
 
 
 class Codec(Protocol):

@@ -8,23 +8,29 @@ from typing import Any
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.columns import Batch
-from eventide.runtime.events import Signal
+from eventide.runtime.events import BY_PLACE, END_OF_BATCH, END_OF_INPUT, Report, Signal
 from eventide.runtime.frames import Frame
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.outlets import Outbox
 
 
 class Router:
-    """Gathers what one task sends on each edge in one round, and packs it into frames.
+    """Gathers what one channel of a task sends on each edge, and packs it into frames.
 
-    ``place`` is the index of the task among its like. ``shared`` are the outboxes, by place of their edge, that belong
-    to someone else, who gives away what is in them.
+    ``task`` is the index of the task among its like; ``place`` says which subtask gets what is not dealt out by key.
+    ``shared`` are the outboxes, by place of their edge, that belong to someone else, who gives away what is in them.
     """
 
     def __init__(
-        self, root: ChainNode, channel: str, place: int, shared: Mapping[tuple[int, int], Outbox] | None = None
+        self,
+        root: ChainNode,
+        channel: str,
+        task: int,
+        place: int,
+        shared: Mapping[tuple[int, int], Outbox] | None = None,
     ) -> None:
         self._channel = channel
+        self._task = task
         self._shared = shared or {}
         self._own = [edge for edge in root.all_edges() if edge.place not in self._shared]
         self._outboxes = dict(self._shared)
@@ -39,30 +45,39 @@ class Router:
         """Take elements that leave on an edge."""
         self._outboxes[edge.place].add(batch)
 
-    def element_frames(self, round_: int) -> Iterator[Frame]:
-        """Pack and give away what is waiting.
+    def element_frames(self, round_: int = BY_PLACE) -> Iterator[Frame]:
+        """Pack and give away what is waiting; on edges by place, each element has a round of its own.
 
         Raises:
             TypeMismatch: if an element does not match the type that was declared for it.
         """
         for edge in self._own:
-            yield from packed(edge, self._outboxes[edge.place], self._channel, round_)
-
-    def signal_frames(
-        self, edge: Edge, signal: Signal, round_: int, content: Any = None, channel: str | None = None
-    ) -> Iterator[Frame]:
-        """Tell every subtask behind an edge, in the name of another channel if need be; sinks have no clock."""
-        name = self._channel if channel is None else channel
-        if edge.has_watermarks:
-            for subtask in range(edge.subtasks):
-                yield Frame(edge.target, subtask, signal, round_, edge.number, name, content)
+            at = BY_PLACE if edge.by_place else round_
+            yield from packed(edge, self._outboxes[edge.place], self._channel, at, self._task)
 
 
-def packed(edge: Edge, outbox: Outbox, channel: str, round_: int) -> Iterator[Frame]:
+def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
+    """Tell every subtask behind an edge what channels say; sinks have no clock."""
+    said = [report for report in reports if report.says_something]
+    return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
+
+
+def end_frames(edge: Edge) -> Iterator[Frame]:
+    """Tell every subtask behind an edge that the source as a whole has ended."""
+    return _to_all(edge, Signal.END_OF_SOURCE, END_OF_INPUT, None)
+
+
+def _to_all(edge: Edge, signal: Signal, round_: int, content: Any) -> Iterator[Frame]:
+    if edge.has_watermarks:
+        for subtask in range(edge.subtasks):
+            yield Frame(edge.target, subtask, signal, round_, edge.number, "", content)
+
+
+def packed(edge: Edge, outbox: Outbox, channel: str, round_: int, task: int) -> Iterator[Frame]:
     """What is waiting in an outbox, as frames."""
     try:
         for subtask, content in outbox.take():
-            yield Frame(edge.target, subtask, Signal.ELEMENTS, round_, edge.number, channel, content)
+            yield Frame(edge.target, subtask, Signal.ELEMENTS, round_, edge.number, channel, content, task)
     except DataError as error:
         typed = isinstance(error, TypeMismatch)
         during = "when its elements were " + ("brought to their declared type" if typed else "sent on")

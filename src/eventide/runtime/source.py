@@ -10,19 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.source import IDLE, Source
+from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
-from eventide.runtime.chain import ChainNode, ChainRun
+from eventide.runtime.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.columns import Batch, Columns
-from eventide.runtime.events import Elements, Signal, SplitReport
+from eventide.runtime.events import START_OF_BATCH, Elements, Report, Signal
+from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.generators import HighestTimestamp
 from eventide.runtime.invoke import user_function_error
+from eventide.runtime.keys import stable_hash
 from eventide.runtime.metrics import RECORDS_OUT, Metrics
 from eventide.runtime.offsets import SplitRange
-from eventide.runtime.router import Router, packed
+from eventide.runtime.router import Router, end_frames, packed, report_frames
 
 _CHUNK = 8_192
 _FRAME = 65_536
+_SPECIAL = {type(IDLE), pa.RecordBatch, TimestampedValue, Watermark}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,55 +65,24 @@ class SourceTask:
         self._name = spec.name
         self._type_info = spec.type_info
         self._root = spec.root
+        self._edges = spec.root.all_edges()
         self._place = place
         self._metrics = Metrics()
-        self._mixed = [edge for edge in spec.root.all_edges() if edge.outlet.mixes_splits]
+        self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
         self._shared = {edge.place: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._mixed}
+        self._reports: dict[tuple[int, int], list[Report]] = {edge.place: [] for edge in self._edges}
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
         for part in ranges:
-            chunks = self._chunks(source, part)
-            yield from self.send_split(part.split, chunks, ended=part.ended)
-        if ends_source:
-            router = Router(self._root, "", self._place)
-            for edge in self._root.all_edges():
-                yield from router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
+            way = self._way(part.split)
+            for batch in self._read(source, part, way):
+                yield from self._send(way, batch)
+            yield from self._finish(way, ended=part.ended)
         yield from self._last_frames()
-
-    def _chunks(self, source: Source, part: SplitRange) -> Iterator[tuple[Batch, bool]]:
-        """The elements of a range in handy numbers, each with whether the split is idle behind them."""
-        chunk, order, idle = Elements(), 0, False
-        try:
-            for item in _items(source, part):
-                idle = item is IDLE
-                if idle:
-                    continue
-                if isinstance(item, pa.RecordBatch):
-                    if chunk:
-                        yield chunk, False
-                        chunk = Elements()
-                    yield columns_of(item, self._type_info, order), False
-                    order += len(item)
-                    continue
-                chunk.append(item, None, order)
-                order += 1
-                if len(chunk) >= _CHUNK:
-                    yield chunk, False
-                    chunk = Elements()
-        except Exception as error:
-            where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
-            raise user_function_error(self._name, error, during="while it read its source", **where) from error
-        yield chunk, idle
-
-    def send_split(self, split: str, chunks: Iterable[tuple[Batch, bool]], *, ended: bool) -> Iterator[Frame]:
-        """Run the elements of one split through the chain, and report its watermark on each edge behind them."""
-        way = self._way(split, split)
-        idle = False
-        for batch, idle in chunks:  # noqa: B007 - the last one's idleness is the split's
-            self._metrics.count(self._name, RECORDS_OUT, len(batch))
-            yield from way.send(batch)
-        yield from way.report(idle=idle, ended=ended)
+        if ends_source:
+            for edge in self._edges:
+                yield from end_frames(edge)
 
     def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:
         """Run rows of a DataFrame through the chain, as (split, elements), and report each split behind them.
@@ -117,21 +92,63 @@ class SourceTask:
         ways: dict[str, _SplitWay] = {}
         for split, batch in parts:
             if split not in ways:
-                # The task is part of the channel's name, so that the order of a split's rows is defined over tasks.
-                ways[split] = self._way(split, f"{split} {self._place:06}")
-            self._metrics.count(self._name, RECORDS_OUT, len(batch))
-            yield from ways[split].send(batch)
+                ways[split] = self._way(split)
+            yield from self._send(ways[split], batch)
         for way in ways.values():
-            yield from way.report(idle=False, ended=False)
+            yield from self._finish(way, ended=False)
         yield from self._last_frames()
 
-    def _way(self, split: str, channel: str) -> _SplitWay:
-        return _SplitWay(self._name, self._root, split, Router(self._root, channel, self._place, self._shared))
+    def _way(self, split: str) -> _SplitWay:
+        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
+        router = Router(self._root, split, self._place, stable_hash(split), self._shared)
+        return _SplitWay(self._name, self._root, split, router)
+
+    def _read(self, source: Source, part: SplitRange, way: _SplitWay) -> Iterator[Batch]:
+        """The elements of a range in handy numbers; what else its split says goes to its own output."""
+        chunk, order = Elements(), 0
+        try:
+            for item in _items(source, part):
+                kind = type(item)
+                if kind not in _SPECIAL:
+                    chunk.append(item, None, order)
+                elif kind is TimestampedValue:
+                    chunk.append(item.value, item.timestamp, order)
+                elif kind is pa.RecordBatch:
+                    if chunk:
+                        yield chunk
+                        chunk = Elements()
+                    yield columns_of(item, self._type_info, order)
+                    order += len(item)
+                    way.idle = False
+                    continue
+                else:
+                    way.say(item, behind=order - 1)
+                    continue
+                way.idle = False
+                order += 1
+                if len(chunk) >= _CHUNK:
+                    yield chunk
+                    chunk = Elements()
+        except Exception as error:
+            where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
+            raise user_function_error(self._name, error, during="while it read its source", **where) from error
+        yield chunk
+
+    def _send(self, way: _SplitWay, batch: Batch) -> Iterator[Frame]:
+        self._metrics.count(self._name, RECORDS_OUT, len(batch))
+        yield from way.send(batch)
+
+    def _finish(self, way: _SplitWay, *, ended: bool) -> Iterator[Frame]:
+        yield from way.finish()
+        for edge in self._edges:
+            self._reports[edge.place] += way.reports(edge, ended=ended)
 
     def _last_frames(self) -> Iterator[Frame]:
-        """What all splits sent together, and what this task counted."""
+        """What all splits sent together, what they reported, and what this task counted."""
         for edge in self._mixed:
-            yield from packed(edge, self._shared[edge.place], f"{self._place:06}", 0)
+            yield from packed(edge, self._shared[edge.place], "", START_OF_BATCH, self._place)
+        for edge in self._edges:
+            yield from report_frames(edge, self._reports[edge.place])
         yield Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {"operators": self._metrics.counters()})
 
 
@@ -170,21 +187,39 @@ class _SplitWay:
         self._root = root
         self._split = split
         self._router = router
-        self._run = ChainRun(router.send)
+        self._markers = {step.number: HighestTimestamp(step, split) for step in root.assigners()}
+        self._run = ChainRun(router.send, self._markers)
+        self._own = Emitter(split, is_split=True)
+        self.idle = False
+
+    def say(self, item: Any, behind: int) -> None:
+        """Take what the source itself says of event time, behind the element of a place."""
+        if isinstance(item, Watermark):
+            self._own.place = behind
+            self._own.emit_watermark(item)
+        else:
+            self.idle = True
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""
+        if batch:
+            self._own.hear()
         try:
             self._run.push(self._root, {None: batch})
         except Exception as error:
             raise user_function_error(self._name, error, during="behind the source", split=self._split) from error
         if self._router.size >= _FRAME:
-            yield from self._router.element_frames(0)
+            yield from self._router.element_frames()
 
-    def report(self, *, idle: bool, ended: bool) -> Iterator[Frame]:
-        """What is still waiting, and behind it what the split says on each edge."""
-        yield from self._router.element_frames(0)
-        for edge in self._root.all_edges():
-            watermark = None if edge.assigner is None else self._run.watermark_of(self._root, edge.assigner)
-            report = SplitReport(watermark, idle, ended)
-            yield from self._router.signal_frames(edge, Signal.SPLIT_REPORT, 0, report, channel=self._split)
+    def finish(self) -> Iterator[Frame]:
+        """What is still waiting, and nothing more in this micro-batch."""
+        self._own.end_batch()
+        for marker in self._markers.values():
+            marker.end_batch()
+        yield from self._router.element_frames()
+
+    def reports(self, edge: Edge, *, ended: bool) -> list[Report]:
+        """What the split says on an edge: its assigner's watermarks, or, without one, the source's own."""
+        marker = self._own if edge.assigner is None else self._markers[edge.assigner]
+        *before, last = marker.reports()
+        return [*before, last._replace(idle=self.idle or None, spoke=self._own.spoke, ended=ended)]

@@ -1,28 +1,32 @@
-"""A keyed stage: one operator behind a shuffle, with the functions chained to it."""
+"""A stage: what runs behind a shuffle, with the functions chained to it, in one subtask and micro-batch."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eventide.common._ms import MAX_MS
+from eventide.common._ms import MAX_MS, add_ms
 from eventide.errors import StateError
 from eventide.runtime.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.columns import Batch
-from eventide.runtime.events import Signal
+from eventide.runtime.events import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report, Signal
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
 from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.generators import Generators, HighestTimestamp, Marker
 from eventide.runtime.identity import differences
+from eventide.runtime.inbox import Inbox
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
 from eventide.runtime.outlets import Codec
-from eventide.runtime.router import Router
+from eventide.runtime.router import Router, report_frames
 from eventide.runtime.state.backend import StateBackend
 
 _GATE = "gate"
+_NOTHING = Progress()
 
 
 class Operator(Protocol):
@@ -33,6 +37,13 @@ class Operator(Protocol):
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all that it passes."""
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Fire what was to happen by a time of the clock: processing time."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which it has something to do, with no data too; None if never."""
 
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
@@ -53,6 +64,10 @@ class OperatorSpec(Protocol):
     ) -> Operator:
         """The operator on its state, under the watermark that it stands at."""
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether it may have something to do when only the clock has gone on."""
+
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""
 
@@ -60,8 +75,24 @@ class OperatorSpec(Protocol):
         """What ``explain`` says of it: topic and text, line by line."""
 
 
-@dataclass(frozen=True, slots=True)
-class StageSpec:
+class Task(Protocol):
+    """One subtask of a stage during one micro-batch; ``watermarks`` are those that its operator reached in it."""
+
+    watermarks: list[int]
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Handle the frames of a micro-batch for this subtask, give those for the next stages, and store the state.
+
+        There are no frames where only the clock has gone on.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpec(ABC):
     """All that a host must know to run a stage; picklable.
 
     ``number`` is where frames for it are addressed to, ``codecs`` how the elements of each incoming edge travel,
@@ -70,7 +101,6 @@ class StageSpec:
 
     number: int
     name: str
-    operator: OperatorSpec
     inputs: tuple[GateInput, ...]
     codecs: dict[int, Codec]
     root: ChainNode
@@ -79,88 +109,188 @@ class StageSpec:
     identity: dict[str, str] = field(default_factory=dict)
     speed: str = ""
 
+    @property
+    def has_generators(self) -> bool:
+        """Whether watermark generators of the user's work in its tasks."""
+        return any(step.strategy.is_supplied for step in self.root.assigners())
 
-class StageTask:
-    """One subtask of a stage during one micro-batch.
+    @property
+    @abstractmethod
+    def needs_clock(self) -> bool:
+        """Whether its tasks have to run when only the clock has gone on."""
+
+    @abstractmethod
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> Task:
+        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+
+    @abstractmethod
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote for its operator, to be opened and closed."""
+
+    @abstractmethod
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it: topic and text, line by line."""
+
+    def checked_state(self, stored: bytes) -> dict[str, Any]:
+        """What a task stored of itself, if the program is still the one that stored it.
+
+        Raises:
+            StateError: if it is not, saying what differs.
+        """
+        content: dict[str, Any] = json.loads(stored)
+        changes = differences(content["identity"], self.identity)
+        if changes:
+            raise StateError(
+                f"the state of operator {self.name!r} was made by another program: {'; '.join(changes)}. "
+                "Start with a new checkpoint location, or undo these changes"
+            )
+        return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorStage(StageSpec):
+    """A stage with an operator."""
+
+    operator: OperatorSpec
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether its tasks have to run when only the clock has gone on."""
+        idleness = any(i.idle_after_ms is not None for i in self.inputs)
+        return self.has_generators or idleness or self.operator.needs_clock
+
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> OperatorTask:
+        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+        return OperatorTask(self, subtask, backend, clock_ms)
+
+    def user_functions(self) -> list[Any]:
+        """The functions of the operator."""
+        return self.operator.user_functions()
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What the operator says of itself."""
+        return self.operator.describe()
+
+
+class OperatorTask:
+    """One subtask of an operator's stage during one micro-batch.
 
     The frames of the batch are put into one defined order, so that a batch that is run again gives the same output.
-    Round by round, the elements are handled first, under the watermark as it stands; then the signals take effect
-    together, the operator fires what the new watermark passes, and the results go out before the watermark.
+    Round by round, the elements are handled first, under the watermark as it stands; then what was reported takes
+    effect together, the operator fires what the new watermark passes, and the results go out before the watermark.
+    Processing time is that of the micro-batch: what was due before it fires before the elements, what is due at it
+    behind them.
     """
 
-    def __init__(self, spec: StageSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(self, spec: OperatorStage, subtask: int, backend: StateBackend, clock_ms: int) -> None:
         self._spec = spec
         self._subtask = subtask
         self._backend = backend
+        self._clock_ms = clock_ms
         self._gate = Gate(spec.inputs)
         self._stored = backend.get(_GATE)
         if self._stored is not None:
-            content = json.loads(self._stored)
-            changes = differences(content["identity"], spec.identity)
-            if changes:
-                raise StateError(
-                    f"the state of operator {spec.name!r} was made by another program: {'; '.join(changes)}. "
-                    "Start with a new checkpoint location, or undo these changes"
-                )
-            self._gate.restore(content["gate"])
+            self._gate.restore(spec.checked_state(self._stored)["gate"])
         self._metrics = Metrics()
         self._operator = spec.operator.open(
             backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
         )
-        self._router = Router(spec.root, str(subtask), subtask)
+        self._channel = str(subtask)
+        self._generators = Generators(backend, clock_ms) if spec.has_generators else None
+        self._markers = {s.number: self._marker(place, s) for place, s in enumerate(spec.root.assigners())}
+        self._router = Router(spec.root, self._channel, subtask, subtask)
+        self._run = ChainRun(self._router.send, self._markers)
+        self._edges = spec.root.all_edges()
+        self._reports: list[Report] = []
+        self.watermarks: list[int] = []
+        self._sent = 0
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Handle the frames of a micro-batch for this subtask, give those for the next stages, and store the state."""
-        rounds: dict[int, list[Frame]] = {}
-        for frame in frames:
-            rounds.setdefault(frame.round, []).append(frame)
-        for round_ in sorted(rounds):
-            yield from self._run_round(round_, rounds[round_])
+        """Handle the frames of a micro-batch for this subtask, give those for the next stages, and store the state.
+
+        There are none where only the clock has gone on.
+        """
+        inbox = Inbox(frames, self._spec.codecs)
+        self._operator.advance_clock(add_ms(self._clock_ms, -1))
+        yield from self._send_outputs(START_OF_BATCH)
+        for round_ in inbox.rounds():
+            progress = self._progress(round_, inbox)
+            if progress != _NOTHING or round_ >= END_OF_BATCH:
+                yield from self._run_round(round_, inbox, progress)
+        for edge in self._edges:
+            yield from report_frames(edge, self._reports_on(edge))
+        self._store()
+        yield self._metrics_frame()
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
+        times = [self._gate.next_clock_ms, self._operator.next_clock_ms]
+        if self._generators is not None and self._gate.watermark != MAX_MS:
+            times.append(self._clock_ms + 1)
+        return min((ms for ms in times if ms is not None), default=None)
+
+    def _marker(self, place: int, step: Any) -> Marker:
+        if self._generators is None or not step.strategy.is_supplied:
+            return HighestTimestamp(step, self._channel)
+        return self._generators.run(str(place), step, self._channel, is_split=False)
+
+    def _progress(self, round_: int, inbox: Inbox) -> Progress:
+        reports = inbox.reports(round_)
+        if round_ == END_OF_BATCH:
+            return self._gate.end_batch(reports, self._clock_ms)
+        if round_ == END_OF_INPUT:
+            return self._gate.end_input(reports, inbox.ended_sources)
+        return self._gate.advance(reports)
+
+    def _run_round(self, round_: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
+        parts = inbox.elements_until(round_)
+        if parts:
+            self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, parts)))
+            self._operator.process(parts)
+        if progress.watermark is not None:
+            self.watermarks.append(progress.watermark)
+            self._operator.advance(progress.watermark)
+        if round_ == END_OF_BATCH:
+            self._operator.advance_clock(self._clock_ms)
+        yield from self._send_outputs(round_)
+        if progress != _NOTHING:
+            self._reports.append(Report(self._channel, round_, progress.watermark, progress.idle))
+        if round_ == END_OF_BATCH:
+            for marker in self._markers.values():
+                marker.end_batch()
+            self._sent = END_OF_BATCH + 1
+
+    def _send_outputs(self, round_: int) -> Iterator[Frame]:
+        outputs = self._operator.take_outputs()
+        count = sum(map(len, outputs.values()))
+        if count:
+            self._metrics.count(self._spec.name, RECORDS_OUT, count)
+            self._run.push(self._spec.root, self._in_sequence(outputs))
+            yield from self._router.element_frames(round_)
+
+    def _in_sequence(self, outputs: dict[str | None, Batch]) -> dict[str | None, Batch]:
+        """Where a generator looks at the output, its elements are numbered through over the rounds of the batch."""
+        if self._generators is None:
+            return outputs
+        base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
+        return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}
+
+    def _reports_on(self, edge: Edge) -> list[Report]:
+        """What this subtask says on an edge; an assigner on the way replaces all but the last watermark."""
+        if edge.assigner is None:
+            return self._reports
+        last = [Report(r.channel, r.round, r.watermark) for r in self._reports if r.watermark == MAX_MS]
+        return [*self._markers[edge.assigner].reports(), *last]
+
+    def _store(self) -> None:
         with calling(self._spec.name, during="when its state was stored"):
             self._operator.flush()
+        if self._generators is not None:
+            self._generators.flush()
         stored = json.dumps({"identity": self._spec.identity, "gate": self._gate.snapshot()}).encode()
         if stored != self._stored:
             self._backend.put(_GATE, stored)
-        yield self._metrics_frame()
-
-    def _run_round(self, round_: int, frames: list[Frame]) -> Iterator[Frame]:
-        parts = [
-            (frame.edge, frame.channel, self._spec.codecs[frame.edge].decode(frame.content))
-            for frame in frames
-            if frame.signal is Signal.ELEMENTS
-        ]
-        if parts:
-            parts.sort(key=lambda part: (part[0], part[1], part[2].place))
-            self._metrics.count(self._spec.name, RECORDS_IN, sum(len(part[2]) for part in parts))
-            self._operator.process([part[2] for part in parts])
-        for frame in sorted(frames, key=lambda f: (f.edge, f.channel, f.signal)):
-            if frame.signal is not Signal.ELEMENTS:
-                self._gate.receive(frame.signal, frame.edge, frame.channel, frame.content)
-        progress = self._gate.advance()
-        if progress.watermark is not None:
-            self._operator.advance(progress.watermark)
-        yield from self._send_outputs(round_, progress)
-
-    def _send_outputs(self, round_: int, progress: Progress) -> Iterator[Frame]:
-        run = ChainRun(self._router.send)
-        outputs = self._operator.take_outputs()
-        self._metrics.count(self._spec.name, RECORDS_OUT, sum(map(len, outputs.values())))
-        run.push(self._spec.root, outputs)
-        yield from self._router.element_frames(round_)
-        for edge in self._spec.root.all_edges():
-            yield from self._signals(edge, round_, progress, run)
-
-    def _signals(self, edge: Edge, round_: int, progress: Progress, run: ChainRun) -> Iterator[Frame]:
-        """The status and watermark on one edge; an assigner on the way replaces both, but for the last watermark."""
-        if progress.idle is False and edge.assigner is None:
-            yield from self._router.signal_frames(edge, Signal.ACTIVE, round_)
-        watermark = progress.watermark
-        if edge.assigner is not None and watermark != MAX_MS:
-            watermark = run.watermark_of(self._spec.root, edge.assigner)
-        if watermark is not None:
-            yield from self._router.signal_frames(edge, Signal.WATERMARK, round_, watermark)
-        if progress.idle and edge.assigner is None:
-            yield from self._router.signal_frames(edge, Signal.IDLE, round_)
 
     def _metrics_frame(self) -> Frame:
         content: dict[str, Any] = {"operators": self._metrics.counters()}

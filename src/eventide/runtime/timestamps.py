@@ -48,17 +48,25 @@ class AssignTimestamps:
         """Whether the strategy finds timestamps without Python objects."""
         return self.strategy.is_columnar
 
+    def with_assigner(self, assigner: Any) -> AssignTimestamps:
+        """The same with other timestamps."""
+        return replace(self, strategy=self.strategy.with_timestamp_assigner(assigner))
+
     def apply(self, batch: Batch) -> Batch:
         """Extract and check each timestamp."""
-        if isinstance(batch, Columns) and self.strategy.is_columnar:
-            with calling(self.name, during="when timestamps were read from a column"):
-                return Columns(batch.type_info, batch.values, self._column(batch), batch.order)
-        return self._one_by_one(as_elements(batch))
+        columns = batch if isinstance(batch, Columns) else batch.columns
+        if columns is None or not self.strategy.is_columnar:
+            return self._one_by_one(as_elements(batch))
+        with calling(self.name, during="when timestamps were read from a column"):
+            timed = replace(columns, timestamps=self._column(columns))
+        if isinstance(batch, Columns):
+            return timed
+        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.order, columns=timed)
 
     def _column(self, columns: Columns) -> pa.Array:
         assigner = self.strategy.timestamp_assigner
         if isinstance(assigner, VectorizedTimestampAssigner):
-            return checked_column(assigner.extract_timestamps(pa.RecordBatch.from_struct_array(columns.values)))
+            return checked_column(assigner.extract_timestamps(columns.fields()))
         if isinstance(self.strategy.timestamp_column, str):
             return checked_column(columns.field(self.strategy.timestamp_column))
         return checked_column(columns.timestamps_or_nulls())

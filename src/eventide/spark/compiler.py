@@ -16,7 +16,7 @@ from eventide.runtime.chain import ChainNode
 from eventide.runtime.events import Signal
 from eventide.runtime.frames import METRICS_STAGE, Frame
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.router import Router
+from eventide.runtime.router import end_frames
 from eventide.runtime.source import SourceSpec
 from eventide.runtime.stage import StageSpec
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
@@ -52,7 +52,7 @@ def frames_of(
         frames = _united(frames, [df for target, df in waiting if target <= stage.number])
         waiting = [(target, df) for target, df in waiting if target > stage.number]
         if frames is not None:
-            frames = _through_stage(frames, stage, ids)
+            frames = _through_stage(frames, stage, ids, has_timers=stage.needs_clock and not batch)
     frames = _united(frames, [df for _, df in waiting])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -113,19 +113,20 @@ def _source_frames(
 
 def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:
     """A batch DataFrame ends: that is one more signal on each of its edges."""
-    router = Router(source.root, "", 0)
-    signals = [
-        frame for edge in source.root.all_edges() for frame in router.signal_frames(edge, Signal.END_OF_SOURCE, 1)
-    ]
+    signals = [frame for edge in source.root.all_edges() for frame in end_frames(edge)]
     rows = [(f["stage"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...]) -> DataFrame:
+def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...], *, has_timers: bool) -> DataFrame:
+    """With timers, Spark runs micro-batches without data too: only where the stage needs the clock."""
     payload = dumps_program(stage, f"the operator {stage.name!r} or a function behind it")
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
-        StageProcessor(payload, stage.number, ids), outputStructType=FRAME_SCHEMA, outputMode="Append", timeMode="None"
+        StageProcessor(payload, stage.number, ids, has_timers),
+        outputStructType=FRAME_SCHEMA,
+        outputMode="Append",
+        timeMode="ProcessingTime" if has_timers else "None",
     )
 
 

@@ -9,7 +9,6 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.runtime.frames import Frame
-from eventide.runtime.stage import StageTask
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
 from eventide.spark.programs import opened_stage
 from eventide.spark.state_store import MapStateBackend
@@ -20,17 +19,21 @@ class StageProcessor(StatefulProcessor):
     """Runs one stage; its grouping key is the id of the subtask.
 
     Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
-    brings frames, state and the time of the micro-batch together.
+    brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a timer of Spark's
+    has it run without data too.
     """
 
-    def __init__(self, payload: bytes, number: int, ids: tuple[int, ...]) -> None:
+    def __init__(self, payload: bytes, number: int, ids: tuple[int, ...], has_timers: bool) -> None:
         self._payload = payload
         self._number = number
         self._ids = ids
+        self._has_timers = has_timers
+        self._handle: Any = None
         self._map_state: Any = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before the rows of a micro-batch."""
+        self._handle = handle
         self._map_state = handle.getMapState(f"stage {self._number}", *MapStateBackend.SCHEMAS)
 
     def handleInputRows(  # noqa: N802 - Spark's name
@@ -40,9 +43,18 @@ class StageProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
         """Called by Spark once per subtask and micro-batch, with all rows for it."""
-        return settled(self._run(self._ids.index(key[0]), rows))
+        return settled(self._sorted_out(self._ids.index(key[0]), rows))
 
-    def _run(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803 - Spark passes it by this name
+        expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
+    ) -> Iterator[Row]:
+        """Called by Spark, behind all rows, for a subtask whose time has come and that had no rows."""
+        return self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
+
+    def _sorted_out(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
         mine: list[Frame] = []
         clock_ms = 0
         for row in rows:
@@ -52,9 +64,21 @@ class StageProcessor(StatefulProcessor):
             else:
                 yield FRAME_ROW(row.stage, row.subtask, row.frame)
         if mine:
-            task = StageTask(opened_stage(self._payload, subtask), subtask, MapStateBackend(self._map_state), clock_ms)
-            for frame in task.run(mine):
-                yield FRAME_ROW(frame.stage, self._ids[frame.subtask], frame.to_bytes())
+            yield from self._run(subtask, mine, clock_ms)
+
+    def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
+        task = opened_stage(self._payload, subtask).task(subtask, MapStateBackend(self._map_state), clock_ms)
+        for frame in task.run(frames):
+            yield FRAME_ROW(frame.stage, self._ids[frame.subtask], frame.to_bytes())
+        if self._has_timers:
+            self._set_timer(task.next_clock_ms)
+
+    def _set_timer(self, time_ms: int | None) -> None:
+        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire."""
+        for before_ms in list(self._handle.listTimers()):
+            self._handle.deleteTimer(before_ms)
+        if time_ms is not None:
+            self._handle.registerTimer(time_ms)
 
     def close(self) -> None:
         """Called by Spark at the end of a task; functions stay open for the next micro-batch."""

@@ -18,7 +18,7 @@ from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, Jo
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.spark.compiler import METRICS
 from eventide.spark.failures import original
-from eventide.spark.progress import ProgressView, gathered
+from eventide.spark.progress import ProgressView, gathered, have_ended
 
 _POLL_S = 0.1
 _KEPT = 1_000
@@ -26,15 +26,29 @@ _END = object()
 
 
 class StreamingJob(JobClient):
-    """Follows a query to its end: its counters, its collected elements, its result."""
+    """Follows a query to its end: its counters, its collected elements, its result.
+
+    Args:
+        query: the query.
+        collected: where the elements of collecting sinks come.
+        view: shows what it does.
+        at_end: what to do when it has ended.
+        ends_itself: whether to stop it when all of its sources have ended, which Spark would not do.
+    """
 
     def __init__(
-        self, query: StreamingQuery, collected: queue.Queue[Any], view: ProgressView, at_end: Callable[[], None]
+        self,
+        query: StreamingQuery,
+        collected: queue.Queue[Any],
+        view: ProgressView,
+        at_end: Callable[[], None],
+        ends_itself: bool = False,
     ) -> None:
         self._query = query
         self._collected = collected
         self._view = view
         self._at_end = at_end
+        self._ends_itself = ends_itself
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._counters: OperatorCounters = {}
@@ -94,6 +108,8 @@ class StreamingJob(JobClient):
         try:
             while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 self._look()
+                if self._ends_itself:
+                    self._stop_at_the_end()
         except Exception as error:
             failure = original(error)
         self._look()
@@ -107,6 +123,13 @@ class StreamingJob(JobClient):
         else:
             self._result.set_exception(failure)
         self._collected.put(_END)
+
+    def _stop_at_the_end(self) -> None:
+        """Stop the query if its sources have ended; its progress is there when the micro-batch is committed."""
+        with suppress(Exception):
+            last = self._query.lastProgress
+            if last is not None and have_ended(last):
+                self._query.stop()
 
     def _look(self) -> None:
         """Take what progress there is; that the JVM is gone, or the terminal, is not the job's failure."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from rich.console import Console
 from rich.status import Status
 
@@ -21,6 +23,15 @@ def gathered(batch: int, contents: list[dict[str, Any]], counters: OperatorCount
         watermarks |= content.get("watermarks", {})
         splits |= content.get("splits", {})
     return BatchProgress(batch, counters, watermarks, splits)
+
+
+def have_ended(progress: StreamingQueryProgress) -> bool:
+    """Whether all sources of a query are ours, and have ended with this micro-batch or before."""
+    ends = [json.loads(source.endOffset) if source.endOffset else None for source in progress.sources]
+    return bool(ends) and all(
+        isinstance(end, dict) and end and all(isinstance(at, dict) and at.get("ended") for at in end.values())
+        for end in ends
+    )
 
 
 def line(progress: BatchProgress) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from eventide.datastream.connectors.source import Source
+from eventide.runtime.invoke import calling
 from eventide.runtime.offsets import (
     Offsets,
     dealt_out,
@@ -21,6 +23,7 @@ from eventide.runtime.offsets import (
 )
 from eventide.runtime.source import SourceSpec, SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.planner import call_before_the_end
 from eventide.spark.programs import opened_source
 from eventide.spark.worker import settled
 
@@ -94,6 +97,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         super().__init__(payload, ids)
         self._max_rows = max_rows
         self._target: dict[str, int] | None = None
+        self._has_planned = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the source stands before its first micro-batch."""
@@ -101,18 +105,36 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember what is there now: nothing later is read in this run."""
-        self._target = self._source.latest_positions()
+        with self._planning():
+            self._target = self._source.latest_positions()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
-        if start is None:
-            # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there.
-            return everything(self._source)
-        return next_offsets(self._source, start, self._max_rows, self._target)
+        with self._planning():
+            if start is None:
+                # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
+                # say that a run takes what is there alone, so that what brings it by itself must have time for it.
+                self._target = self._target or self._source.latest_positions()
+                return everything(self._source)
+            return next_offsets(self._source, start, self._max_rows, self._target)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""
         return self._partitions(start, end)
+
+    def commit(self, end: Offsets) -> None:
+        """What lies before an offset has been handled."""
+        self._source.commit({part: at["position"] for part, at in end.items()})
+
+    def stop(self) -> None:
+        """The query has ended."""
+        self._source.stop()
+
+    def _planning(self) -> AbstractContextManager[None]:
+        if not self._has_planned:
+            self._has_planned = True
+            call_before_the_end(self.stop)
+        return calling(self._spec.name, during="while its source was planned")
 
 
 class FrameBatchReader(_Tasks, DataSourceReader):

@@ -12,9 +12,11 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
@@ -76,34 +78,36 @@ class SparkHost(Host):
         if _is_batch(plan, settings):
             return self._run_batch(plan, settings)
         collected: queue.Queue[Any] = queue.Queue()
+        location = settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-")
+        at_end = partial(_clean_up, location, settings)
+        try:
+            query = self._start(plan.with_storage(location), settings, location, collected)
+        except Exception:
+            at_end()
+            raise
+        ends_itself = plan.may_end and not plan.bounded
+        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, ends_itself)
+
+    def _start(
+        self, plan: JobPlan, settings: JobSettings, location: str, collected: queue.Queue[Any]
+    ) -> StreamingQuery:
         frames = frames_of(plan, settings, self.spark, batch=False)
         output = writer(frames, plan.sinks, collected.put).queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
         if settings.available_now or (plan.bounded and not _reads_data_frames(plan)):
             output = output.trigger(availableNow=True)
         else:
             output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
-        location, at_end = self._checkpoint(settings)
-        try:
-            fit_checkpoint(self.spark, location, plan)
-            with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
-                query = output.option("checkpointLocation", location).start()
-        except Exception:
-            at_end()
-            raise
-        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end)
-
-    def _checkpoint(self, settings: JobSettings) -> tuple[str, Any]:
-        if settings.checkpoint_location is not None:
-            return settings.checkpoint_location, lambda: None
-        location = tempfile.mkdtemp(prefix="eventide-")
-        warnings.warn(
-            f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
-            "deleted at its end, so it cannot go on after a restart; call "
-            "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
-            TemporaryCheckpointWarning,
-            stacklevel=_level_of_the_program(),
-        )
-        return location, lambda: shutil.rmtree(location, ignore_errors=True)
+        if settings.checkpoint_location is None:
+            warnings.warn(
+                f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
+                "deleted at its end, so it cannot go on after a restart; call "
+                "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
+                TemporaryCheckpointWarning,
+                stacklevel=_level_of_the_program(),
+            )
+        fit_checkpoint(self.spark, location, plan)
+        with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
+            return output.option("checkpointLocation", location).start()
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if not plan.bounded:
@@ -133,8 +137,15 @@ class SparkHost(Host):
                 stacklevel=_level_of_the_program(),
             )
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
-        frames = frames_of(plan, settings, self.spark, batch=batch, observation=observation)
+        stored = plan.with_storage(settings.checkpoint_location)
+        frames = frames_of(stored, settings, self.spark, batch=batch, observation=observation)
         return typed_rows(frames, plan.sinks[0])
+
+
+def _clean_up(location: str, settings: JobSettings) -> None:
+    """Delete a checkpoint that was temporary."""
+    if settings.checkpoint_location is None:
+        shutil.rmtree(location, ignore_errors=True)
 
 
 def _level_of_the_program() -> int:

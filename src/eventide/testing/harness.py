@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from eventide.common._ms import MIN_MS
 from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.data_stream import DataStream
 from eventide.datastream.output_tag import OutputTag
@@ -14,10 +15,12 @@ from eventide.runtime.lifecycle import close_function, open_function
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.window.operator import WindowOperator
+from eventide.runtime.window.spec import WindowSpec
 
 
 class OperatorHarness:
-    """Drives the window operator that a stream comes from, with time in the test's own hands.
+    """Drives the window operator that a stream comes from, with both kinds of time in the test's own hands.
 
     Supported: every window operator of a program made with :func:`~eventide.testing.local_environment`: assigners,
     triggers, evictors, lateness, side outputs, all four window functions, keyed and not. Not supported: functions
@@ -50,11 +53,12 @@ class OperatorHarness:
             raise ProgramError(f"{node.name!r} is not a window operator; give the harness the result of a window")
         source = node.inputs[0]
         self._select = source.select if isinstance(source, KeyTransformation) else None
-        self._spec = node.build(node.name)
+        self._spec: WindowSpec = node.build(node.name)
         self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
         self._metrics = Metrics()
-        self._watermark = -(2**63)
-        self._operator = self._spec.operator(self._keyed, self._metrics, watermark_ms=-(2**63), clock_ms=0)
+        self._watermark = MIN_MS
+        self._clock = 0
+        self._operator = self._open()
         self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
         self._late_dropped: list[Any] = []
         for function in self._spec.user_functions():
@@ -83,6 +87,19 @@ class OperatorHarness:
         self._operator.advance(watermark)
         self._gather()
 
+    def set_processing_time(self, time: int) -> None:
+        """Move the clock, in milliseconds, which stands at 0 at first; windows and timers that it reaches fire now.
+
+        Raises:
+            ProgramError: if it is lower than before.
+        """
+        if time < self._clock:
+            raise ProgramError(f"the clock stands at {self._clock} and cannot go back to {time}")
+        self._clock = time
+        self._operator = self._open()
+        self._operator.advance_clock(time)
+        self._gather()
+
     def outputs(self) -> list[Any]:
         """What came out since the last call."""
         return [value for value, _ in self.outputs_with_timestamps()]
@@ -103,8 +120,12 @@ class OperatorHarness:
         return late
 
     def timers(self) -> list[tuple[int, Any, Any]]:
-        """The timers that are set, as (time, key, window), in order of time."""
-        return self._keyed.all_timers()
+        """The timers of event time that are set, as (time, key, window), in order of time."""
+        return self._keyed.event_timers.all()
+
+    def processing_timers(self) -> list[tuple[int, Any, Any]]:
+        """The timers of processing time that are set, as (time, key, window), in order of time."""
+        return self._keyed.processing_timers.all()
 
     def state_entries(self) -> dict[tuple[Any, Any], dict[str, Any]]:
         """What is stored, by key and window (None: the key as a whole)."""
@@ -121,6 +142,7 @@ class OperatorHarness:
             "side outputs": {tag: rows for tag, rows in self._waiting.items() if tag is not None and rows},
             "late elements": self._late_dropped,
             "timers": self.timers(),
+            "timers of processing time": self.processing_timers(),
             "state": self.state_entries(),
         }
         if any(left.values()):
@@ -134,6 +156,10 @@ class OperatorHarness:
             close_function(self._spec.name, function)
         if kind is None:
             self.assert_nothing_left()
+
+    def _open(self) -> WindowOperator:
+        """The operator on its state, as each micro-batch opens it at its time."""
+        return self._spec.operator(self._keyed, self._metrics, self._watermark, self._clock)
 
     def _dropped(self) -> int:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)

@@ -1,8 +1,8 @@
-"""What triggers and assigners talk to, in memory: timers, state by name, a watermark that the test sets."""
+"""What triggers and assigners talk to, in memory: timers, state by name, a watermark and a clock that the test sets."""
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.state import ReducingState
-from eventide.datastream.window import MergingWindowAssigner, Trigger
+from eventide.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
 
 
 class FakeReducingState(ReducingState):
@@ -22,29 +22,31 @@ class FakeReducingState(ReducingState):
 
 
 class FakeTriggerContext(Trigger.OnMergeContext):
-    """The context of one key: `timers` and `values` are there to be looked at."""
+    """The context of one key: `timers`, `clock_timers` and `values` are there to be looked at."""
 
     def __init__(self, window):
         self.window = window
         self.watermark = MIN_MS
+        self.clock = 0
         self.timers = set()
+        self.clock_timers = set()
         self.values = {}
         self.merged_from = []
 
     def get_current_processing_time(self):
-        return 0
+        return self.clock
 
     def get_current_watermark(self):
         return self.watermark
 
     def register_processing_time_timer(self, time):
-        raise NotImplementedError("event time only")
+        self.clock_timers.add((self.window, time))
 
     def register_event_time_timer(self, time):
         self.timers.add((self.window, time))
 
     def delete_processing_time_timer(self, time):
-        raise NotImplementedError("event time only")
+        self.clock_timers.discard((self.window, time))
 
     def delete_event_time_timer(self, time):
         self.timers.discard((self.window, time))
@@ -63,6 +65,10 @@ class FakeTriggerContext(Trigger.OnMergeContext):
         """Return the times of the timers of all windows, sorted."""
         return sorted(time for _, time in self.timers)
 
+    def clock_times(self):
+        """Return the same for the timers of processing time."""
+        return sorted(time for _, time in self.clock_timers)
+
     def add(self, trigger, timestamp):
         """Hand an element to a trigger."""
         return trigger.on_element("element", timestamp, self.window, self)
@@ -70,11 +76,19 @@ class FakeTriggerContext(Trigger.OnMergeContext):
     def advance(self, trigger, watermark):
         """Set the watermark and fire the timers that are due, in order; return what each gave, by its time."""
         self.watermark = watermark
+        return self._fire(self.timers, watermark, trigger.on_event_time)
+
+    def set_clock(self, trigger, clock):
+        """Do the same with the clock."""
+        self.clock = clock
+        return self._fire(self.clock_timers, clock, trigger.on_processing_time)
+
+    def _fire(self, timers, until, on_time):
         results = []
-        while due := [timer for timer in self.timers if timer[1] <= watermark]:
+        while due := [timer for timer in timers if timer[1] <= until]:
             timer = min(due, key=lambda one: one[1])
-            self.timers.discard(timer)
-            results.append((timer[1], trigger.on_event_time(timer[1], self.window, self)))
+            timers.discard(timer)
+            results.append((timer[1], on_time(timer[1], self.window, self)))
         return results
 
     def merge(self, trigger, windows, result):
@@ -84,7 +98,8 @@ class FakeTriggerContext(Trigger.OnMergeContext):
         for window in windows:
             self.window = window
             trigger.clear(window, self)
-        self.timers = {timer for timer in self.timers if timer[0] not in windows}
+        for timers in (self.timers, self.clock_timers):
+            timers -= {timer for timer in timers if timer[0] in windows}
         self.window = result
 
 
@@ -94,3 +109,11 @@ class RecordingMergeCallback(MergingWindowAssigner.MergeCallback):
 
     def merge(self, to_be_merged, merge_result):
         self.merged[merge_result] = list(to_be_merged)
+
+
+class FakeAssignerContext(WindowAssigner.WindowAssignerContext):
+    def __init__(self, clock):
+        self._clock = clock
+
+    def get_current_processing_time(self):
+        return self._clock

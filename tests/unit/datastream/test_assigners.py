@@ -12,19 +12,24 @@ from eventide.datastream.window import (
     CountTrigger,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindow,
     GlobalWindows,
     NeverTrigger,
+    ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
 from eventide.errors import DataError, ProgramError
-from unit.datastream.fakes import RecordingMergeCallback
+from unit.datastream.fakes import FakeAssignerContext, RecordingMergeCallback
 
 timestamps = st.integers(MIN_MS + 1, MAX_MS - 1) | st.integers(-1000, 1000)
 
@@ -125,6 +130,10 @@ def test_a_dynamic_gap_that_is_no_positive_integer_names_the_element(gap):
         (SlidingEventTimeWindows.of(1, 1), EventTimeTrigger(), None),
         (EventTimeSessionWindows.with_gap(1), EventTimeTrigger(), None),
         (EventTimeSessionWindows.with_dynamic_gap(GapOfElement()), EventTimeTrigger(), None),
+        (TumblingProcessingTimeWindows.of(1), ProcessingTimeTrigger(), None),
+        (SlidingProcessingTimeWindows.of(1, 1), ProcessingTimeTrigger(), None),
+        (ProcessingTimeSessionWindows.with_gap(1), ProcessingTimeTrigger(), None),
+        (ProcessingTimeSessionWindows.with_dynamic_gap(GapOfElement()), ProcessingTimeTrigger(), None),
         (GlobalWindows.create(), NeverTrigger(), None),
         (CountTumblingWindowAssigner.of(3), PurgingTrigger.of(CountTrigger.of(3)), None),
         (CountSlidingWindowAssigner.of(5, 2), CountTrigger.of(2), CountEvictor.of(5)),
@@ -141,6 +150,43 @@ def test_only_sessions_merge_and_only_windows_of_time_follow_event_time():
     others = [GlobalWindows.create(), CountTumblingWindowAssigner.of(1), CountSlidingWindowAssigner.of(1, 1)]
     assert [a.is_merging for a in (*time_windows, *sessions, *others)] == [False] * 2 + [True] * 2 + [False] * 3
     assert [a.is_event_time() for a in (*time_windows, *sessions, *others)] == [True] * 4 + [False] * 3
+    assert [a.has_time_windows for a in (*time_windows, *sessions, *others)] == [True] * 4 + [False] * 3
+
+
+PAIRS = [
+    (TumblingEventTimeWindows.of(10, 3), TumblingProcessingTimeWindows.of(10, 3)),
+    (SlidingEventTimeWindows.of(10, 4, 1), SlidingProcessingTimeWindows.of(10, 4, 1)),
+    (EventTimeSessionWindows.with_gap(10), ProcessingTimeSessionWindows.with_gap(10)),
+    (
+        EventTimeSessionWindows.with_dynamic_gap(GapOfElement()),
+        ProcessingTimeSessionWindows.with_dynamic_gap(GapOfElement()),
+    ),
+]
+
+
+@pytest.mark.parametrize(("by_timestamp", "by_clock"), PAIRS)
+@given(clock=st.integers(0, 10**15), timestamp=st.integers(MIN_MS, MAX_MS))
+def test_by_the_clock_an_element_is_in_the_windows_of_its_micro_batch_whatever_its_timestamp(
+    by_timestamp, by_clock, clock, timestamp
+):
+    windows = by_clock.assign_windows(7, timestamp, FakeAssignerContext(clock))
+    assert windows == assign(by_timestamp, clock, element=7)
+
+
+@pytest.mark.parametrize(("by_timestamp", "by_clock"), PAIRS)
+def test_windows_by_the_clock_are_windows_of_time_but_not_of_event_time(by_timestamp, by_clock):
+    assert (by_clock.is_event_time(), by_clock.has_time_windows) == (False, True)
+    assert by_clock.is_merging is by_timestamp.is_merging
+    assert by_clock != by_timestamp
+
+
+@pytest.mark.parametrize("gaps", [ProcessingTimeSessionWindows, DynamicProcessingTimeSessionWindows])
+def test_sessions_by_the_clock_take_their_gap_from_the_element(gaps):
+    assigner = gaps.with_dynamic_gap(lambda element: element)
+    assert isinstance(assigner, DynamicProcessingTimeSessionWindows)
+    assert assigner.assign_windows(20, MIN_MS, FakeAssignerContext(5)) == [TimeWindow(5, 25)]
+    with pytest.raises(DataError, match="element 0"):
+        assigner.assign_windows(0, MIN_MS, FakeAssignerContext(5))
 
 
 @pytest.mark.parametrize("assigner", [GlobalWindows.create(), CountTumblingWindowAssigner.of(2)])
@@ -154,6 +200,9 @@ def test_global_and_count_windows_need_no_timestamp(assigner):
         TumblingEventTimeWindows.of(Time.hours(1), Duration.of_minutes(-15)),
         SlidingEventTimeWindows.of(Duration.of_seconds(10), Time.seconds(5), 1),
         EventTimeSessionWindows.with_gap(Duration.of_minutes(1)),
+        TumblingProcessingTimeWindows.of(Time.hours(1), Duration.of_minutes(-15)),
+        SlidingProcessingTimeWindows.of(Duration.of_seconds(10), Time.seconds(5), 1),
+        ProcessingTimeSessionWindows.with_gap(Duration.of_minutes(1)),
         CountSlidingWindowAssigner.of(4, 2),
     ],
 )
@@ -174,6 +223,10 @@ def test_assigners_are_values(assigner):
         (lambda: SlidingEventTimeWindows.of(1, 0), "0"),
         (lambda: SlidingEventTimeWindows.of(10, 5, 5), "5"),
         (lambda: EventTimeSessionWindows.with_gap(0), "0"),
+        (lambda: TumblingProcessingTimeWindows.of(10, 10), "10"),
+        (lambda: SlidingProcessingTimeWindows.of(1, 0), "0"),
+        (lambda: ProcessingTimeSessionWindows.with_gap(-3), "-3"),
+        (lambda: ProcessingTimeSessionWindows.with_dynamic_gap(17), "17"),
         (lambda: EventTimeSessionWindows.with_dynamic_gap(17), "17"),
         (lambda: CountTumblingWindowAssigner.of(0), "0"),
         (lambda: CountTumblingWindowAssigner.of(2.5), "2.5"),

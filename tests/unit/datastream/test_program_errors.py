@@ -21,6 +21,7 @@ from eventide.datastream.window import (
     NeverTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
@@ -150,6 +151,10 @@ REFUSED = {
     "late elements where nothing can be late": (
         lambda: keyed().window(GlobalWindows.create()).side_output_late_data(LATE),
         "nothing can be late for GlobalWindows.*leave side_output_late_data out",
+    ),
+    "late elements by the clock": (
+        lambda: keyed().window(TumblingProcessingTimeWindows.of(5)).side_output_late_data(LATE),
+        "nothing can be late for TumblingProcessingTimeWindows.*leave side_output_late_data out",
     ),
     "a side output without a tag": (
         lambda: keyed().window(TENS).side_output_late_data("late"),

@@ -8,10 +8,12 @@ from eventide.common import Duration, Time
 from eventide.common._ms import MAX_MS
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeTrigger,
     GlobalWindow,
     NeverTrigger,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     TimeWindow,
     TriggerResult,
@@ -25,7 +27,7 @@ WINDOW = TimeWindow(0, 10)
 
 def assert_clear_leaves_nothing(trigger, context):
     trigger.clear(context.window, context)
-    assert (context.timers, context.values) == (set(), {})
+    assert (context.timers, context.clock_timers, context.values) == (set(), set(), {})
 
 
 @pytest.mark.parametrize(("watermark", "result", "timers"), [(8, CONTINUE, [9]), (9, FIRE, []), (10, FIRE, [])])
@@ -60,6 +62,35 @@ def test_event_time_waits_for_a_merged_window_unless_it_has_passed(watermark, ti
     assert context.times() == timers
 
 
+def test_processing_time_fires_when_the_clock_reaches_the_last_millisecond():
+    trigger, context = ProcessingTimeTrigger.create(), FakeTriggerContext(WINDOW)
+    context.watermark = 50
+    assert context.add(trigger, 5) is CONTINUE
+    assert (context.times(), context.clock_times()) == ([], [9])
+    assert context.set_clock(trigger, 8) == []
+    assert context.set_clock(trigger, 9) == [(9, FIRE)]
+    assert trigger.on_event_time(9, WINDOW, context) is CONTINUE
+    assert_clear_leaves_nothing(trigger, context)
+
+
+def test_processing_time_waits_for_a_window_whose_end_is_past_too():
+    trigger, context = ProcessingTimeTrigger(), FakeTriggerContext(WINDOW)
+    context.clock = 30
+    assert context.add(trigger, 5) is CONTINUE
+    assert context.clock_times() == [9]
+    assert_clear_leaves_nothing(trigger, context)
+
+
+@pytest.mark.parametrize(("clock", "times"), [(18, [19]), (19, []), (20, [])])
+def test_processing_time_waits_for_a_merged_window_unless_the_clock_has_reached_its_end(clock, times):
+    trigger, context = ProcessingTimeTrigger(), FakeTriggerContext(WINDOW)
+    context.add(trigger, 5)
+    context.clock = clock
+    assert trigger.can_merge()
+    context.merge(trigger, [WINDOW], TimeWindow(0, 20))
+    assert context.clock_times() == times
+
+
 def test_count_fires_with_every_nth_element_and_forgets_the_count():
     trigger, context = CountTrigger.of(3), FakeTriggerContext(WINDOW)
     assert [context.add(trigger, 0) for _ in range(7)] == [CONTINUE, CONTINUE, FIRE] * 2 + [CONTINUE]
@@ -90,7 +121,7 @@ def test_purging_turns_fire_into_fire_and_purge_and_leaves_the_rest():
     assert_clear_leaves_nothing(trigger, context)
 
 
-@pytest.mark.parametrize("inner", [NeverTrigger(), EventTimeTrigger(), CountTrigger(2)])
+@pytest.mark.parametrize("inner", [NeverTrigger(), EventTimeTrigger(), ProcessingTimeTrigger(), CountTrigger(2)])
 def test_purging_merges_as_its_inner_trigger_does(inner):
     assert PurgingTrigger.of(inner).can_merge() is inner.can_merge()
 
@@ -174,10 +205,66 @@ def test_how_often_continuous_fires_does_not_depend_on_the_steps_of_the_watermar
     assert fired == at_once.advance(trigger, 120) == [*multiples, (99, FIRE)]
 
 
+def test_continuous_by_the_clock_fires_at_every_multiple_and_at_the_end():
+    trigger, context = ContinuousProcessingTimeTrigger.of(4), FakeTriggerContext(WINDOW)
+    context.clock = 1
+    assert context.add(trigger, 700) is CONTINUE
+    assert (context.times(), context.clock_times()) == ([], [4])
+    assert context.set_clock(trigger, 3) == []
+    assert context.set_clock(trigger, 4) == [(4, FIRE)]
+    assert context.clock_times() == [8]
+    assert context.set_clock(trigger, 20) == [(8, FIRE), (9, FIRE)]
+    assert trigger.on_event_time(8, WINDOW, context) is CONTINUE
+    assert_clear_leaves_nothing(trigger, context)
+
+
+def test_continuous_by_the_clock_keeps_one_multiple_however_many_elements_come():
+    trigger, context = ContinuousProcessingTimeTrigger.of(4), FakeTriggerContext(WINDOW)
+    for clock in (1, 2, 3):
+        context.clock = clock
+        context.add(trigger, 0)
+    assert context.clock_times() == [4]
+    assert trigger.on_processing_time(5, WINDOW, context) is CONTINUE
+    assert_clear_leaves_nothing(trigger, context)
+
+
+def test_continuous_by_the_clock_fires_a_window_of_the_past_once_whenever_elements_come():
+    trigger, context = ContinuousProcessingTimeTrigger.of(4), FakeTriggerContext(WINDOW)
+    for clock in (1_000, 2_000):
+        context.clock = clock
+        context.add(trigger, 5)
+        context.add(trigger, 6)
+        assert context.set_clock(trigger, clock) == [(9, FIRE)]
+    assert_clear_leaves_nothing(trigger, context)
+
+
+def test_continuous_by_the_clock_goes_on_with_the_earliest_multiple_when_windows_merge():
+    trigger, context = ContinuousProcessingTimeTrigger.of(4), FakeTriggerContext(WINDOW)
+    other, result = TimeWindow(9, 19), TimeWindow(0, 19)
+    context.add(trigger, 0)
+    context.window, context.clock = other, 3
+    context.add(trigger, 0)
+    assert trigger.can_merge()
+    context.merge(trigger, [WINDOW, other], result)
+    assert context.clock_timers == {(result, 4)}
+    assert context.set_clock(trigger, 18) == [(4, FIRE), (8, FIRE), (12, FIRE), (16, FIRE), (18, FIRE)]
+    assert_clear_leaves_nothing(trigger, context)
+
+
+def test_continuous_by_the_clock_works_in_the_global_window():
+    trigger, context = ContinuousProcessingTimeTrigger.of(10), FakeTriggerContext(GlobalWindow.get())
+    context.add(trigger, 0)
+    assert context.set_clock(trigger, 25) == [(10, FIRE), (20, FIRE)]
+    assert context.clock_times() == [30]
+    assert_clear_leaves_nothing(trigger, context)
+
+
 @pytest.mark.parametrize(
     "trigger",
     [
         EventTimeTrigger.create(),
+        ProcessingTimeTrigger.create(),
+        ContinuousProcessingTimeTrigger.of(Duration.of_seconds(1)),
         ContinuousEventTimeTrigger.of(Time.seconds(1)),
         ContinuousEventTimeTrigger.of(Duration.of_seconds(1)),
         CountTrigger.of(5),
@@ -189,12 +276,18 @@ def test_triggers_are_values(trigger):
     assert pickle.loads(pickle.dumps(trigger)) == trigger
 
 
+def test_triggers_of_different_kinds_of_time_are_different():
+    assert ContinuousEventTimeTrigger.of(1) != ContinuousProcessingTimeTrigger.of(1)
+    assert EventTimeTrigger() != ProcessingTimeTrigger()
+
+
 @pytest.mark.parametrize(
     "build",
     [
         lambda: CountTrigger.of(0),
         lambda: CountTrigger.of(True),
         lambda: ContinuousEventTimeTrigger.of(0),
+        lambda: ContinuousProcessingTimeTrigger.of(-1),
         lambda: PurgingTrigger.of("count"),
     ],
 )

@@ -4,14 +4,19 @@ import re
 
 import pytest
 
-from eventide.common import Types
+from eventide.aggregates import count
+from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import ReduceFunction
 from eventide.datastream.window import (
+    ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
 from eventide.runtime.outlets import ByKey
 from eventide.runtime.window.reducing_outlet import ReducingOutlet
@@ -63,6 +68,11 @@ def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
         (TENS, lambda w: w.trigger(CountTrigger.of(2)), "with CountTrigger.* asks each element"),
         (EventTimeSessionWindows.with_gap(5), lambda w: w, "asks each element; tumbling and sliding windows"),
         (SlidingEventTimeWindows.of(5, 10), lambda w: w, "some elements are in no window; a slide of at most the size"),
+        (
+            TumblingProcessingTimeWindows.of(5),
+            lambda w: w,
+            "asks each element; tumbling and sliding windows of event time",
+        ),
     ],
 )
 def test_windows_that_need_each_element_are_not(assigner, change, why):
@@ -72,6 +82,42 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
     assert speed.startswith("element by element, because a function is Python")
     assert "; not reduced before the shuffle, because " in speed
     assert re.search(why, speed)
+
+
+ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
+
+
+def counted(assigner, trigger=None):
+    """The speed of windows that count by column."""
+    rows = (
+        local_environment()
+        .from_collection([], ROW)
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("amount")
+        )
+    )
+    windowed = rows.key_by("user").window(assigner)
+    return plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count())).stages[0]
+
+
+@pytest.mark.parametrize(
+    "assigner", [TumblingProcessingTimeWindows.of(5), ProcessingTimeSessionWindows.with_dynamic_gap(len)]
+)
+def test_windows_by_the_clock_work_element_by_element_and_the_plan_says_why(assigner):
+    stage = counted(assigner)
+    assert stage.speed.startswith("element by element, because the windows ")
+    assert "follow processing time, which is no column; those of event time would do" in stage.speed
+    assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
+    plan = reduced(assigner)
+    assert plan.stages[0].speed.startswith(
+        "element by element, because a function is Python, and the windows follow processing time"
+    )
+
+
+@pytest.mark.parametrize("trigger", [ProcessingTimeTrigger(), ContinuousProcessingTimeTrigger.of(5)])
+def test_triggers_by_the_clock_work_element_by_element_and_the_plan_says_why(trigger):
+    assert re.search(r"the trigger .* waits for processing time; use the windows' own", counted(TENS, trigger).speed)
+    assert counted(TENS).speed.startswith("columns")
 
 
 def test_a_reduce_function_is_opened_and_closed_once_though_it_works_on_both_sides():

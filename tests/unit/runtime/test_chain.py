@@ -10,7 +10,8 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Elements
+from eventide.runtime.events import END_OF_BATCH, Elements, Report
+from eventide.runtime.generators import HighestTimestamp
 from eventide.runtime.outlets import Together
 from eventide.runtime.steps import Filter, FlatMap, Map
 from eventide.runtime.timestamps import AssignTimestamps
@@ -116,7 +117,7 @@ def test_a_strategy_without_an_assigner_keeps_the_timestamps_and_refuses_none():
 
 def test_elements_go_down_every_branch_in_order_and_empty_ones_go_nowhere():
     sent = []
-    run = ChainRun(lambda edge, elements: sent.append((edge.number, elements.values)))
+    run = ChainRun(lambda edge, elements: sent.append((edge.number, elements.values)), {})
     negate = ChainNode(Map("m", lambda v: -v, None), None, (), (edge(2),))
     nothing = ChainNode(Filter("f", lambda v: False, None), None, (), (edge(3),))
     side = ChainNode(None, "late", (), (edge(4),))
@@ -131,8 +132,16 @@ def test_elements_go_down_every_branch_in_order_and_empty_ones_go_nowhere():
 
 def test_the_watermark_of_an_assigner_follows_from_the_highest_timestamp_that_it_gave():
     root = ChainNode(None, None, (ChainNode(assign(lambda v, _: v, number=7), None, (), (edge(1, 7),)),))
-    run = ChainRun(lambda edge, elements: None)
-    assert run.watermark_of(root, 7) is None
+    (step,) = root.assigners()
+    marker = HighestTimestamp(step, "split")
+    run = ChainRun(lambda edge, elements: None, {7: marker})
     run.push(root, {None: elements(3, 9, 4)})
     run.push(root, {None: elements(5)})
-    assert run.watermark_of(root, 7) == 8
+    marker.end_batch()
+    assert marker.reports() == [Report("split", END_OF_BATCH, 8, spoke=True)]
+
+
+def test_a_channel_without_elements_has_nothing_to_report():
+    marker = HighestTimestamp(assign(lambda v, _: v), "split")
+    marker.end_batch()
+    assert not any(report.says_something for report in marker.reports())

@@ -8,16 +8,23 @@ from eventide.common import Row, Types
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Elements, Signal, SplitReport, interleave
+from eventide.runtime.events import Elements, Report, Signal, interleave
 from eventide.runtime.frames import Frame
 
 MS = st.integers(MIN_MS, MAX_MS)
 CONTENT = {
     Signal.ELEMENTS: st.binary(),
-    Signal.SPLIT_REPORT: st.builds(SplitReport, st.none() | MS, st.booleans(), st.booleans()),
-    Signal.ACTIVE: st.none(),
-    Signal.WATERMARK: MS,
-    Signal.IDLE: st.none(),
+    Signal.REPORTS: st.lists(
+        st.builds(
+            Report,
+            st.text(),
+            st.integers(0, 9),
+            st.none() | MS,
+            st.none() | st.booleans(),
+            st.booleans(),
+            st.booleans(),
+        )
+    ),
     Signal.END_OF_SOURCE: st.none(),
     Signal.METRICS: st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers())),
 }
@@ -25,9 +32,9 @@ SMALL = st.integers(-1, 2**31 - 1)
 
 
 @settings(deadline=None)
-@given(st.sampled_from(list(Signal)), SMALL, SMALL, SMALL, SMALL, st.text(max_size=20), st.data())
-def test_a_frame_comes_back_from_its_bytes(signal, stage, subtask, round_, edge, channel, data):
-    frame = Frame(stage, subtask, signal, round_, edge, channel, data.draw(CONTENT[signal]))
+@given(st.sampled_from(list(Signal)), SMALL, SMALL, SMALL, SMALL, SMALL, st.text(max_size=20), st.data())
+def test_a_frame_comes_back_from_its_bytes(signal, stage, subtask, round_, edge, task, channel, data):
+    frame = Frame(stage, subtask, signal, round_, edge, channel, data.draw(CONTENT[signal]), task)
     assert Frame.from_bytes(stage, subtask, frame.to_bytes()) == frame
 
 

@@ -8,11 +8,11 @@ from eventide.common import Types
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Elements, Signal
+from eventide.runtime.events import BY_PLACE, END_OF_BATCH, Elements, Report, Signal
 from eventide.runtime.frames import Frame
 from eventide.runtime.keys import key_group, subtask_of
 from eventide.runtime.outlets import ByKey, Together
-from eventide.runtime.router import Router
+from eventide.runtime.router import Router, end_frames, report_frames
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 
@@ -34,7 +34,7 @@ def sent(router, edge, values):
 @given(st.lists(st.one_of(st.text(), st.integers())), st.integers(1, 5))
 def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values, subtasks):
     edge = keyed_edge(subtasks)
-    by_subtask = sent(Router(ChainNode(edges=(edge,)), "s", 0), edge, values)
+    by_subtask = sent(Router(ChainNode(edges=(edge,)), "s", 0, 0), edge, values)
     for subtask, part in by_subtask.items():
         assert part.keys == part.values == [v for v in values if subtask_of(key_group(v, 16), 16, subtasks) == subtask]
         assert part.order == sorted(part.order)
@@ -44,18 +44,32 @@ def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
 def test_without_a_key_elements_stay_together_at_the_place_of_their_task(place, subtask):
     edge = Edge(1, 9, "producer", 3, Together(ElementCodec(Types.INT())), has_watermarks=False)
-    router = Router(ChainNode(edges=(edge,)), "s", place)
+    router = Router(ChainNode(edges=(edge,)), "s", 0, place)
     assert sent(router, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
     assert list(router.element_frames(0)) == []
-    assert list(router.signal_frames(edge, Signal.IDLE, 0)) == []
+    assert list(report_frames(edge, [Report("s", watermark=7)])) == []
+    assert list(end_frames(edge)) == []
 
 
-def test_signals_go_to_every_subtask():
+def test_what_is_reported_goes_to_every_subtask():
     edge = keyed_edge(3)
-    router = Router(ChainNode(edges=(edge,)), "s", 0)
-    assert list(router.signal_frames(edge, Signal.WATERMARK, 2, 7)) == [
-        Frame(9, subtask, Signal.WATERMARK, 2, 1, "s", 7) for subtask in range(3)
+    reports = [Report("s", 2, 7), Report("t", spoke=True)]
+    assert list(report_frames(edge, [*reports, Report("says nothing")])) == [
+        Frame(9, subtask, Signal.REPORTS, END_OF_BATCH, 1, "", reports) for subtask in range(3)
     ]
+    assert list(report_frames(edge, [Report("says nothing")])) == []
+
+
+def test_the_end_of_a_source_goes_to_every_subtask():
+    assert [frame.subtask for frame in end_frames(keyed_edge(3))] == [0, 1, 2]
+
+
+def test_on_an_edge_by_place_each_element_has_a_round_of_its_own():
+    edge = Edge(1, 9, "producer", 1, Together(ElementCodec(Types.INT())), by_place=True)
+    router = Router(ChainNode(edges=(edge,)), "s", 4, 0)
+    router.send(edge, elements([1]))
+    (frame,) = router.element_frames(3)
+    assert (frame.round, frame.task) == (BY_PLACE, 4)
 
 
 def test_a_key_selector_that_raises_is_named_with_the_element():
@@ -63,7 +77,7 @@ def test_a_key_selector_that_raises_is_named_with_the_element():
     with pytest.raises(
         UserFunctionError, match=r"in operator 'producer', when a key was extracted \(element \{\}\).*KeyError"
     ):
-        Router(ChainNode(edges=(edge,)), "s", 0).send(edge, elements([{"user": 1}, {}]))
+        Router(ChainNode(edges=(edge,)), "s", 0, 0).send(edge, elements([{"user": 1}, {}]))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +98,12 @@ def test_a_bad_key_is_refused_with_the_element_and_advice(key, said):
             rf"key selector return text"
         ),
     ):
-        Router(ChainNode(edges=(edge,)), "s", 0).send(edge, elements([7]))
+        Router(ChainNode(edges=(edge,)), "s", 0, 0).send(edge, elements([7]))
 
 
 def test_an_element_that_does_not_have_its_declared_type_is_named():
     edge = keyed_edge(1, lambda v: v[0], ElementCodec(Types.TUPLE([Types.STRING(), Types.INT()]), Types.STRING()))
-    router = Router(ChainNode(edges=(edge,)), "s", 0)
+    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
     router.send(edge, elements([("a", 1), ("b", 1.5)]))
     with pytest.raises(
         DataError,
@@ -100,7 +114,7 @@ def test_an_element_that_does_not_have_its_declared_type_is_named():
 
 def test_a_key_that_does_not_have_its_declared_type_is_named():
     edge = keyed_edge(1, str, ElementCodec(Types.INT(), Types.INT()))
-    router = Router(ChainNode(edges=(edge,)), "s", 0)
+    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
     router.send(edge, elements([1]))
     with pytest.raises(DataError, match=r"in operator 'producer'.*expected INT, got '1'"):
         list(router.element_frames(0))

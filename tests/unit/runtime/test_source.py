@@ -12,7 +12,7 @@ from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenc
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Signal, SplitReport
+from eventide.runtime.events import BY_PLACE, END_OF_BATCH, END_OF_INPUT, Report, Signal
 from eventide.runtime.offsets import (
     PartRange,
     SplitRange,
@@ -75,7 +75,7 @@ def part(split, start, end, *, ended):
 def sent(source, ranges, ends=False):
     """What a task sends to the one subtask behind it: signals, round, channel, and elements or content."""
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
-    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec)),))
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec), by_place=True),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
     return [
         (f.signal, f.round, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
@@ -177,31 +177,32 @@ def test_a_replay_of_a_range_gives_the_same_frames():
         sent(source, ranges)
         == sent(source, ranges)
         == [
-            (Signal.ELEMENTS, 0, "a", ["a1", "a2", "a3"]),
-            (Signal.SPLIT_REPORT, 0, "a", SplitReport()),
+            (Signal.ELEMENTS, BY_PLACE, "a", ["a1", "a2", "a3"]),
+            (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True)]),
         ]
     )
 
 
 def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
     assert sent(Growing({"a": 1}), [part("a", 0, 1, ended=True)], ends=True) == [
-        (Signal.ELEMENTS, 0, "a", ["a0"]),
-        (Signal.SPLIT_REPORT, 0, "a", SplitReport(ended=True)),
-        (Signal.END_OF_SOURCE, 1, "", None),
+        (Signal.ELEMENTS, BY_PLACE, "a", ["a0"]),
+        (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True, ended=True)]),
+        (Signal.END_OF_SOURCE, END_OF_INPUT, "", None),
     ]
 
 
 @pytest.mark.parametrize(("items", "idle"), [([1, IDLE], True), ([IDLE, 1], False), ([IDLE], True), ([], False)])
 def test_a_split_is_idle_if_it_says_so_behind_its_last_element(items, idle):
-    *_, report = sent(Yields(items), [part("s", 0, 2, ended=False)])
-    assert report == (Signal.SPLIT_REPORT, 0, "s", SplitReport(idle=idle))
+    frames = sent(Yields(items), [part("s", 0, 2, ended=False)])
+    reports = [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content]
+    assert any(report.idle for report in reports) == idle
 
 
 def test_record_batches_are_rows_of_the_declared_type():
     batch = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
     source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
     first, _ = sent(source, [part("s", 0, 2, ended=False)])
-    assert first == (Signal.ELEMENTS, 0, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
+    assert first == (Signal.ELEMENTS, BY_PLACE, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
 
 
 def test_many_elements_keep_their_order_over_chunks_and_frames():

@@ -32,12 +32,18 @@ def leave_timers_and_state(harness):
     harness.process(("a", 1), timestamp=1)
 
 
+def leave_timer_of_processing_time(harness):
+    leave_timers_and_state(harness)
+    harness._keyed.processing_timers.register(7, "a", TimeWindow(0, 10))
+
+
 @pytest.mark.parametrize(
     ("leave", "late", "told"),
     [
         (leave_outputs, None, r"left over: \{'outputs': \[\(\('a', 0, 10, \[\('a', 1\)\]\), 9\)\]\}"),
         (leave_late, None, r"left over: \{'late elements': \[\('a', 1\)\]\}"),
         (leave_late, LATE, r"left over: \{'side outputs': \{'late': \[\(\('a', 1\), 1\)\]\}\}"),
+        (leave_timer_of_processing_time, None, r"'timers of processing time': \[\(7, 'a', TimeWindow"),
         (
             leave_timers_and_state,
             None,
@@ -71,6 +77,14 @@ def test_timers_and_state_can_be_looked_at():
     leave_timers_and_state(harness)
     assert harness.timers() == [(9, "a", TimeWindow(0, 10))]
     assert harness.state_entries() == {("a", TimeWindow(0, 10)): {"contents": [("a", 1)]}}
+
+
+def test_the_clock_goes_forward_only():
+    harness = OperatorHarness(windows())
+    harness.set_processing_time(5)
+    harness.set_processing_time(5)
+    with pytest.raises(ProgramError, match="the clock stands at 5 and cannot go back to 4"):
+        harness.set_processing_time(4)
 
 
 def test_only_window_operators_fit():

@@ -90,7 +90,9 @@ class Source(ABC):
         """The elements of a split from position ``start`` up to, not including, ``end``.
 
         Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
-        :meth:`get_produced_type` declares, or :data:`IDLE`.
+        :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
+        which is an element with its timestamp; a ``Watermark``, which holds from its place in the split on; and
+        :data:`IDLE`. A strategy behind the source takes the place of its timestamps and watermarks.
         """
 
     def initial_position(self, split: str) -> int:
@@ -101,9 +103,17 @@ class Source(ABC):
         """Whether the input ends: each split at its latest position, and with the last one all windows close."""
         return True
 
+    def may_end(self) -> bool:
+        """Whether the source is over when all of its parts have ended; one that is not bounded may find that out."""
+        return self.is_bounded()
+
     def get_produced_type(self) -> TypeInformation:
         """The type of the elements; undeclared ones travel pickled."""
         return Types.PICKLED_BYTE_ARRAY()
+
+    def gives_timestamps(self) -> bool:
+        """Whether it yields elements with timestamps, so that windows of event time need no assigner."""
+        return False
 
     def has_ended(self, split: str, position: int) -> bool:
         """Whether nothing will ever come behind a position."""
@@ -119,6 +129,26 @@ class Source(ABC):
         Asked of sources whose elements are rows with names; columns that they do not have are passed over.
         """
         return self
+
+    def for_job(self, operator: str, storage: str | None) -> Source:
+        """The same source for one job, before it travels.
+
+        Args:
+            operator: the name of its operator.
+            storage: a place below the job's checkpoint, of its own, for what it must remember; None if the job's
+                checkpoint is not known yet.
+        """
+        return self
+
+    def commit(self, positions: Mapping[str, int]) -> None:
+        """Take note that the job has handled what lies before these positions; called where it is planned."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for more, where the source itself brings it; False, at once, where there is nothing to wait for."""
+        return False
+
+    def stop(self) -> None:
+        """Let go of everything, because the job ends; called where it is planned."""
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
         """Where the next micro-batch should end, given where each split stands.

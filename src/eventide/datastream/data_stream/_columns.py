@@ -90,7 +90,7 @@ def aggregated_by_column(
         raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
     contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
-    result = ColumnResult(tuple(names), len(keys))
+    result = ColumnResult(tuple(names), len(keys), has_window)
     return contents, result, Types.ROW_NAMED(names, [field for _, field in fields])
 
 

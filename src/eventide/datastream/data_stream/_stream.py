@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._graph import (
@@ -22,6 +24,7 @@ from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink,
 from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
+from eventide.datastream.functions._timestamps import older_strategy
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
 from eventide.errors import ProgramError
@@ -139,13 +142,24 @@ class DataStream:
             raise ProgramError("union needs streams of one environment; one of these was made by another")
         return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy | Any) -> DataStream:
         """Give the elements event time, and the stream watermarks, in place of those that came before.
+
+        Args:
+            watermark_strategy: the strategy; or, for older programs, an ``AssignerWithPeriodicWatermarks``, an
+                ``AssignerWithPunctuatedWatermarks`` or one of Flink's timestamp extractors, with a deprecation warning.
 
         Raises:
             ProgramError: if there is no source of timestamps.
         """
         strategy = watermark_strategy
+        older = older_strategy(strategy)
+        if older is not None:
+            kind = type(strategy).__name__
+            strategy, replacement = older
+            warnings.warn(
+                f"{kind} is of Flink's older API for event time; use {replacement}", DeprecationWarning, stacklevel=2
+            )
         if not isinstance(strategy, WatermarkStrategy):
             raise ProgramError(f"assign_timestamps_and_watermarks needs a WatermarkStrategy, not {strategy!r}")
         if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
@@ -168,6 +182,17 @@ class DataStream:
         while isinstance(source, KeyTransformation):
             source = source.inputs[0]
         return AllWindowedStream(self._env, source, window_assigner)
+
+    def time_window_all(
+        self, size: Duration | Time | int, slide: Duration | Time | int | None = None
+    ) -> AllWindowedStream:
+        """Windows of ``size`` over all elements, one every ``slide`` if there is one, of the time characteristic.
+
+        Flink's older name: ``window_all`` says which kind of time is meant.
+        """
+        from eventide.datastream.data_stream._windowed import time_windows
+
+        return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The stream of a side output of the window operator that this stream comes from.

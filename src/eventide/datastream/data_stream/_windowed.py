@@ -20,12 +20,17 @@ from eventide.datastream.functions import (
     WindowFunction,
 )
 from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     Evictor,
     NeverTrigger,
     PurgingTrigger,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     Trigger,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
 )
 from eventide.errors import ProgramError
@@ -104,6 +109,8 @@ class _Windowed:
 
     def allowed_lateness(self, time_ms: Duration | Time | int) -> Self:
         """Keep each window for late elements until the watermark has passed its end by so much; each fires it again.
+
+        It has no meaning for windows that do not follow event time: nothing can be late for them.
 
         Raises:
             ProgramError: if it is negative or no length of time.
@@ -184,7 +191,7 @@ class _Windowed:
 
     def _aggregate_columns(self, aggregates: list[Any]) -> DataStream:
         contents, result, result_type = aggregated_by_column(
-            self._source, aggregates, has_window=self._assigner.is_event_time()
+            self._source, aggregates, has_window=self._assigner.has_time_windows
         )
         return self._operator("aggregate", contents, result, result_type)
 
@@ -222,7 +229,7 @@ class _Windowed:
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
         name = f"{type(self._assigner).__name__}.{kind}"
         window = WindowTransformation(name, self._source, output_type, build, side_outputs)
-        window.endless_if_bounded = not assigner.is_event_time() and _fires_at_intervals(trigger)
+        window.endless_if_bounded = not assigner.has_time_windows and _fires_at_intervals(trigger)
         return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: Any) -> FiringFunction:
@@ -235,6 +242,16 @@ class _Windowed:
                 return adapter(function)
         names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
         raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
+
+
+def time_windows(
+    characteristic: TimeCharacteristic, size: Duration | Time | int, slide: Duration | Time | int | None
+) -> WindowAssigner[Any, Any]:
+    """Tumbling windows, or sliding ones if there is a slide, of the time that a program works with."""
+    by_clock = characteristic is TimeCharacteristic.ProcessingTime
+    if slide is None:
+        return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
+    return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
 
 
 def _fires_at_intervals(trigger: Trigger[Any, Any]) -> bool:

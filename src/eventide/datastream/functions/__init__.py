@@ -10,6 +10,13 @@ from eventide.datastream.functions._basic import (
     ReduceFunction,
 )
 from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
+from eventide.datastream.functions._source import SourceContext, SourceFunction
+from eventide.datastream.functions._timestamps import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+)
 from eventide.datastream.functions._window import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -29,6 +36,12 @@ __all__ = [
     "AllWindowFunction",
     "ProcessWindowFunction",
     "ProcessAllWindowFunction",
+    "SourceFunction",
+    "SourceContext",
+    "AssignerWithPeriodicWatermarks",
+    "AssignerWithPunctuatedWatermarks",
+    "AscendingTimestampExtractor",
+    "BoundedOutOfOrdernessTimestampExtractor",
     "RuntimeContext",
     "KeyedStateStore",
 ]

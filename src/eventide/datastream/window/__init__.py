@@ -1,13 +1,7 @@
 """Windows, and what belongs to them: assigners, triggers and evictors (PyFlink: ``pyflink.datastream.window``)."""
 
-from eventide.datastream.window._assigners import (
-    GlobalWindows,
-    MergingWindowAssigner,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
-from eventide.datastream.window._continuous import ContinuousEventTimeTrigger
+from eventide.datastream.window._assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
+from eventide.datastream.window._continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from eventide.datastream.window._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from eventide.datastream.window._evictors import (
     CountEvictor,
@@ -16,15 +10,24 @@ from eventide.datastream.window._evictors import (
     TimeEvictor,
     TimestampedValue,
 )
+from eventide.datastream.window._fixed import (
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from eventide.datastream.window._sessions import (
     DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
 from eventide.datastream.window._triggers import (
     CountTrigger,
     EventTimeTrigger,
     NeverTrigger,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     Trigger,
     TriggerResult,
@@ -42,6 +45,10 @@ __all__ = [
     "SlidingEventTimeWindows",
     "EventTimeSessionWindows",
     "DynamicEventTimeSessionWindows",
+    "TumblingProcessingTimeWindows",
+    "SlidingProcessingTimeWindows",
+    "ProcessingTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
     "SessionWindowTimeGapExtractor",
     "GlobalWindows",
     "CountTumblingWindowAssigner",
@@ -50,6 +57,8 @@ __all__ = [
     "TriggerResult",
     "EventTimeTrigger",
     "ContinuousEventTimeTrigger",
+    "ProcessingTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
     "CountTrigger",
     "PurgingTrigger",
     "NeverTrigger",

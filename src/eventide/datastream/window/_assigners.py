@@ -1,4 +1,4 @@
-"""Which windows an element belongs to: the base classes, and windows of fixed size in event time."""
+"""Which windows an element belongs to: the base classes, and the one window that holds everything."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from eventide.common._ms import MIN_MS, to_ms, to_positive_ms, window_bounds
-from eventide.common.time import Duration, Time
-from eventide.common.time_window import TimeWindow, Window
-from eventide.datastream.window._triggers import EventTimeTrigger, NeverTrigger, Trigger
+from eventide.common.time_window import Window
+from eventide.datastream.window._triggers import NeverTrigger, Trigger
 from eventide.datastream.window._windows import GlobalWindow
-from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     from eventide.datastream.window._evictors import Evictor
@@ -66,6 +63,14 @@ class WindowAssigner(ABC, Generic[T, W]):
     def is_event_time(self) -> bool:
         """Say whether the windows follow event time, so that watermarks close them and elements can be late."""
 
+    @property
+    def has_time_windows(self) -> bool:
+        """Whether the windows are `TimeWindow`s, so that they end, and results by column name them. Not in PyFlink.
+
+        By default, what `is_event_time` says.
+        """
+        return self.is_event_time()
+
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows merge when elements come in between; its trigger must be able to merge too."""
@@ -93,94 +98,6 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
         """Find the windows that should be one, and tell `callback`, once for each window that results."""
-
-
-@dataclass(frozen=True)
-class TumblingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
-    """Windows of one size, end to end: each timestamp is in exactly one.
-
-    They start at `offset` plus every multiple of `size`, below zero too. Window bounds saturate at the ends of the
-    64-bit range.
-
-    Raises:
-        ProgramError: The size is not positive, or the offset is not smaller than the size.
-
-    >>> hours = TumblingEventTimeWindows.of(Time.hours(1))
-    >>> hours.assign_windows("element", 3_600_000, None)
-    [TimeWindow(start=3600000, end=7200000)]
-    """
-
-    size: int
-    offset: int = 0
-
-    def __post_init__(self) -> None:
-        _check_offset(self.offset, to_positive_ms(self.size, "window size"), "window size")
-
-    @staticmethod
-    def of(size: Duration | Time | int, offset: Duration | Time | int | None = None) -> TumblingEventTimeWindows:
-        """Return windows of `size`, shifted by `offset`, which may be negative (a day's offset from UTC, say)."""
-        return TumblingEventTimeWindows(to_positive_ms(size, "window size"), _offset_ms(offset))
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
-    ) -> list[TimeWindow]:
-        """Return the one window of the element; a `DataError` says that it has no timestamp."""
-        return _assign(element, timestamp, self.offset, self.size, self.size)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        """Return an `EventTimeTrigger`."""
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """True."""
-        return True
-
-
-@dataclass(frozen=True)
-class SlidingEventTimeWindows(WindowAssigner[Any, TimeWindow]):
-    """Windows of one size that start at every multiple of `slide`, plus `offset`.
-
-    A timestamp is in ``size / slide`` of them; where `slide` is larger than `size` there are gaps, and an element in
-    a gap has no window.
-
-    Raises:
-        ProgramError: Size or slide are not positive, or the offset is not smaller than the slide.
-
-    >>> windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5))
-    >>> windows.assign_windows("element", 12_000, None)
-    [TimeWindow(start=10000, end=20000), TimeWindow(start=5000, end=15000)]
-    """
-
-    size: int
-    slide: int
-    offset: int = 0
-
-    def __post_init__(self) -> None:
-        to_positive_ms(self.size, "window size")
-        _check_offset(self.offset, to_positive_ms(self.slide, "window slide"), "window slide")
-
-    @staticmethod
-    def of(
-        size: Duration | Time | int, slide: Duration | Time | int, offset: Duration | Time | int | None = None
-    ) -> SlidingEventTimeWindows:
-        """Return windows of `size`, one every `slide`, shifted by `offset`, which may be negative."""
-        return SlidingEventTimeWindows(
-            to_positive_ms(size, "window size"), to_positive_ms(slide, "window slide"), _offset_ms(offset)
-        )
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
-    ) -> list[TimeWindow]:
-        """Return the windows of the element, the latest first; a `DataError` says that it has no timestamp."""
-        return _assign(element, timestamp, self.offset, self.size, self.slide)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        """Return an `EventTimeTrigger`."""
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        """True."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -212,28 +129,3 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     def is_event_time(self) -> bool:
         """False: elements of a global window cannot be late."""
         return False
-
-
-def check_has_timestamp(element: object, timestamp: int | None) -> None:
-    """Raise a `DataError` where an element that needs an event time has none."""
-    if timestamp is None or timestamp == MIN_MS:
-        message = (
-            f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
-            "stream a WatermarkStrategy with a timestamp assigner"
-        )
-        raise DataError(message)
-
-
-def _assign(element: object, timestamp: int, offset: int, size: int, slide: int) -> list[TimeWindow]:
-    check_has_timestamp(element, timestamp)
-    return [TimeWindow(start, end) for start, end in window_bounds(timestamp, offset, size, slide)]
-
-
-def _offset_ms(offset: Duration | Time | int | None) -> int:
-    return 0 if offset is None else to_ms(offset, "window offset")
-
-
-def _check_offset(offset: int, limit: int, what: str) -> None:
-    if abs(to_ms(offset, "window offset")) >= limit:
-        message = f"window offset: expected less than the {what} of {limit} ms, got {offset} ms"
-        raise ProgramError(message)

@@ -1,9 +1,10 @@
-"""The trigger that fires again and again while its window is open."""
+"""The triggers that fire again and again while their window is open, in event time and in processing time."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from eventide.common._ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
@@ -13,7 +14,77 @@ from eventide.datastream.window._triggers import Trigger, TriggerResult
 
 
 @dataclass(frozen=True)
-class ContinuousEventTimeTrigger(Trigger[Any, Any]):
+class _ContinuousTrigger(Trigger[Any, Any]):
+    """What the triggers of both kinds of time share: the multiple of the interval that a window waits for."""
+
+    interval: int
+
+    _FIRE_TIME: ClassVar[ReducingStateDescriptor] = ReducingStateDescriptor("fire-time", min, Types.LONG())
+
+    def __post_init__(self) -> None:
+        to_positive_ms(self.interval, "trigger interval")
+
+    @classmethod
+    def of(cls, interval: Duration | Time | int) -> Self:
+        """Return a trigger that fires at every multiple of `interval`."""
+        return cls(to_positive_ms(interval, "trigger interval"))
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the earliest of the multiples that the merged windows waited for."""
+        ctx.merge_partitioned_state(self._FIRE_TIME)
+        fire_time = self._fire_time(ctx).get()
+        if fire_time is not None:
+            self._register(fire_time, ctx)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Take the timer back and forget the multiple."""
+        fire_time = self._fire_time(ctx)
+        pending = fire_time.get()
+        if pending is not None:
+            self._delete(pending, ctx)
+            fire_time.clear()
+
+    def _wait_behind(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait for the multiple behind a time, unless a multiple is waited for already."""
+        if self._fire_time(ctx).get() is None:
+            # The remainder is that of Java's %, which has the sign of the time.
+            remainder = abs(time) % self.interval
+            self._wait_from(time - remainder if time >= 0 else time + remainder, window, ctx)
+
+    def _on_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the multiple that was waited for, and wait for the next one, if there is one in the window."""
+        fire_time = self._fire_time(ctx)
+        if fire_time.get() != time:
+            return TriggerResult.CONTINUE
+        fire_time.clear()
+        # Nothing is behind the last millisecond: to wait for that one again would be to fire for ever.
+        if time < window.max_timestamp():
+            self._wait_from(time, window, ctx)
+        return TriggerResult.FIRE
+
+    def _wait_from(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
+        following = min(add_ms(time, self.interval), window.max_timestamp())
+        self._fire_time(ctx).add(following)
+        self._register(following, ctx)
+
+    def _fire_time(self, ctx: Trigger.TriggerContext) -> ReducingState[int]:
+        state: ReducingState[int] = ctx.get_partitioned_state(self._FIRE_TIME)
+        return state
+
+    @abstractmethod
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        """Set a timer of the trigger's kind of time."""
+
+    @abstractmethod
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        """Take a timer back."""
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires whenever the watermark passes a multiple of an interval, and at the window's last millisecond.
 
     The first multiple is the one after a window's first element; a watermark that passes several fires for each.
@@ -27,26 +98,12 @@ class ContinuousEventTimeTrigger(Trigger[Any, Any]):
     ContinuousEventTimeTrigger(interval=10000)
     """
 
-    interval: int
-
-    _FIRE_TIME: ClassVar[ReducingStateDescriptor] = ReducingStateDescriptor("fire-time", min, Types.LONG())
-
-    def __post_init__(self) -> None:
-        to_positive_ms(self.interval, "trigger interval")
-
-    @staticmethod
-    def of(interval: Duration | Time | int) -> ContinuousEventTimeTrigger:
-        """Return a trigger that fires at every multiple of `interval`."""
-        return ContinuousEventTimeTrigger(to_positive_ms(interval, "trigger interval"))
-
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire if the watermark has passed the window already; else wait for its end and the next multiple."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        fire_time: ReducingState[int] = ctx.get_partitioned_state(self._FIRE_TIME)
-        if fire_time.get() is None:
-            self._wait_from(timestamp - self._remainder(timestamp), window, ctx)
+        self._wait_behind(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -57,39 +114,49 @@ class ContinuousEventTimeTrigger(Trigger[Any, Any]):
         """Fire at the window's last millisecond, and at the multiple that was waited for."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
-        fire_time: ReducingState[int] = ctx.get_partitioned_state(self._FIRE_TIME)
-        if fire_time.get() != time:
-            return TriggerResult.CONTINUE
-        fire_time.clear()
-        self._wait_from(time, window, ctx)
-        return TriggerResult.FIRE
-
-    def can_merge(self) -> bool:
-        """True."""
-        return True
-
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the earliest of the multiples that the merged windows waited for."""
-        ctx.merge_partitioned_state(self._FIRE_TIME)
-        fire_time = ctx.get_partitioned_state(self._FIRE_TIME).get()
-        if fire_time is not None:
-            ctx.register_event_time_timer(fire_time)
+        return self._on_time(time, window, ctx)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
         """Take both timers back and forget the multiple."""
         ctx.delete_event_time_timer(window.max_timestamp())
-        fire_time: ReducingState[int] = ctx.get_partitioned_state(self._FIRE_TIME)
-        pending = fire_time.get()
-        if pending is not None:
-            ctx.delete_event_time_timer(pending)
-            fire_time.clear()
+        super().clear(window, ctx)
 
-    def _wait_from(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
-        following = min(add_ms(time, self.interval), window.max_timestamp())
-        ctx.get_partitioned_state(self._FIRE_TIME).add(following)
-        ctx.register_event_time_timer(following)
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_event_time_timer(time)
 
-    def _remainder(self, timestamp: int) -> int:
-        """Return the remainder as Java's ``%`` has it, with the sign of `timestamp`."""
-        remainder = abs(timestamp) % self.interval
-        return remainder if timestamp >= 0 else -remainder
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(time)
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
+    """Fires whenever the clock passes a multiple of an interval, and when it reaches the window's last millisecond.
+
+    The first multiple is the one after the micro-batch of a window's first element; a clock that passes several between
+    two micro-batches fires for each. A window of event time may lie in the clock's past: it fires once at the end of
+    each micro-batch that brings it elements.
+
+    Raises:
+        ProgramError: The interval is not positive.
+
+    >>> ContinuousProcessingTimeTrigger.of(Time.seconds(10))
+    ContinuousProcessingTimeTrigger(interval=10000)
+    """
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Wait for the next multiple, unless one is waited for already."""
+        self._wait_behind(ctx.get_current_processing_time(), window, ctx)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the multiple that was waited for."""
+        return self._on_time(time, window, ctx)
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_processing_time_timer(time)
+
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time)

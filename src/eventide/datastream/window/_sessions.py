@@ -1,17 +1,17 @@
-"""Session windows in event time: they end when a key has been quiet for a gap."""
+"""Session windows, in event time and in processing time: they end when a key has been quiet for a gap."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from eventide.common._ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.time_window import TimeWindow
-from eventide.datastream.window._assigners import MergingWindowAssigner, WindowAssigner, check_has_timestamp
-from eventide.datastream.window._triggers import EventTimeTrigger, Trigger
+from eventide.datastream.window._assigners import MergingWindowAssigner, WindowAssigner
+from eventide.datastream.window._time import EVENT_TIME, PROCESSING_TIME, InTime, KindOfTime
 from eventide.errors import DataError, ProgramError
 
 
@@ -23,8 +23,8 @@ class SessionWindowTimeGapExtractor(ABC):
         """Return the gap behind this element, in milliseconds, more than 0."""
 
 
-class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """What both kinds of sessions share."""
+class _SessionWindows(InTime, MergingWindowAssigner[Any, TimeWindow]):
+    """What all kinds of sessions share."""
 
     @property
     def merges_neighbours_only(self) -> bool:
@@ -37,17 +37,69 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         """Merge windows that overlap or touch, so that events exactly one gap apart are in one session."""
         TimeWindow.merge_windows(windows, callback)
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        """Return an `EventTimeTrigger`."""
-        return EventTimeTrigger()
 
-    def is_event_time(self) -> bool:
-        """True."""
-        return True
+@dataclass(frozen=True)
+class _GapSessions(_SessionWindows):
+    """What sessions with one gap for all elements share, in both kinds of time."""
+
+    session_gap: int
+
+    def __post_init__(self) -> None:
+        to_positive_ms(self.session_gap, "session gap")
+
+    @classmethod
+    def with_gap(cls, size: Duration | Time | int) -> Self:
+        """Return sessions that end after a quiet time of `size`."""
+        return cls(to_positive_ms(size, "session gap"))
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        """Return the window that the element opens; in event time, a `DataError` says that it has no timestamp."""
+        time = self._TIME.time_of(element, timestamp, context)
+        return [TimeWindow(time, add_ms(time, self.session_gap))]
 
 
 @dataclass(frozen=True)
-class EventTimeSessionWindows(_SessionWindows):
+class _DynamicSessions(_SessionWindows):
+    """What sessions in which each element brings its own gap share, in both kinds of time."""
+
+    session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
+
+    def __post_init__(self) -> None:
+        extractor = self.session_window_time_gap_extractor
+        if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
+            message = (
+                f"session gap: expected a SessionWindowTimeGapExtractor or a function of the element, got {extractor!r}"
+            )
+            raise ProgramError(message)
+
+    @classmethod
+    def with_dynamic_gap(cls, extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> Self:
+        """Return sessions with the gaps that `extractor` gives."""
+        return cls(extractor)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        """Return the window that the element opens.
+
+        Raises:
+            DataError: The element has no timestamp in event time, or its gap is no positive integer.
+        """
+        time = self._TIME.time_of(element, timestamp, context)
+        return [TimeWindow(time, add_ms(time, self._gap(element)))]
+
+    def _gap(self, element: Any) -> int:
+        extractor = self.session_window_time_gap_extractor
+        gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
+        if type(gap) is not int or gap <= 0:
+            message = f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}"
+            raise DataError(message)
+        return gap
+
+
+class EventTimeSessionWindows(_GapSessions):
     """Sessions with one gap for all elements.
 
     Each element opens a window from its timestamp to its timestamp plus the gap; windows that touch become one.
@@ -60,15 +112,7 @@ class EventTimeSessionWindows(_SessionWindows):
     [TimeWindow(start=5000, end=65000)]
     """
 
-    session_gap: int
-
-    def __post_init__(self) -> None:
-        to_positive_ms(self.session_gap, "session gap")
-
-    @staticmethod
-    def with_gap(size: Duration | Time | int) -> EventTimeSessionWindows:
-        """Return sessions that end after a quiet time of `size`."""
-        return EventTimeSessionWindows(to_positive_ms(size, "session gap"))
+    _TIME: ClassVar[KindOfTime] = EVENT_TIME
 
     @staticmethod
     def with_dynamic_gap(
@@ -77,16 +121,8 @@ class EventTimeSessionWindows(_SessionWindows):
         """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
-    ) -> list[TimeWindow]:
-        """Return the window that the element opens; a `DataError` says that it has no timestamp."""
-        check_has_timestamp(element, timestamp)
-        return [TimeWindow(timestamp, add_ms(timestamp, self.session_gap))]
 
-
-@dataclass(frozen=True)
-class DynamicEventTimeSessionWindows(_SessionWindows):
+class DynamicEventTimeSessionWindows(_DynamicSessions):
     """Sessions in which each element brings its own gap.
 
     A session ends where the last of its elements' windows ends: a short gap does not shorten a longer one.
@@ -99,38 +135,43 @@ class DynamicEventTimeSessionWindows(_SessionWindows):
     [TimeWindow(start=5, end=25)]
     """
 
-    session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
+    _TIME: ClassVar[KindOfTime] = EVENT_TIME
 
-    def __post_init__(self) -> None:
-        extractor = self.session_window_time_gap_extractor
-        if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
-            message = (
-                f"session gap: expected a SessionWindowTimeGapExtractor or a function of the element, got {extractor!r}"
-            )
-            raise ProgramError(message)
+
+class ProcessingTimeSessionWindows(_GapSessions):
+    """Sessions by the clock, with one gap for all elements.
+
+    Each element opens a window from the time at which it is handled, the time of its micro-batch, to that time plus the
+    gap; windows that touch become one. Timestamps play no role, and nothing can be late.
+
+    Raises:
+        ProgramError: The gap is not positive.
+
+    >>> ProcessingTimeSessionWindows.with_gap(Time.minutes(1))
+    ProcessingTimeSessionWindows(session_gap=60000)
+    """
+
+    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
-    ) -> DynamicEventTimeSessionWindows:
-        """Return sessions with the gaps that `extractor` gives."""
-        return DynamicEventTimeSessionWindows(extractor)
+    ) -> DynamicProcessingTimeSessionWindows:
+        """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
+        return DynamicProcessingTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
-    ) -> list[TimeWindow]:
-        """Return the window that the element opens.
 
-        Raises:
-            DataError: The element has no timestamp, or its gap is no positive integer.
-        """
-        check_has_timestamp(element, timestamp)
-        return [TimeWindow(timestamp, add_ms(timestamp, self._gap(element)))]
+class DynamicProcessingTimeSessionWindows(_DynamicSessions):
+    """Sessions by the clock, in which each element brings its own gap.
 
-    def _gap(self, element: Any) -> int:
-        extractor = self.session_window_time_gap_extractor
-        gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
-        if type(gap) is not int or gap <= 0:
-            message = f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}"
-            raise DataError(message)
-        return gap
+    A session ends where the last of its elements' windows ends: a short gap does not shorten a longer one.
+
+    Raises:
+        ProgramError: The extractor is neither a `SessionWindowTimeGapExtractor` nor a function.
+
+    >>> sessions = ProcessingTimeSessionWindows.with_dynamic_gap(lambda element: element["gap"])
+    >>> sessions.is_event_time(), sessions.get_default_trigger()
+    (False, ProcessingTimeTrigger())
+    """
+
+    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME

@@ -164,6 +164,45 @@ class EventTimeTrigger(Trigger[Any, Any]):
 
 
 @dataclass(frozen=True)
+class ProcessingTimeTrigger(Trigger[Any, Any]):
+    """Fires when the clock, which is the time of the micro-batch, reaches the window's last millisecond.
+
+    The default of processing-time windows.
+    """
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        """Return the trigger."""
+        return ProcessingTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Wait for the end of the window."""
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return TriggerResult.FIRE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window, unless the clock has reached it."""
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Take the timer back."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+@dataclass(frozen=True)
 class CountTrigger(_ElementTrigger):
     """Fires with every so many elements. The elements stay: see `PurgingTrigger`.
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from eventide.aggregates import ColumnAggregate
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError
@@ -88,14 +87,14 @@ class ColumnResult:
 
     names: tuple[str, ...]
     keys: int
+    has_window: bool
     user_function: None = None
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """One row for each input, of which there is one."""
-        window = context.window()
-        before = (() if self.keys == 0 else (key,) if self.keys == 1 else tuple(key)) + (
-            (window,) if isinstance(window, TimeWindow) else ()
-        )
+        before = () if self.keys == 0 else (key,) if self.keys == 1 else tuple(key)
+        if self.has_window:
+            before += (context.window(),)
         return [Row.of_fields(self.names, before + results) for results in inputs]
 
     def clear(self, context: FiringContext) -> None:

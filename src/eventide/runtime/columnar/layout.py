@@ -42,6 +42,16 @@ class TablePart:
             return int(pc.sum(self.table.column(ROWS)).as_py() or 0)
         return len(self.table)
 
+    def cut(self, begin: int, round_: int) -> tuple[TablePart | None, int | None]:
+        """What stands from a row on up to a place, and the row where the rest begins (None: there is none)."""
+        if ORDER not in self.table.column_names:
+            return self, None
+        end = int(np.searchsorted(self.table.column(ORDER).to_numpy(), round_, side="right"))
+        rest = None if end == len(self.table) else end
+        if end == begin:
+            return None, rest
+        return TablePart(self.table.slice(begin, end - begin), self.place), rest
+
 
 @dataclass(frozen=True, slots=True)
 class TableCodec:

@@ -28,6 +28,14 @@ class ColumnarOperator:
         self.outputs = Outputs(spec.shape)
         self._metrics = metrics
 
+    def advance_clock(self, clock_ms: int) -> None:
+        """Nothing fires: columnar windows follow event time, or count."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """None: the clock need not call."""
+        return None
+
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self.outputs.take()

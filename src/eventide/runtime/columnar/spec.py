@@ -36,7 +36,7 @@ class ColumnarWindow:
     """All that describes a columnar window operator; picklable.
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
-    all elements).
+    all elements). ``one_by_one`` says that a watermark may come between any two elements.
     """
 
     name: str
@@ -48,6 +48,7 @@ class ColumnarWindow:
     shape: ResultShape
     lateness_ms: int = 0
     late_tag: str | None = None
+    one_by_one: bool = False
 
     @property
     def ships_elements(self) -> bool:
@@ -61,7 +62,8 @@ class ColumnarWindow:
         Not where the order of elements decides which are late (sessions), or counts, nor where some have no window.
         """
         has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
-        return self.panes is not None and not self.ships_elements and not has_gaps and not self.is_continuous
+        in_order = has_gaps or self.one_by_one or self.is_continuous
+        return self.panes is not None and not self.ships_elements and not in_order
 
     @property
     def is_continuous(self) -> bool:
@@ -78,6 +80,11 @@ class ColumnarWindow:
         """The columns of the key in tables."""
         fields = {field.name: field.type for field in self.value_type.arrow_type()}
         return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: what runs on columns follows event time, or counts."""
+        return False
 
     def outlet(self, max_parallelism: int) -> ColumnOutlet:
         """How elements get here."""

@@ -55,21 +55,19 @@ class TriggerView(Trigger.OnMergeContext):
 
     def register_event_time_timer(self, time: int) -> None:
         """Have ``on_event_time`` called when the watermark reaches a time."""
-        self._keyed.register_timer(time, self._moment.key, self._moment.window)
+        self._keyed.event_timers.register(time, self._moment.key, self._moment.window)
 
     def delete_event_time_timer(self, time: int) -> None:
         """Undo :meth:`register_event_time_timer`."""
-        self._keyed.delete_timer(time, self._moment.key, self._moment.window)
+        self._keyed.event_timers.delete(time, self._moment.key, self._moment.window)
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Refused: this operator works in event time."""
-        raise ProgramError(
-            f"a trigger registered a processing-time timer at {time}, but processing-time timers are not available; "
-            "use register_event_time_timer"
-        )
+        """Have ``on_processing_time`` called when the clock reaches a time."""
+        self._keyed.processing_timers.register(time, self._moment.key, self._moment.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Nothing to undo: no processing-time timer can have been registered."""
+        """Undo :meth:`register_processing_time_timer`."""
+        self._keyed.processing_timers.delete(time, self._moment.key, self._moment.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         """The trigger's state for the key and window at hand."""

@@ -66,7 +66,7 @@ class FixedWindowOperator(WindowOperator):
         moment = self._moment
         moment.watermark = watermark_ms
         try:
-            for time_ms, moment.window, keys in self._keyed.due_at_once(watermark_ms):
+            for time_ms, moment.window, keys in self._keyed.event_timers.due_at_once(watermark_ms):
                 self._on_timers(time_ms, moment.window, keys)
         except Exception as error:
             raise user_function_error(
@@ -130,9 +130,9 @@ class FixedWindowOperator(WindowOperator):
             ) from failed.error
         last_ms = window.max_timestamp()
         cleanup_ms = cleanup_time(last_ms, spec.lateness_ms)
-        keyed.register_timers(last_ms, distinct, window)
+        keyed.event_timers.register_all(last_ms, distinct, window)
         if cleanup_ms is not None and cleanup_ms != last_ms:
-            keyed.register_timers(cleanup_ms, distinct, window)
+            keyed.event_timers.register_all(cleanup_ms, distinct, window)
 
     def _take_one_by_one(self, elements: Elements) -> None:
         """Add elements to those of their windows that the watermark has passed."""

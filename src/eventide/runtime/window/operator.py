@@ -1,10 +1,10 @@
-"""The window operator: elements go into windows, triggers say when they fire, the watermark says when they go."""
+"""The window operator: elements go into windows, triggers say when they fire, time says when they go."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
@@ -15,6 +15,7 @@ from eventide.runtime.events import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.timers import Timers
 from eventide.runtime.window.contexts import (
     TRIGGER_STATE,
     WINDOW_STATE,
@@ -33,13 +34,20 @@ if TYPE_CHECKING:
 CONTENTS = "contents"
 """The name under which what a window keeps is stored."""
 
+OnTime: TypeAlias = Callable[[int, Window, TriggerView], TriggerResult]
+"""What a trigger decides when a timer is due: its ``on_event_time`` or ``on_processing_time``."""
+
 
 class WindowOperator:
     """One window operator in one subtask.
 
     Elements are handled one by one under the watermark that is current when they arrive; :meth:`advance` moves the
-    watermark and fires what it passes, in the order of time over all keys. Results carry the last millisecond of
-    their window as their event time. Outputs gather, by side output, until :meth:`take_outputs`.
+    watermark and fires what it passes, in the order of time over all keys, and :meth:`advance_clock` does so with the
+    timers of processing time. Results carry the last millisecond of their window as their event time. Outputs gather,
+    by side output, until :meth:`take_outputs`.
+
+    The assigner says which kind of time drops a window: event time, at the end of its allowed lateness, or processing
+    time, at its last millisecond.
 
     Flink: ``WindowOperator`` and ``EvictingWindowOperator``; merging and not merging windows take one path here.
     """
@@ -54,6 +62,9 @@ class WindowOperator:
         self._moment = moment = Moment()
         moment.watermark = watermark_ms
         moment.processing_time = clock_ms
+        follows_event_time = spec.assigner.is_event_time()
+        self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
+        self._lateness_ms = spec.lateness_ms if follows_event_time else 0
         self._trigger_view = TriggerView(moment, keyed)
         self._assigner_view = AssignerView(moment)
         self._evictor_view = EvictorView(moment)
@@ -78,15 +89,17 @@ class WindowOperator:
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all timers that it passes."""
-        moment = self._moment
-        moment.watermark = watermark_ms
-        try:
-            for time_ms, moment.key, moment.window in self._keyed.due_timers(watermark_ms):
-                self._on_timer(time_ms)
-        except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
-            ) from error
+        self._moment.watermark = watermark_ms
+        self._fire_timers(self._keyed.event_timers, watermark_ms, self._spec.trigger.on_event_time)
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Fire all timers of processing time that are set for a time or before; it stays that of the micro-batch."""
+        self._fire_timers(self._keyed.processing_timers, clock_ms, self._spec.trigger.on_processing_time)
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
+        return self._keyed.processing_timers.next_ms()
 
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
@@ -122,9 +135,9 @@ class WindowOperator:
         moment.window = window
         self._add(window, value, timestamp)
         self._react(spec.trigger.on_element(value, time_ms, window, self._trigger_view))
-        cleanup = cleanup_time(window.max_timestamp(), spec.lateness_ms)
-        if cleanup is not None and spec.assigner.is_event_time():
-            self._keyed.register_timer(cleanup, moment.key, window)
+        cleanup = self._cleanup_time(window)
+        if cleanup is not None:
+            self._cleanup_timers.register(cleanup, moment.key, window)
 
     def _is_late(self, window: Window) -> bool:
         spec = self._spec
@@ -174,14 +187,21 @@ class WindowOperator:
                 joined = moved if kept is None else spec.contents.merge(kept, moved)
                 keyed.write(moment.key, state_window, CONTENTS, joined)
 
-    def _on_timer(self, time_ms: int) -> None:
-        spec, moment = self._spec, self._moment
-        window = moment.window
-        if self._windows.state_window(moment.key, window) is None:
-            return
-        self._react(spec.trigger.on_event_time(time_ms, window, self._trigger_view))
-        if spec.assigner.is_event_time() and time_ms == cleanup_time(window.max_timestamp(), spec.lateness_ms):
-            self._drop(window)
+    def _fire_timers(self, timers: Timers, until_ms: int, on_time: OnTime) -> None:
+        """Ask the trigger about each timer that is due, and drop the windows whose time has come."""
+        moment = self._moment
+        try:
+            for time_ms, moment.key, moment.window in timers.due(until_ms):
+                window = moment.window
+                if self._windows.state_window(moment.key, window) is None:
+                    continue
+                self._react(on_time(time_ms, window, self._trigger_view))
+                if timers is self._cleanup_timers and time_ms == self._cleanup_time(window):
+                    self._drop(window)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
+            ) from error
 
     def _react(self, result: TriggerResult) -> None:
         if result is TriggerResult.CONTINUE:
@@ -237,10 +257,13 @@ class WindowOperator:
         self._spec.trigger.clear(window, self._trigger_view)
         self._keyed.take_all(self._moment.key, window, TRIGGER_STATE)
 
+    def _cleanup_time(self, window: Window) -> int | None:
+        return cleanup_time(window.max_timestamp(), self._lateness_ms)
+
     def _delete_cleanup_timer(self, window: Window) -> None:
-        cleanup = cleanup_time(window.max_timestamp(), self._spec.lateness_ms)
+        cleanup = self._cleanup_time(window)
         if cleanup is not None:
-            self._keyed.delete_timer(cleanup, self._moment.key, window)
+            self._cleanup_timers.delete(cleanup, self._moment.key, window)
 
 
 def _what_stays(evictor: Evictor[Any, Any], elements: Iterable[Any] | None) -> list[Any]:

@@ -7,6 +7,7 @@ its last millisecond is ``end - 1``, its ``max_timestamp``.
 |---|---|
 | when does a window fire by itself? | when the watermark reaches its last millisecond |
 | when is a window late, and its state dropped? | when last millisecond + allowed lateness <= watermark |
+| when is the state of a window dropped that does not follow event time? | when last millisecond <= clock |
 | when is an element without an open window late? | when timestamp + allowed lateness <= watermark |
 
 All arguments are milliseconds since the epoch (UTC); sums saturate at the ends of the 64-bit range.
@@ -20,7 +21,9 @@ from eventide.common._ms import MAX_MS, add_ms
 
 
 def cleanup_time(last_ms: int, lateness_ms: int) -> int | None:
-    """The watermark at which a window's state is dropped; None if no watermark is that high (it is kept).
+    """The time at which a window's state is dropped; None if no time is that high (it is kept).
+
+    It is the watermark's time for windows that follow event time, and the clock's, without lateness, for others.
 
     Flink: ``WindowOperator.cleanupTime``.
 

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
     EventTimeTrigger,
     Evictor,
+    GlobalWindows,
+    NeverTrigger,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
@@ -20,6 +27,8 @@ from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
 from eventide.runtime.window.operator import WindowOperator
+
+_WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,16 @@ class WindowSpec:
         has_fixed_windows = type(self.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
         return has_fixed_windows and type(self.trigger) is EventTimeTrigger and self.evictor is None
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether windows end by the clock, or a trigger may set timers by it; those of users may."""
+        trigger = self.trigger
+        while isinstance(trigger, PurgingTrigger):
+            trigger = trigger.nested_trigger
+        return not (
+            isinstance(trigger, _WITHOUT_CLOCK) and (self.assigner.is_event_time() or _is_timeless(self.assigner))
+        )
+
     def open(
         self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
     ) -> WindowOperator:
@@ -57,11 +76,12 @@ class WindowSpec:
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""
-        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
-            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
             ("state", f"{type(self.contents).__name__} per key and window"),
         ]
 
@@ -69,3 +89,7 @@ class WindowSpec:
         """The functions that the user wrote, to be opened and closed."""
         functions = [self.contents.user_function, self.function.user_function]
         return [function for function in functions if function is not None]
+
+
+def _is_timeless(assigner: WindowAssigner[Any, Any]) -> bool:
+    return isinstance(assigner, GlobalWindows | CountTumblingWindowAssigner | CountSlidingWindowAssigner)

@@ -1,32 +1,9 @@
-"""Keyed state: what is stored comes back, timers fire once and in order, and little is read and written."""
+"""Keyed state: what is stored comes back, and little is read and written."""
 
 from eventide.runtime.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-
-
-class CountingBackend(MemoryBackend):
-    """Remembers which names were read, written and deleted."""
-
-    def __init__(self, values=None):
-        super().__init__(values)
-        self.calls = []
-
-    def get(self, name):
-        self.calls.append(("get", name))
-        return super().get(name)
-
-    def put(self, name, value):
-        self.calls.append(("put", name))
-        super().put(name, value)
-
-    def delete(self, name):
-        self.calls.append(("delete", name))
-        super().delete(name)
-
-
-def fire(keyed, watermark):
-    return list(keyed.due_timers(watermark))
+from unit.runtime.state.fakes import CountingBackend
 
 
 def reloaded(keyed, backend, max_parallelism=8):
@@ -74,10 +51,12 @@ def test_what_was_flushed_is_there_again():
     keyed = KeyedState(backend, 8)
     for key in range(20):
         keyed.write(key, "w", "n", [key])
-        keyed.register_timer(key % 3, key, "w")
+        keyed.event_timers.register(key % 3, key, "w")
+        keyed.processing_timers.register(key % 2, key, "w")
     again = reloaded(keyed, backend)
     assert again.all_entries() == {(key, "w"): {"n": [key]} for key in range(20)}
-    assert [time for time, _, _ in again.all_timers()] == sorted(key % 3 for key in range(20))
+    assert [time for time, _, _ in again.event_timers.all()] == sorted(key % 3 for key in range(20))
+    assert [time for time, _, _ in again.processing_timers.all()] == sorted(key % 2 for key in range(20))
     assert again.read(7, "w", "n") == [7]
 
 
@@ -101,72 +80,6 @@ def test_an_empty_bucket_is_deleted():
     keyed.take("a", "w", "n")
     keyed.flush()
     assert backend.values == {}
-
-
-def test_an_advance_reads_only_the_buckets_it_fires():
-    backend = CountingBackend()
-    keyed = KeyedState(backend, 64)
-    keyed.register_timer(5, "a", "w")
-    keyed.register_timer(50, "b", "w")
-    keyed.flush()
-    backend.calls.clear()
-    keyed = KeyedState(backend, 64)
-    assert fire(keyed, 4) == []
-    assert backend.calls == [("get", "timers")]
-    assert fire(keyed, 5) == [(5, "a", "w")]
-    assert backend.calls == [("get", "timers"), ("get", f"bucket/{key_group('a', 64)}")]
-
-
-def test_timers_fire_at_their_time_in_order_over_all_keys_and_once():
-    keyed = KeyedState(MemoryBackend(), 8)
-    for time, key in [(3, "a"), (1, "b"), (2, "c"), (1, "b"), (4, "d")]:
-        keyed.register_timer(time, key, "w")
-    assert fire(keyed, 0) == []
-    assert fire(keyed, 3) == [(1, "b", "w"), (2, "c", "w"), (3, "a", "w")]
-    assert fire(keyed, 3) == []
-    assert fire(keyed, 4) == [(4, "d", "w")]
-    assert keyed.all_timers() == []
-
-
-def test_a_deleted_timer_does_not_fire_and_deleting_nothing_is_nothing():
-    keyed = KeyedState(MemoryBackend(), 8)
-    keyed.register_timer(1, "a", "w")
-    keyed.delete_timer(1, "a", "v")
-    keyed.delete_timer(2, "a", "w")
-    assert keyed.all_timers() == [(1, "a", "w")]
-    keyed.delete_timer(1, "a", "w")
-    assert fire(keyed, 9) == []
-
-
-def test_a_timer_set_while_others_fire_fires_in_the_same_advance_if_it_is_due():
-    keyed = KeyedState(MemoryBackend(), 8)
-    keyed.register_timer(1, "a", "w")
-    keyed.register_timer(5, "b", "w")
-    fired = []
-    for time, key, _ in keyed.due_timers(5):
-        fired.append((time, key))
-        if key == "a" and time < 9:
-            keyed.register_timer(time + 3, "a", "w")
-    assert fired == [(1, "a"), (4, "a"), (5, "b")]
-    assert keyed.all_timers() == [(7, "a", "w")]
-
-
-def test_a_timer_deleted_while_others_fire_does_not_fire_even_if_it_is_set_and_deleted_again():
-    keyed = KeyedState(MemoryBackend(), 8)
-    for time in (1, 2, 3):
-        keyed.register_timer(time, "a", "w")
-    fired = []
-    for time, _, _ in keyed.due_timers(5):
-        fired.append(time)
-        keyed.delete_timer(2, "a", "w")
-        keyed.register_timer(3, "a", "w")
-        keyed.delete_timer(3, "a", "w")
-        if time == 1:
-            keyed.register_timer(4, "a", "w")
-            keyed.delete_timer(4, "a", "w")
-            keyed.register_timer(4, "a", "w")
-    assert fired == [1, 4]
-    assert keyed.all_timers() == []
 
 
 def test_a_table_holds_what_its_keys_have_and_what_is_put_into_it():
@@ -195,29 +108,6 @@ def test_many_values_are_taken_at_once_in_the_order_of_their_keys():
     assert keyed.take_table("b", "w", "n") == {"b": "B"}
     assert keyed.take_table("b", "v", "n") == {}
     assert keyed.all_entries() == {("a", "w"): {"m": 1}}
-
-
-def test_timers_of_many_keys_are_those_of_each():
-    one, many = KeyedState(MemoryBackend(), 8), KeyedState(MemoryBackend(), 8)
-    for time, keys, namespace in [(5, "ab", "w"), (3, "ba", "v"), (5, "bc", "w"), (9, "a", "w")]:
-        many.register_timers(time, keys, namespace)
-        for key in keys:
-            one.register_timer(time, key, namespace)
-    assert many.all_timers() == one.all_timers()
-    at_once = [(t, key, ns) for t, ns, keys in many.due_at_once(5) for key in keys]
-    assert at_once == fire(one, 5)
-    assert many.all_timers() == one.all_timers() == [(9, "a", "w")]
-
-
-def test_many_timers_come_from_the_buckets_that_are_due():
-    backend = CountingBackend()
-    keyed = KeyedState(backend, 64)
-    keyed.register_timers(5, ["a"], "w")
-    keyed.register_timers(50, ["b"], "w")
-    keyed = reloaded(keyed, backend, 64)
-    backend.calls.clear()
-    assert list(keyed.due_at_once(5)) == [(5, "w", ["a"])]
-    assert backend.calls == [("get", f"bucket/{key_group('a', 64)}")]
 
 
 def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():

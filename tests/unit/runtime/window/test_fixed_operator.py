@@ -94,7 +94,7 @@ def test_elements_of_several_channels_come_in_their_one_order():
     assert driven.outputs() == []
     assert sorted(driven.advance(9)) == [("123", 9), ("45", 9)]
     assert driven.keyed.all_entries() == {}
-    assert driven.keyed.all_timers() == []
+    assert driven.keyed.event_timers.all() == []
 
 
 def test_an_element_late_for_one_window_is_kept_in_the_other_at_its_place():
@@ -111,7 +111,7 @@ def test_late_elements_fire_one_by_one_while_those_in_time_wait():
     driven.process(elements(("a", "1", 8), ("a", "2", 12), ("a", "3", 7), ("a", "4", 11)))
     assert driven.outputs() == [("1", 9), ("13", 9)]
     assert driven.advance(19) == [("24", 19)]
-    assert [time for time, _, _ in driven.keyed.all_timers()] == [24]
+    assert [time for time, _, _ in driven.keyed.event_timers.all()] == [24]
     assert driven.advance(24) == []
     assert driven.keyed.all_entries() == {}
 
@@ -132,7 +132,7 @@ def test_what_was_reduced_before_is_reduced_further_in_the_order_of_the_channels
     assert sorted(driven.advance(9)) == [("134", 9), ("2", 9)]
     assert driven.advance(19) == [("5", 19)]
     assert driven.keyed.all_entries() == {}
-    assert driven.keyed.all_timers() == []
+    assert driven.keyed.event_timers.all() == []
 
 
 def test_of_what_was_reduced_before_late_windows_are_dropped_and_their_elements_counted():

@@ -538,16 +538,6 @@ def test_evicted_sessions_merge():
         assert harness.outputs() == [("a", 0, 30, [("a", 20), ("a", 10)])]
 
 
-def test_a_trigger_may_not_wait_for_processing_time():
-    class Waits(EverySecondThenEnd):
-        def on_element(self, element, timestamp, window, ctx):
-            ctx.register_processing_time_timer(5)
-
-    harness = OperatorHarness(keyed(TENS).trigger(Waits()).process(Values()))
-    with pytest.raises(ProgramError, match=r"processing-time timer at 5.*register_event_time_timer"):
-        harness.process(("a", 1), timestamp=1)
-
-
 def test_a_timer_that_a_trigger_sets_while_it_fires_fires_in_the_same_advance():
     class Chain(EverySecondThenEnd):
         def on_element(self, element, timestamp, window, ctx):

@@ -39,7 +39,7 @@ class Task:
 
     def __init__(self, described, subtasks=1):
         self.edge = Edge(1, 9, "events", subtasks, described)
-        self.router = Router(ChainNode(edges=(self.edge,)), "s", 0)
+        self.router = Router(ChainNode(edges=(self.edge,)), "s", 0, 0)
 
     def send(self, batch):
         self.router.send(self.edge, batch)

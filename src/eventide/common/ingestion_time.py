@@ -1,0 +1,56 @@
+"""Ingestion time: an element has the time at which it came in, and watermarks follow by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventide.common.watermark import Watermark
+from eventide.common.watermark_generator import (
+    BatchWatermarkOutput,
+    VectorizedWatermarkGenerator,
+    WatermarkGeneratorContext,
+    WatermarkOutput,
+)
+from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkStrategy
+
+__all__ = ["IngestionTime", "ingestion_time"]
+
+
+class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
+    """Gives elements the time of their micro-batch. What comes later has a later time, or the same."""
+
+    def __init__(self, context: WatermarkGeneratorContext) -> None:
+        self._context = context
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the time of the micro-batch."""
+        return self._context.get_current_processing_time()
+
+    def extract_timestamps(self, batch: Any) -> Any:
+        """Return it for each row."""
+        import pyarrow as pa
+
+        return pa.repeat(pa.scalar(self._context.get_current_processing_time(), pa.int64()), len(batch))
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Do nothing: the clock decides."""
+
+    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+        """Do nothing: the clock decides."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit the millisecond before the micro-batch."""
+        output.emit_watermark(Watermark(self._context.get_current_processing_time() - 1))
+
+
+def ingestion_time() -> WatermarkStrategy:
+    """Return the strategy of ingestion time, for which the time is that of micro-batches.
+
+    A micro-batch that is run again after a failure has the time that it had.
+
+    >>> print(ingestion_time().describe())
+    watermarks of IngestionTime, timestamps from IngestionTime
+    """
+    strategy = WatermarkStrategy.for_generator(IngestionTime)
+    # Each generator is an assigner too, whose clock is that of its task, and takes the place of this one.
+    return strategy.with_timestamp_assigner(IngestionTime(WatermarkGeneratorContext()))

@@ -1,0 +1,124 @@
+"""What users write to make watermarks of their own: `WatermarkGenerator`, and where it speaks."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from eventide.common.watermark import Watermark
+
+__all__ = [
+    "BatchWatermarkOutput",
+    "VectorizedWatermarkGenerator",
+    "WatermarkGenerator",
+    "WatermarkGeneratorContext",
+    "WatermarkOutput",
+]
+
+
+class WatermarkOutput(ABC):
+    """Where a `WatermarkGenerator` says how far event time has come. Flink: ``WatermarkOutput``."""
+
+    @abstractmethod
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Emit a watermark, which also says that the split is active; one that is not above the last is ignored."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Say that the split has nothing to say for now, so that it does not hold the others back."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Say that the split counts again; emitting a watermark does the same."""
+
+
+class BatchWatermarkOutput(WatermarkOutput):
+    """The output of a `VectorizedWatermarkGenerator`: what it emits takes effect behind the batch, or within it."""
+
+    @abstractmethod
+    def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
+        """Emit watermarks in the middle of the batch: each behind the element of a row.
+
+        Args:
+            rows: Indices into the batch, ascending; an Arrow or NumPy array.
+            timestamps: The watermark behind each of them, in milliseconds; of the same length.
+        """
+
+
+class WatermarkGenerator(ABC):
+    """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
+
+    There is one object for each split of a source, or each subtask of an operator. What it remembers is kept in the
+    checkpoint and is there again after a restart, so it must pickle. Flink: ``WatermarkGenerator``.
+
+    >>> class Bounded(WatermarkGenerator):
+    ...     def __init__(self):
+    ...         self.highest = None
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         self.highest = event_timestamp if self.highest is None else max(self.highest, event_timestamp)
+    ...     def on_periodic_emit(self, output):
+    ...         if self.highest is not None:
+    ...             output.emit_watermark(Watermark(self.highest - 3_500 - 1))
+    """
+
+    @abstractmethod
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Look at an element. A watermark that is emitted here takes effect right behind it.
+
+        Args:
+            event: The element.
+            event_timestamp: Its event time, in milliseconds since the epoch (UTC).
+            output: Where a watermark can be emitted.
+        """
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit a watermark, if there is one: called at the end of every micro-batch, also of one without data."""
+
+
+class VectorizedWatermarkGenerator(WatermarkGenerator):
+    """A generator that looks at many elements at once. Not in Flink.
+
+    Elements whose type is declared come as Arrow batches, without a Python object for each; for others `on_event` is
+    called. Both must mean the same.
+
+    >>> class Bounded(VectorizedWatermarkGenerator):
+    ...     highest = -(2**63)
+    ...     def on_batch(self, events, timestamps, output):
+    ...         import pyarrow.compute as pc
+    ...         self.highest = max(self.highest, pc.max(timestamps).as_py())
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         self.highest = max(self.highest, event_timestamp)
+    ...     def on_periodic_emit(self, output):
+    ...         output.emit_watermark(Watermark(self.highest - 3_500 - 1))
+    """
+
+    @abstractmethod
+    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+        """Look at some elements of the split, in their order; how many come at once is not defined.
+
+        Args:
+            events: A ``pyarrow.RecordBatch`` with a column for each field; a ``pyarrow.Array`` where the elements have
+                no fields.
+            timestamps: Their event times, a ``pyarrow.Int64Array`` of milliseconds since the epoch (UTC).
+            output: Where watermarks can be emitted, behind the batch or within it.
+        """
+
+
+class WatermarkGeneratorContext:
+    """What a generator may ask about its surroundings. Flink: ``WatermarkGeneratorSupplier.Context``.
+
+    It is one object for all generators of a task, and may be kept by them.
+    """
+
+    def __init__(self, processing_time_ms: int = 0) -> None:
+        self._processing_time_ms = processing_time_ms
+
+    def get_current_processing_time(self) -> int:
+        """Return the time of the micro-batch, in milliseconds since the epoch (UTC): the same if it is run again."""
+        return self._processing_time_ms
+
+    def __reduce__(self) -> Any:
+        return WatermarkGeneratorContext, ()  # the time is that of whoever takes it up again
+
+    def set_current_processing_time(self, time_ms: int) -> None:
+        """Move the clock; the runtime does so at every micro-batch."""
+        self._processing_time_ms = time_ms

@@ -1,0 +1,164 @@
+"""One life of a source function: its thread, and the way of what it emits into the log."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from eventide.common._pickles import dumps
+from eventide.common.watermark import Watermark
+from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
+from eventide.datastream.connectors.function_source._log import WriteAheadLog
+from eventide.datastream.connectors.source import IDLE
+from eventide.datastream.functions import RuntimeContext, SourceContext, SourceFunction
+from eventide.errors import ProgramError, UserFunctionError
+
+_MAX_ITEMS = 100_000
+_MAX_BYTES = 64 * 1024 * 1024
+_PATIENCE_S = 1.0
+
+
+class FunctionRun:
+    """Runs a function from where its log ends, in a thread that keeps no process alive.
+
+    Args:
+        function: the function, which is used up by this.
+        log: where what it emits is written to.
+        operator: the name of its operator.
+        max_items: how many items may wait to be written.
+        max_bytes: how many bytes may wait to be written.
+    """
+
+    def __init__(
+        self,
+        function: SourceFunction,
+        log: WriteAheadLog,
+        operator: str,
+        max_items: int = _MAX_ITEMS,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
+        self._function = function
+        self._log = log
+        self._operator = operator
+        self._emission = Emission(max_items, max_bytes)
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name=f"eventide {operator}", daemon=True)
+        if log.is_complete:
+            self._emission.finish()
+        else:
+            self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the function has returned, and all that it emitted is written."""
+        return self._log.is_complete
+
+    @property
+    def end(self) -> int:
+        """The position behind all that is written."""
+        return self._log.end
+
+    def write_ahead(self, up_to: int | None = None) -> int:
+        """Write what has come so far, unless there is enough; return the position behind all that is written.
+
+        Args:
+            up_to: the position up to which the next micro-batch may read; None where there is no limit.
+
+        Raises:
+            Exception: what the function raised, if it did.
+        """
+        is_over = self._emission.is_over
+        if self._failure is not None:
+            raise self._failure
+        if up_to is not None and up_to <= self._log.end:
+            return self._log.end  # so that the function waits in time, and does not fill the disk
+        self._emission.take(self._keep)
+        if is_over:
+            self._log.complete()
+        return self._log.end
+
+    def write_ahead_for(self, seconds: float) -> int:
+        """Write what comes within some time, or until the end; return the position behind it.
+
+        Raises:
+            Exception: what the function raised, if it did.
+        """
+        deadline = time.monotonic() + seconds
+        while not self.has_ended and (left := deadline - time.monotonic()) > 0:
+            self._emission.wait(left, until_full=True)
+            self.write_ahead()
+        return self.write_ahead()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has come, or the end, but no longer than this."""
+        self._emission.wait(seconds)
+
+    def forget(self, position: int) -> None:
+        """Delete what will not be read again."""
+        self._log.forget(position)
+
+    def stop(self) -> None:
+        """Cancel the function, and give it a moment to return. What it emitted and nobody wrote is gone."""
+        self._emission.cancel()
+        if self._thread.is_alive():
+            with suppress(Exception, Cancelled):  # nobody is there any more who could be told
+                self._function.cancel()
+            self._thread.join(_PATIENCE_S)
+
+    def _work(self) -> None:
+        try:
+            self._live()
+        except Cancelled:
+            pass
+        except Exception as error:
+            self._failure = error
+        except BaseException as error:
+            self._failure = UserFunctionError(f"run() raised {error!r}")
+        finally:
+            self._emission.finish()
+
+    def _live(self) -> None:
+        state = self._log.state()
+        if state is not None and hasattr(self._function, "restore_state"):
+            self._function.restore_state(pickle.loads(state))
+        self._function.open(RuntimeContext(self._operator, parallelism=1, index=0))
+        try:
+            self._function.run(_Context(self._emission))
+        finally:
+            self._function.close()
+
+    def _keep(self, items: Sequence[bytes]) -> None:
+        snapshot = getattr(self._function, "snapshot_state", None)
+        self._log.append(items, None if snapshot is None else dumps(snapshot()))
+
+
+class _Context(SourceContext):
+    """Pickles what is emitted at once, so that it may be changed and used again."""
+
+    def __init__(self, emission: Emission) -> None:
+        self._emission = emission
+
+    def collect(self, value: Any) -> None:
+        self._emission.add(dumps((value,)))
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
+            raise ProgramError(
+                f"collect_with_timestamp needs an int of milliseconds since the epoch, not {timestamp!r}"
+            )
+        self._emission.add(dumps((value, timestamp.__index__())))
+
+    def emit_watermark(self, mark: Watermark) -> None:
+        if not isinstance(mark, Watermark):
+            raise ProgramError(f"emit_watermark needs a Watermark, such as Watermark(1_000), not {mark!r}")
+        self._emission.add(dumps(mark))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._emission.add(dumps(IDLE))
+
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        return self._emission

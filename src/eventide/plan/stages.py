@@ -1,0 +1,51 @@
+"""Where stages begin, and how event time reaches them: questions about the graph that several parts of a plan ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eventide.datastream._graph import (
+    AssignTransformation,
+    DataFrameTransformation,
+    SourceTransformation,
+    Transformation,
+    WindowTransformation,
+)
+
+SOURCES = (SourceTransformation, DataFrameTransformation)
+
+
+def begins_stage(node: Transformation) -> bool:
+    """Whether a stage begins here: at windows, and at a generator of the user's that works on the splits of a source.
+
+    Tasks of a source keep no state, so such a generator needs tasks of its own; behind a stage it works in its tasks.
+    """
+    if isinstance(node, WindowTransformation):
+        return True
+    supplied = isinstance(node, AssignTransformation) and node.strategy.is_supplied
+    return supplied and any(isinstance(head, SOURCES) for head in _heads(node.inputs[0]))
+
+
+def _heads(node: Transformation) -> Iterator[Transformation]:
+    """In whose tasks the elements of a stream are made: sources, and where stages begin."""
+    if isinstance(node, (*SOURCES, WindowTransformation)):
+        yield node
+        return
+    for head in (head for source in node.inputs for head in _heads(source)):
+        at_source = isinstance(head, SOURCES)
+        supplied = isinstance(node, AssignTransformation) and node.strategy.is_supplied
+        yield node if at_source and supplied else head
+
+
+def who_moves_time(node: Transformation) -> Transformation | None:
+    """Who may let a watermark come between any two elements that reach a window: None if nobody does.
+
+    A generator of the user's may, and a source with event time of its own.
+    """
+    if isinstance(node, AssignTransformation):
+        return node if node.strategy.is_supplied else None
+    if isinstance(node, SourceTransformation):
+        return node if node.source.gives_timestamps() else None
+    if isinstance(node, WindowTransformation | DataFrameTransformation):
+        return None
+    return next((found for source in node.inputs if (found := who_moves_time(source)) is not None), None)

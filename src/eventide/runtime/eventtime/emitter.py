@@ -1,0 +1,88 @@
+"""Where a generator speaks: what it emits becomes reports, each at its place in the micro-batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eventide.common._ms import MIN_MS
+from eventide.common.watermark import Watermark
+from eventide.common.watermark_generator import BatchWatermarkOutput
+from eventide.errors import DataError
+from eventide.runtime.events import END_OF_BATCH, START_OF_BATCH, Report
+
+
+class Emitter(BatchWatermarkOutput):
+    """The output of the generator of one channel, for one micro-batch.
+
+    ``place`` is where the channel stands, ``places`` where each row of a batch does. A watermark that does not rise is
+    ignored, but for this: that of a split says that the split is active, and that of an operator does not (as in
+    Flink's output multiplexer, and in its ``TimestampsAndWatermarksOperator``).
+    """
+
+    def __init__(self, channel: str, *, is_split: bool, watermark: int = MIN_MS, idle: bool = False) -> None:
+        self._channel = channel
+        self._is_split = is_split
+        self.watermark = watermark
+        self.idle = idle
+        self.place = START_OF_BATCH
+        self.places: Any = None
+        self._emitted = False
+        self.spoke = False
+        self._reports: list[Report] = []
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Emit a watermark at the place at hand."""
+        if not isinstance(watermark, Watermark):
+            raise DataError(f"emit_watermark takes a Watermark, such as Watermark(timestamp - 1), not {watermark!r}")
+        self._emitted = True
+        rises = watermark.timestamp > self.watermark
+        if rises:
+            self.watermark = watermark.timestamp
+        if rises or (self.idle and self._is_split):
+            self._say(self.watermark)
+
+    def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
+        """Emit watermarks behind some rows of the batch at hand."""
+        indices, times = np.asarray(rows, np.int64), np.asarray(timestamps, np.int64)
+        if len(indices) != len(times) or (len(indices) > 1 and bool((np.diff(indices) < 0).any())):
+            raise DataError(
+                f"emit_watermarks takes rows in ascending order, and a timestamp for each; it got {len(indices)} rows "
+                f"and {len(times)} timestamps"
+            )
+        for row, time_ms in zip(indices.tolist(), times.tolist(), strict=True):
+            if time_ms > self.watermark or self.idle:
+                self.place = int(self.places[row])
+                self.emit_watermark(Watermark(time_ms))
+        self._emitted = self._emitted or len(indices) > 0
+
+    def mark_idle(self) -> None:
+        """Say at the place at hand that the channel is idle."""
+        if not self.idle:
+            self.idle = True
+            self._reports.append(Report(self._channel, self.place, idle=True, spoke=self.spoke))
+
+    def mark_active(self) -> None:
+        """Say at the place at hand that the channel counts again."""
+        if self.idle:
+            self._say(None)
+
+    def hear(self) -> None:
+        """Take note that the channel has elements."""
+        self.spoke = True
+
+    def end_batch(self) -> None:
+        """Report at the end of the micro-batch what there was, and repeat the watermark if it was emitted."""
+        repeats = self._emitted and self._is_split and not self.idle
+        watermark = self.watermark if repeats else None
+        self._reports.append(Report(self._channel, END_OF_BATCH, watermark, spoke=self.spoke))
+
+    def reports(self) -> list[Report]:
+        """All that was said, in the order of places."""
+        return self._reports
+
+    def _say(self, watermark: int | None) -> None:
+        woken = False if self.idle else None
+        self.idle = False
+        self._reports.append(Report(self._channel, self.place, watermark, woken, self.spoke))

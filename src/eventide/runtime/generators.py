@@ -1,0 +1,176 @@
+"""Where watermarks of a chain come from: the highest timestamp of a split, or a generator that the user wrote."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Protocol
+
+from eventide.common._pickles import dumps
+from eventide.common.watermark_generator import (
+    VectorizedWatermarkGenerator,
+    WatermarkGenerator,
+    WatermarkGeneratorContext,
+)
+from eventide.common.watermark_generators import SuppliedGenerator
+from eventide.common.watermark_strategy import TimestampAssigner
+from eventide.errors import ProgramError
+from eventide.runtime.columns import Batch, Columns, as_elements
+from eventide.runtime.events import END_OF_BATCH, Report
+from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.invoke import calling
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.steps import element_error
+from eventide.runtime.timestamps import AssignTimestamps, highest_timestamp
+
+_STATE = "generators"
+
+
+class Marker(Protocol):
+    """Makes the watermarks of one channel, a split or a subtask, behind one assigner; ``step`` gives the timestamps."""
+
+    @property
+    def step(self) -> AssignTimestamps:
+        """The assigner of timestamps, as it works for this channel."""
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether it looks at columns as they are."""
+
+    def see(self, batch: Batch) -> None:
+        """Look at elements that have their timestamps."""
+
+    def end_batch(self) -> None:
+        """Take note that all elements of the micro-batch have come, but for those that the end of the input brings."""
+
+    def reports(self) -> list[Report]:
+        """What the channel reports of this micro-batch."""
+
+
+class HighestTimestamp:
+    """Watermarks that follow from the highest timestamp; who gets them keeps the maximum over micro-batches."""
+
+    takes_columns = True
+
+    def __init__(self, step: AssignTimestamps, channel: str) -> None:
+        self.step = step
+        self._highest: int | None = None
+        self._report = Report(channel)
+
+    def see(self, batch: Batch) -> None:
+        """Look at elements that have their timestamps."""
+        highest = highest_timestamp(batch)
+        self._highest = highest if self._highest is None else max(highest, self._highest)
+
+    def end_batch(self) -> None:
+        """Work out the candidate of this micro-batch."""
+        generator = self.step.strategy.generator
+        if self._highest is not None and not isinstance(generator, SuppliedGenerator):
+            watermark = generator.watermark_for(self._highest)
+            self._report = Report(self._report.channel, END_OF_BATCH, watermark, spoke=True)
+
+    def reports(self) -> list[Report]:
+        """The candidate of this micro-batch."""
+        return [self._report]
+
+
+class GeneratorRun:
+    """A generator of the user's at work in one micro-batch."""
+
+    def __init__(self, step: AssignTimestamps, generator: WatermarkGenerator, emitter: Emitter) -> None:
+        # One who makes watermarks may give timestamps too, and know in one of both what it saw in the other.
+        both = isinstance(generator, TimestampAssigner)
+        self.step = step.with_assigner(generator) if both else step
+        self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
+        self.generator = generator
+        self.emitter = emitter
+
+    def see(self, batch: Batch) -> None:
+        """Show elements to the generator."""
+        self.emitter.hear()
+        if isinstance(batch, Columns) and isinstance(self.generator, VectorizedWatermarkGenerator):
+            self._see_columns(batch, self.generator)
+        else:
+            self._see_each(batch)
+
+    def _see_columns(self, columns: Columns, generator: VectorizedWatermarkGenerator) -> None:
+        emitter = self.emitter
+        emitter.places = columns.order.to_numpy()
+        emitter.place = int(emitter.places[-1])
+        with calling(self.step.name, during="when the watermark generator looked at a batch"):
+            generator.on_batch(columns.fields(), columns.timestamps, emitter)
+
+    def _see_each(self, batch: Batch) -> None:
+        elements = as_elements(batch)
+        emitter, on_event, values = self.emitter, self.generator.on_event, iter(elements.values)
+        try:
+            for value, timestamp, emitter.place in zip(values, elements.timestamps, elements.order, strict=True):
+                on_event(value, timestamp, emitter)  # type: ignore[arg-type]
+        except Exception as error:
+            raise element_error(self.step.name, error, elements, values) from error
+
+    def end_batch(self) -> None:
+        """Ask for a periodic watermark."""
+        self.emitter.place = END_OF_BATCH
+        with calling(self.step.name, during="when the watermark generator was asked at the end of a micro-batch"):
+            self.generator.on_periodic_emit(self.emitter)
+        self.emitter.end_batch()
+
+    def reports(self) -> list[Report]:
+        """What the channel reports of this micro-batch."""
+        return self.emitter.reports()
+
+
+class Generators:
+    """The generators of one task, each under a name, kept in the task's state.
+
+    They and their context are stored together, so that those who hold on to the context find it again.
+    """
+
+    def __init__(self, backend: StateBackend, clock_ms: int) -> None:
+        self._backend = backend
+        self._stored = backend.get(_STATE)
+        self._context, self._kept = _load(self._stored)
+        self._context.set_current_processing_time(clock_ms)
+        self._running: dict[str, GeneratorRun] = {}
+
+    def run(self, name: str, step: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
+        """The generator of a name at work; made by its supplier if there is none yet."""
+        if name in self._kept:
+            generator, watermark, idle = self._kept[name]
+            emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
+        else:
+            generator = self._made(step)
+            emitter = Emitter(channel, is_split=is_split)
+        run = self._running[name] = GeneratorRun(step, generator, emitter)
+        return run
+
+    def forget(self, name: str) -> None:
+        """Leave out a generator whose channel has ended."""
+        self._running.pop(name, None)
+        self._kept.pop(name, None)
+
+    def flush(self) -> None:
+        """Store them all, if anything has changed."""
+        kept = self._kept | {
+            name: (run.generator, run.emitter.watermark, run.emitter.idle) for name, run in self._running.items()
+        }
+        if not kept and self._stored is None:
+            return
+        with calling("watermarks", during="when the watermark generators were stored"):
+            content = dumps((self._context, kept))
+        if content != self._stored:
+            self._backend.put(_STATE, content)
+
+    def _made(self, step: AssignTimestamps) -> WatermarkGenerator:
+        supplied = step.strategy.generator
+        if not isinstance(supplied, SuppliedGenerator):
+            raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
+        with calling(step.name, during="when its watermark generator was made"):
+            return supplied.create(self._context)
+
+
+def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, dict[str, tuple[Any, int, bool]]]:
+    if stored is None:
+        return WatermarkGeneratorContext(), {}
+    content: tuple[WatermarkGeneratorContext, dict[str, tuple[Any, int, bool]]] = pickle.loads(stored)
+    return content

@@ -1,0 +1,473 @@
+"""A function as a source: its log, its positions, replay, restarts, back-pressure, errors, and its end."""
+
+import threading
+import time
+from copy import deepcopy
+
+import pytest
+
+from eventide.common import Watermark
+from eventide.datastream import SourceFunction
+from eventide.datastream.connectors import IDLE
+from eventide.datastream.connectors.function_source import FunctionSource
+from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
+from eventide.datastream.connectors.function_source._folder import Folder
+from eventide.datastream.connectors.function_source._log import WriteAheadLog
+from eventide.datastream.connectors.function_source._run import FunctionRun
+from eventide.datastream.window import TimestampedValue
+from eventide.errors import ProgramError, StateError
+from eventide.runtime.offsets import everything, initial_offsets, next_offsets, source_ends
+
+PATIENCE_S = 10
+
+
+class Gates:
+    """What functions of these tests and the tests themselves wait for; a copy of a function finds the same ones."""
+
+    opened = threading.Event()
+    reached = threading.Event()
+    cancelled = threading.Event()
+    steps = threading.Semaphore(0)
+
+    @classmethod
+    def close(cls):
+        for gate in (cls.opened, cls.reached, cls.cancelled):
+            gate.clear()
+
+
+@pytest.fixture(autouse=True)
+def _gates():
+    Gates.close()
+    yield
+    Gates.opened.set()
+
+
+class Says(SourceFunction):
+    """Emits what it was given; at `...` it waits for a gate, and an exception is raised."""
+
+    def __init__(self, *items):
+        self.items = items
+
+    def run(self, ctx):
+        for item in self.items:
+            if item is ...:
+                Gates.reached.set()
+                Gates.opened.wait(PATIENCE_S)
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                ctx.collect(item)
+
+    def cancel(self):
+        Gates.cancelled.set()
+        Gates.opened.set()
+
+
+class Steps(SourceFunction):
+    """Emits a number whenever the test lets it."""
+
+    def run(self, ctx):
+        for n in range(4):
+            Gates.steps.acquire()
+            ctx.collect(n)
+
+    def cancel(self):
+        Gates.steps.release()
+
+
+class Counts(SourceFunction):
+    """Counts to a number, and knows how far it is; it stops for the test at some numbers."""
+
+    def __init__(self, end, stops=()):
+        self.next, self.end, self.stops = 0, end, stops
+
+    def run(self, ctx):
+        while self.next < self.end:
+            if self.next in self.stops:
+                Gates.reached.set()
+                Gates.opened.wait(PATIENCE_S)
+            with ctx.get_checkpoint_lock():
+                ctx.collect(self.next)
+                self.next += 1
+
+    def cancel(self):
+        Gates.opened.set()
+
+    def snapshot_state(self):
+        return self.next
+
+    def restore_state(self, state):
+        self.next = state
+
+
+def source_of(function, place):
+    return FunctionSource(function).for_job("numbers", str(place))
+
+
+def flat(batches):
+    return [item for batch in batches for item in batch]
+
+
+def planned(source, start, max_rows=None):
+    """The offsets of the next micro-batch that has something in it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (end := next_offsets(source, start, max_rows)) == start and time.monotonic() < deadline:
+        source.wait(0.01)
+    return end
+
+
+def read(source, start, end):
+    return list(source.read("function", start["function"]["position"], end["function"]["position"]))
+
+
+def all_of(source, start=None, max_rows=None):
+    """Everything up to the end of the source, micro-batch by micro-batch."""
+    start, batches = start or initial_offsets(source), []
+    while not start["function"]["ended"]:
+        end = planned(source, start, max_rows)
+        batches.append(read(deepcopy(source), start, end))
+        start = end
+    return batches
+
+
+def at(position, ended=False):
+    return {"function": {"position": position, "ended": ended}}
+
+
+def test_the_log_has_what_was_written_by_position_across_segments(tmp_path):
+    log = WriteAheadLog(str(tmp_path / "log"))
+    log.append([b"0", b"1", b"2"], None)
+    log.append([b"3"], b"behind 3")
+    log.append([b"4", b"5"], b"behind 5")
+    again = WriteAheadLog(str(tmp_path / "log"))
+    assert [again.end, again.state(), again.is_complete] == [6, b"behind 5", False]
+    for start in range(7):
+        for end in range(start, 7):
+            assert list(again.read(start, end)) == [str(n).encode() for n in range(start, end)]
+    again.complete()
+    assert WriteAheadLog(str(tmp_path / "log")).is_complete
+
+
+def test_the_log_says_what_it_does_not_have(tmp_path):
+    log = WriteAheadLog(str(tmp_path))
+    log.append([b"0", b"1"], None)
+    with pytest.raises(StateError, match=r"from position 2 to 3, which the job has planned to read, are not in"):
+        list(log.read(1, 3))
+
+
+def test_the_log_forgets_segments_but_never_the_last(tmp_path):
+    log = WriteAheadLog(str(tmp_path))
+    for _ in range(3):
+        log.append([b"x", b"y"], None)
+    log.forget(3)
+    assert WriteAheadLog(str(tmp_path)).end == 6
+    assert list(log.read(2, 6)) == [b"x", b"y"] * 2
+    log.forget(6)
+    assert len(Folder(str(tmp_path)).names()) == 1
+    assert WriteAheadLog(str(tmp_path)).end == 6
+
+
+def test_a_file_that_was_not_finished_is_not_there(tmp_path):
+    (tmp_path / ".00000000000000000000-00000000000000000005").write_bytes(b"cut off")
+    log = WriteAheadLog(str(tmp_path))
+    assert log.end == 0
+    log.append([b"0"], None)
+    assert list(WriteAheadLog(f"file://{tmp_path}").read(0, 1)) == [b"0"]
+
+
+def test_a_location_that_arrow_does_not_know_is_refused():
+    with pytest.raises(ProgramError, match=r"Arrow cannot open 'dbfs://checkpoint"):
+        Folder("dbfs://checkpoint/sources")
+
+
+def test_elements_watermarks_and_idleness_come_in_their_order(tmp_path):
+    class Talks(SourceFunction):
+        def run(self, ctx):
+            ctx.collect("plain")
+            ctx.collect_with_timestamp("timed", 5)
+            ctx.emit_watermark(Watermark(5))
+            ctx.mark_as_temporarily_idle()
+            ctx.collect(Watermark(7))
+            ctx.collect(IDLE)
+
+        def cancel(self):
+            pass
+
+    assert flat(all_of(source_of(Talks(), tmp_path))) == [
+        "plain",
+        TimestampedValue("timed", 5),
+        Watermark(5),
+        IDLE,
+        TimestampedValue(Watermark(7)),
+        TimestampedValue(IDLE),
+    ]
+
+
+def test_an_element_is_as_it_was_when_it_was_emitted(tmp_path):
+    class Reuses(SourceFunction):
+        def run(self, ctx):
+            row = {}
+            for n in range(3):
+                row["n"] = n
+                ctx.collect(row)
+
+        def cancel(self):
+            pass
+
+    assert flat(all_of(source_of(Reuses(), tmp_path))) == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+def test_a_limit_of_rows_cuts_what_came_into_micro_batches(tmp_path):
+    source = source_of(Says(*range(5), ...), tmp_path)
+    next_offsets(source, initial_offsets(source), None)
+    Gates.reached.wait(PATIENCE_S)
+    Gates.opened.set()
+    assert all_of(source, max_rows=2)[:3] == [[0, 1], [2, 3], [4]]
+
+
+def test_it_ends_when_the_function_returns_though_it_is_not_bounded(tmp_path):
+    source = source_of(Says(1, ..., 2), tmp_path)
+    assert not source.is_bounded()
+    start = initial_offsets(source)
+    first = planned(source, start)
+    assert first == at(1)
+    assert next_offsets(source, first, None) == first
+    assert not source_ends(source, start, first)
+    Gates.opened.set()
+    end = first
+    while not end["function"]["ended"]:
+        last, end = end, planned(source, end)
+    assert end == at(2, ended=True)
+    assert source_ends(source, last, end)
+    assert not source_ends(source, end, end)
+    assert next_offsets(source, end, None) == end
+    assert not source.wait(PATIENCE_S)
+
+
+def test_a_function_that_emits_nothing_ends_too(tmp_path):
+    assert all_of(source_of(Says(), tmp_path)) == [[]]
+
+
+def test_what_the_function_raises_comes_out_of_the_next_planning(tmp_path):
+    source = source_of(Says(1, ..., OSError("the line is dead")), tmp_path)
+    first = planned(source, initial_offsets(source))
+    Gates.opened.set()
+    with pytest.raises(OSError, match=r"the line is dead"):
+        planned(source, first)
+
+
+def test_a_function_that_exits_fails_the_job_and_not_the_process(tmp_path):
+    source = source_of(Says(SystemExit(3)), tmp_path)
+    with pytest.raises(Exception, match=r"run\(\) raised SystemExit\(3\)"):
+        planned(source, initial_offsets(source))
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("collect_with_timestamp", ("a", 1.5), "an int of milliseconds since the epoch, not 1.5"),
+        ("collect_with_timestamp", ("a", True), "an int of milliseconds since the epoch, not True"),
+        ("emit_watermark", (7,), "a Watermark, such as Watermark"),
+        ("collect", (threading.Lock(),), "cannot pickle"),
+    ],
+)
+def test_what_cannot_be_emitted_fails_where_it_is(tmp_path, method, arguments, message):
+    Unfit.call = method, arguments
+    with pytest.raises(Exception, match=message):
+        all_of(source_of(Unfit(), tmp_path))
+
+
+class Unfit(SourceFunction):
+    """Calls a method of its context."""
+
+    call = ("", ())
+
+    def run(self, ctx):
+        method, arguments = Unfit.call
+        getattr(ctx, method)(*arguments)
+
+    def cancel(self):
+        pass
+
+
+def test_what_is_emitted_after_the_end_is_refused():
+    emission = Emission(10, 10)
+    emission.finish()
+    with pytest.raises(ProgramError, match=r"after its run\(\) had returned"):
+        emission.add(b"late")
+
+
+def test_a_function_without_a_job_does_not_run():
+    with pytest.raises(ProgramError, match="runs in a job alone"):
+        FunctionSource(Says(1)).latest_position("function")
+    with pytest.raises(ProgramError, match=r"'numbers' emits is kept below the job's checkpoint.*set_checkpoint_stor"):
+        FunctionSource(Says(1)).for_job("numbers", None)
+
+
+def test_half_a_state_is_refused():
+    class Forgets(Says):
+        def snapshot_state(self):
+            return None
+
+    with pytest.raises(ProgramError, match=r"Forgets has one of snapshot_state\(\) and restore_state"):
+        FunctionSource(Forgets())
+
+
+def test_a_planned_micro_batch_has_the_same_elements_in_a_new_process(tmp_path):
+    source = source_of(Says("a", "b", ..., "c"), tmp_path)
+    start = initial_offsets(source)
+    Gates.opened.set()
+    end = planned(source, start)
+    before = read(source, start, end)
+    source.stop()
+    assert read(source_of(Says("other"), tmp_path), start, end) == before
+
+
+def test_without_state_the_function_runs_again_from_its_own_start(tmp_path):
+    source = source_of(Says("a", "b", ..., "c"), tmp_path)
+    source.latest_position("function")
+    Gates.reached.wait(PATIENCE_S)
+    first = planned(source, initial_offsets(source))
+    source.stop()
+    Gates.close()
+    Gates.opened.set()
+    rest = all_of(source_of(Says("a", "b", "c"), tmp_path), first)
+    assert flat(rest) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("planned_up_to", [0, 1, 3, 5])
+def test_with_state_nothing_is_lost_or_doubled_wherever_the_job_was_interrupted(tmp_path, planned_up_to):
+    source = source_of(Counts(8, stops=[5]), tmp_path)
+    source.latest_position("function")
+    Gates.reached.wait(PATIENCE_S)
+    assert source.latest_position("function") == 5
+    source.stop()
+    Gates.close()
+    Gates.opened.set()
+    start = at(planned_up_to)
+    assert flat(all_of(source_of(Counts(8), tmp_path), start)) == list(range(planned_up_to, 8))
+
+
+def test_what_was_not_written_is_emitted_again(tmp_path):
+    source = source_of(Counts(4, stops=[2]), tmp_path)
+    source.latest_position("function")
+    Gates.reached.wait(PATIENCE_S)
+    source.stop()
+    Gates.close()
+    Gates.opened.set()
+    assert flat(all_of(source_of(Counts(4), tmp_path))) == [0, 1, 2, 3]
+
+
+def test_a_function_that_has_ended_does_not_run_again(tmp_path):
+    source = source_of(Says(1, 2), tmp_path)
+    assert flat(all_of(source)) == [1, 2]
+    again = source_of(Says(OSError("runs again")), tmp_path)
+    assert all_of(again, at(1)) == [[2]]
+
+
+def test_a_log_that_is_gone_is_noticed(tmp_path):
+    Gates.opened.set()
+    with pytest.raises(StateError, match=r"has read 'numbers' up to position 7, and its log at .* ends at"):
+        next_offsets(source_of(Says(1), tmp_path), at(7), None)
+
+
+def test_what_was_committed_twice_is_deleted_and_the_last_micro_batch_stays(tmp_path):
+    source = source_of(Steps(), tmp_path)
+    start, batches = initial_offsets(source), []
+    for _ in range(3):
+        Gates.steps.release()
+        end = planned(source, start)
+        batches.append((start, end))
+        source.commit({"function": end["function"]["position"]})
+        start = end
+    assert read(source, *batches[2]) == [2]
+    with pytest.raises(StateError, match="from position 1 to 2"):
+        read(source, *batches[1])
+    source.stop()
+
+
+def test_who_emits_waits_while_too_much_waits_to_be_written(tmp_path):
+    log = WriteAheadLog(str(tmp_path))
+    run = FunctionRun(Counts(25), log, "numbers", max_items=10)
+    ends = []
+    while not run.has_ended:
+        run._emission.wait(PATIENCE_S, until_full=True)
+        ends.append(run.write_ahead())
+    assert ends[:3] == [10, 20, 25]
+
+
+def test_no_more_is_written_ahead_than_a_limit_of_rows_needs(tmp_path):
+    run = FunctionRun(Counts(100), WriteAheadLog(str(tmp_path)), "numbers", max_items=10)
+    run._emission.wait(PATIENCE_S, until_full=True)
+    assert run.write_ahead(up_to=3) == 10
+    run._emission.wait(PATIENCE_S, until_full=True)
+    assert [run.write_ahead(up_to=6), run.write_ahead(up_to=9)] == [10, 10]
+    assert run.write_ahead(up_to=12) == 20
+    run.stop()
+
+
+def test_under_the_lock_nothing_waits_and_nothing_is_taken():
+    emission, taken = Emission(2, 100), []
+    with emission:
+        for item in (b"a", b"b", b"c"):
+            emission.add(item)
+        taker = threading.Thread(target=emission.take, args=(taken.append,), daemon=True)
+        taker.start()
+        taker.join(0.05)
+        assert not taken
+    taker.join(PATIENCE_S)
+    assert taken == [[b"a", b"b", b"c"]]
+
+
+def test_too_many_bytes_wait_as_too_many_items_do():
+    emission = Emission(100, 3)
+    emission.add(b"four")
+    assert emission.is_full()
+
+
+def test_what_could_not_be_kept_stays():
+    def fails(items):
+        raise OSError("no space")
+
+    emission, taken = Emission(2, 100), []
+    emission.add(b"a")
+    with pytest.raises(OSError, match="no space"):
+        emission.take(fails)
+    emission.take(taken.append)
+    assert taken == [[b"a"]]
+
+
+def test_a_job_that_stops_cancels_its_function(tmp_path):
+    source = source_of(Says(1, ..., 2), tmp_path)
+    planned(source, initial_offsets(source))
+    assert not Gates.cancelled.is_set()
+    source.stop()
+    assert Gates.cancelled.is_set()
+    assert not source.wait(PATIENCE_S)
+
+
+def test_who_waits_for_room_is_thrown_out_when_the_job_stops(tmp_path):
+    run = FunctionRun(Counts(25), WriteAheadLog(str(tmp_path)), "numbers", max_items=10)
+    run._emission.wait(PATIENCE_S, until_full=True)
+    run.stop()
+    assert not run._thread.is_alive()
+    with pytest.raises(Cancelled):
+        run._emission.add(b"more")
+
+
+def test_what_is_there_is_what_comes_within_a_second_or_until_the_end(tmp_path):
+    source = source_of(Counts(1_000), tmp_path)
+    assert source.latest_positions() == {"function": 1_000}
+    assert source.has_ended("function", 1_000)
+    endless = source_of(Says(1, 2, ...), tmp_path / "endless")
+    assert endless.latest_positions() == {"function": 2}
+    assert not endless.has_ended("function", 2)
+
+
+def test_a_source_that_never_rests_has_a_now_all_the_same(tmp_path):
+    class Hurries(Counts):
+        pass
+
+    source = source_of(Hurries(10**9), tmp_path)
+    assert not everything(source)["function"]["ended"]
+    source.stop()

@@ -1,0 +1,166 @@
+"""Timers of both kinds: they fire once and in order, know the next one, and leave those of the other kind alone."""
+
+import pytest
+
+from eventide.runtime.keys import key_group
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.keyed import KeyedState
+from unit.runtime.state.fakes import CountingBackend
+
+
+@pytest.fixture(params=["event_timers", "processing_timers"])
+def kind(request):
+    """The name of one kind of timers; the rules are the same for both."""
+    return request.param
+
+
+def timers_of(kind, backend=None, max_parallelism=8):
+    """The timers of a new subtask."""
+    return getattr(KeyedState(backend or MemoryBackend(), max_parallelism), kind)
+
+
+def stored(kind, backend, *timers, max_parallelism=64):
+    """Set timers in one micro-batch and start the next one."""
+    keyed = KeyedState(backend, max_parallelism)
+    for timer in timers:
+        getattr(keyed, kind).register(*timer)
+    keyed.flush()
+    backend.calls.clear()
+    return timers_of(kind, backend, max_parallelism)
+
+
+def bucket_of(key, max_parallelism=64):
+    return f"bucket/{key_group(key, max_parallelism)}"
+
+
+def test_an_advance_reads_only_the_buckets_it_fires(kind):
+    backend = CountingBackend()
+    timers = stored(kind, backend, (5, "a", "w"), (50, "b", "w"))
+    assert list(timers.due(4)) == []
+    assert backend.calls == [("get", "timers")]
+    assert list(timers.due(5)) == [(5, "a", "w")]
+    assert backend.calls == [("get", "timers"), ("get", bucket_of("a"))]
+
+
+def test_timers_fire_at_their_time_in_order_over_all_keys_and_once(kind):
+    timers = timers_of(kind)
+    for time, key in [(3, "a"), (1, "b"), (2, "c"), (1, "b"), (4, "d")]:
+        timers.register(time, key, "w")
+    assert list(timers.due(0)) == []
+    assert list(timers.due(3)) == [(1, "b", "w"), (2, "c", "w"), (3, "a", "w")]
+    assert list(timers.due(3)) == []
+    assert list(timers.due(4)) == [(4, "d", "w")]
+    assert timers.all() == []
+
+
+def test_a_deleted_timer_does_not_fire_and_deleting_nothing_is_nothing(kind):
+    timers = timers_of(kind)
+    timers.register(1, "a", "w")
+    timers.delete(1, "a", "v")
+    timers.delete(2, "a", "w")
+    assert timers.all() == [(1, "a", "w")]
+    timers.delete(1, "a", "w")
+    assert list(timers.due(9)) == []
+
+
+def test_a_timer_set_while_others_fire_fires_in_the_same_advance_if_it_is_due(kind):
+    timers = timers_of(kind)
+    timers.register(1, "a", "w")
+    timers.register(5, "b", "w")
+    fired = []
+    for time, key, _ in timers.due(5):
+        fired.append((time, key))
+        if key == "a" and time < 9:
+            timers.register(time + 3, "a", "w")
+    assert fired == [(1, "a"), (4, "a"), (5, "b")]
+    assert timers.all() == [(7, "a", "w")]
+
+
+def test_a_timer_deleted_while_others_fire_does_not_fire_even_if_it_is_set_and_deleted_again(kind):
+    timers = timers_of(kind)
+    for time in (1, 2, 3):
+        timers.register(time, "a", "w")
+    fired = []
+    for time, _, _ in timers.due(5):
+        fired.append(time)
+        timers.delete(2, "a", "w")
+        timers.register(3, "a", "w")
+        timers.delete(3, "a", "w")
+        if time == 1:
+            timers.register(4, "a", "w")
+            timers.delete(4, "a", "w")
+            timers.register(4, "a", "w")
+    assert fired == [1, 4]
+    assert timers.all() == []
+
+
+def test_timers_of_many_keys_are_those_of_each(kind):
+    one, many = timers_of(kind), timers_of(kind)
+    for time, keys, namespace in [(5, "ab", "w"), (3, "ba", "v"), (5, "bc", "w"), (9, "a", "w")]:
+        many.register_all(time, keys, namespace)
+        for key in keys:
+            one.register(time, key, namespace)
+    assert many.all() == one.all()
+    at_once = [(t, key, ns) for t, ns, keys in many.due_at_once(5) for key in keys]
+    assert at_once == list(one.due(5))
+    assert many.all() == one.all() == [(9, "a", "w")]
+
+
+def test_many_timers_come_from_the_buckets_that_are_due(kind):
+    backend = CountingBackend()
+    timers = stored(kind, backend, (5, "a", "w"), (50, "b", "w"))
+    assert list(timers.due_at_once(5)) == [(5, "w", ["a"])]
+    assert backend.calls == [("get", "timers"), ("get", bucket_of("a"))]
+
+
+def test_the_next_timer_is_known_without_reading_a_bucket(kind):
+    backend = CountingBackend()
+    timers = stored(kind, backend, (7, "a", "w"), (5, "b", "w"), (50, "b", "v"))
+    assert timers.next_ms() == 5
+    assert backend.calls == [("get", "timers")]
+
+
+def test_the_next_timer_follows_what_is_set_deleted_and_fired(kind):
+    timers = stored(kind, CountingBackend(), (7, "a", "w"), (5, "b", "w"))
+    timers.register(3, "b", None)
+    assert timers.next_ms() == 3
+    timers.delete(3, "b", None)
+    timers.delete(5, "b", "w")
+    assert timers.next_ms() == 7
+    assert list(timers.due(7)) == [(7, "a", "w")]
+    assert timers.next_ms() is None
+
+
+def test_the_next_timer_is_known_after_the_state_was_stored(kind):
+    keyed = KeyedState(MemoryBackend(), 8)
+    timers = getattr(keyed, kind)
+    assert timers.next_ms() is None
+    timers.register(7, "a", "w")
+    keyed.flush()
+    assert timers.next_ms() == 7
+    assert list(timers.due(7)) == [(7, "a", "w")]
+    keyed.flush()
+    assert timers.next_ms() is None
+
+
+def test_the_kinds_know_nothing_of_each_other():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.event_timers.register(1, "a", "w")
+    keyed.processing_timers.register(2, "a", "w")
+    keyed.flush()
+    keyed = KeyedState(backend, 8)
+    assert (keyed.event_timers.next_ms(), keyed.processing_timers.next_ms()) == (1, 2)
+    assert list(keyed.processing_timers.due(9)) == [(2, "a", "w")]
+    assert keyed.event_timers.all() == [(1, "a", "w")]
+    keyed.processing_timers.register(1, "a", "w")
+    keyed.event_timers.delete(1, "a", "w")
+    assert keyed.processing_timers.all() == [(1, "a", "w")]
+
+
+def test_a_timer_set_for_the_other_kind_while_timers_fire_waits_for_its_own_time():
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.event_timers.register(1, "a", "w")
+    for time, key, namespace in keyed.event_timers.due(5):
+        keyed.processing_timers.register(time, key, namespace)
+    assert keyed.processing_timers.all() == [(1, "a", "w")]

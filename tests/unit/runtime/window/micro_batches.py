@@ -1,0 +1,29 @@
+"""A window operator by hand, micro-batch by micro-batch."""
+
+from eventide.common._ms import MIN_MS
+from eventide.runtime.events import Elements
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.keyed import KeyedState
+
+
+class MicroBatches:
+    """A window operator that is opened for each micro-batch anew, as a stage does."""
+
+    def __init__(self, stream):
+        self._spec = stream._transformation.build("w")
+        self.backend = MemoryBackend()
+        self.next_clock = None
+
+    def run(self, clock, *values):
+        """What comes out of a micro-batch."""
+        operator = self._spec.operator(KeyedState(self.backend, 4), Metrics(), MIN_MS, clock)
+        operator.advance_clock(clock - 1)
+        operator.process(
+            [Elements(list(values), [None] * len(values), list(range(len(values))), [v[0] for v in values])]
+        )
+        operator.advance_clock(clock)
+        self.next_clock = operator.next_clock_ms
+        operator.flush()
+        assert operator.next_clock_ms == self.next_clock
+        return operator.take_outputs().get(None, Elements()).values
