@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks import page
 from benchmarks.bench import Bench
 from benchmarks.figures import RESULTS, Figure, Part, show, store
-from benchmarks.parts import chained, elements, limit, memory, small, state, throughput
+from benchmarks.parts import chained, elements, limit, memory, small, state, throughput, watermarks
 from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
@@ -30,6 +30,8 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "limit": limit.limit,
     "reduce": elements.python_reduce,
     "elements": elements.element_path,
+    "generators": watermarks.generators,
+    "splits": watermarks.splits,
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
     "state-calls": state.state_calls,

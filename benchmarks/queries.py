@@ -95,20 +95,21 @@ def by_file_source(spark: SparkSession, job: Job, place: Path) -> StreamingQuery
 def sums_of_files(env: StreamExecutionEnvironment, job: Job) -> DataStream:
     """The stream of its results."""
     source = FileSource.parquet(str(job.files)).set_max_files_per_batch(job.files_per_batch).build()
-    return _sums(env.from_source(source, job.strategy(), "events"), job)
+    return sums(env.from_source(source, job.strategy(), "events"), job)
 
 
 def by_data_frame(spark: SparkSession, job: Job, place: Path) -> StreamingQuery:
     """A job of eventide whose rows are read by Spark."""
     env = environment(spark, place).set_available_now()
-    return submitted(env, _sums(env.from_data_frame(job.read(spark), job.strategy()), job), place)
+    return submitted(env, sums(env.from_data_frame(job.read(spark), job.strategy()), job), place)
 
 
 OURS: dict[str, Side] = {"FileSource": by_file_source, "from_data_frame": by_data_frame}
 SIDES: dict[str, Side] = {"Spark": by_spark, **OURS}
 
 
-def _sums(events: DataStream, job: Job) -> DataStream:
+def sums(events: DataStream, job: Job) -> DataStream:
+    """The sum and the number of values of each user and window."""
     windows = events.key_by("user").window(job.windows.ours)
     return windows.aggregate(sum_("value").alias("total"), count().alias("n"))
 

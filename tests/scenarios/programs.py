@@ -53,6 +53,16 @@ class Scenario:
     def batches(self) -> int:
         return len(self.script["batches"])
 
+    @property
+    def has_split_stage(self) -> bool:
+        """Whether its watermarks come from a generator, which has a stage of its own."""
+        return self.script["strategy"]["kind"] == "punctuated"
+
+    def watermarks_at_batch_ends(self) -> list[int]:
+        """Of the watermarks that moved in a micro-batch, the last."""
+        last = dict(zip(self.detail["watermark_batch"], self.expected["watermarks"], strict=True))
+        return list(last.values())
+
     def by_batch(self, what: str) -> list[list[str]]:
         """Outputs or late ids per micro-batch, each batch as a sorted list of texts; the last is the end of input."""
         found: list[list[str]] = [[] for _ in range(self.batches + 1)]

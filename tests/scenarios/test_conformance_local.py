@@ -23,7 +23,7 @@ def test_the_twin_gives_what_flink_gave(scenario: Scenario, parallelism: int) ->
 
     record = Record()
     # Sinks are numbered behind the stages, in the order in which they were made.
-    stages = (2 if scenario.kind == "two_stage" else 1) + (scenario.script["strategy"]["kind"] == "punctuated")
+    stages = (2 if scenario.kind == "two_stage" else 1) + scenario.has_split_stage
     results_sink = 1 + stages
     for batch in host.last_run:
         record.add_outputs(batch.batch, batch.elements.get(results_sink, []))

@@ -19,6 +19,8 @@ __all__ = ["IngestionTime", "ingestion_time"]
 class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
     """Gives elements the time of their micro-batch. What comes later has a later time, or the same."""
 
+    is_periodic = True
+
     def __init__(self, context: WatermarkGeneratorContext) -> None:
         self._context = context
 

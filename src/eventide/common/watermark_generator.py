@@ -49,7 +49,12 @@ class WatermarkGenerator(ABC):
     There is one object for each split of a source, or each subtask of an operator. What it remembers is kept in the
     checkpoint and is there again after a restart, so it must pickle. Flink: ``WatermarkGenerator``.
 
+    Attributes:
+        is_periodic: Whether it emits in `on_periodic_emit` only. A class that says so is held to it, and lets eventide
+            aggregate elements before the shuffle, as it does with built-in watermarks. Not in Flink.
+
     >>> class Bounded(WatermarkGenerator):
+    ...     is_periodic = True
     ...     def __init__(self):
     ...         self.highest = None
     ...     def on_event(self, event, event_timestamp, output):
@@ -58,6 +63,8 @@ class WatermarkGenerator(ABC):
     ...         if self.highest is not None:
     ...             output.emit_watermark(Watermark(self.highest - 3_500 - 1))
     """
+
+    is_periodic: bool = False
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -81,6 +88,7 @@ class VectorizedWatermarkGenerator(WatermarkGenerator):
     called. Both must mean the same.
 
     >>> class Bounded(VectorizedWatermarkGenerator):
+    ...     is_periodic = True
     ...     highest = -(2**63)
     ...     def on_batch(self, events, timestamps, output):
     ...         import pyarrow.compute as pc

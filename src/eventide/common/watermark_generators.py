@@ -38,6 +38,8 @@ class TimeLagWatermarks(WatermarkGenerator):
         ProgramError: The lag is no length of time.
     """
 
+    is_periodic = True
+
     def __init__(self, max_time_lag: Duration | Time | int, context: WatermarkGeneratorContext) -> None:
         self._lag_ms = to_ms(max_time_lag, "time lag")
         self._context = context
@@ -164,6 +166,11 @@ class SuppliedGenerator:
                 "takes one, the context, or none: wrap it in a lambda"
             )
             raise ProgramError(message)
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether watermarks come at the end of micro-batches only, as far as the supplier tells: a class does."""
+        return isinstance(self.supplier, type) and bool(getattr(self.supplier, "is_periodic", False))
 
     def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
         """Return a new generator.

@@ -191,6 +191,11 @@ class WatermarkStrategy:
         return isinstance(self.generator, SuppliedGenerator)
 
     @property
+    def is_periodic(self) -> bool:
+        """Whether watermarks come at the end of micro-batches only, and never between two elements."""
+        return not isinstance(self.generator, SuppliedGenerator) or self.generator.is_periodic
+
+    @property
     def is_columnar(self) -> bool:
         """Whether timestamps can be found without a Python object for each element."""
         return self.timestamp_assigner is None or isinstance(self.timestamp_assigner, VectorizedTimestampAssigner)

@@ -248,7 +248,7 @@ class _Compiler:
 
 def _check_that_it_ends(node: WindowTransformation, name: str) -> None:
     sources = [source for source in _reachable([node]) if isinstance(source, SourceTransformation)]
-    if node.endless_if_bounded and any(source.source.is_bounded() for source in sources):
+    if node.endless_if_bounded and any(source.source.may_end() for source in sources):
         raise ProgramError(
             f"the windows of {name!r} have no end, so its continuous trigger would fire for ever when its input "
             "ends; use windows of event time, or a CountTrigger"

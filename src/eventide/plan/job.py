@@ -86,6 +86,10 @@ class JobPlan:
         )
         return replace(self, sources=sources)
 
+    def in_batch(self) -> JobPlan:
+        """The same job for batch execution."""
+        return replace(self, stages=tuple(replace(stage, in_batch=True) for stage in self.stages))
+
     def identity(self) -> dict[str, dict[str, str]]:
         """What must stay as it is for the state of a checkpoint to fit: the stages, and the sources in their order."""
         sources = {

@@ -33,6 +33,7 @@ from eventide.runtime.window.spec import WindowSpec
 
 _COLUMNAR = "columns"
 _ELEMENT = "element by element"
+_WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ def _why_fast(window: ColumnarWindow) -> str:
     if window.ships_elements:
         return "rows go through the shuffle, because late ones are wanted; without side_output_late_data they need not"
     if window.one_by_one:
-        return "rows go through the shuffle, because watermarks may come between any two of them"
+        reason = "rows go through the shuffle, because watermarks may come between any two of them"
+        return f"{reason}; {_WITHOUT} they do not"
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
     return "rows go through the shuffle, because their order decides what these windows hold"
@@ -153,7 +155,7 @@ def _unreduced(spec: WindowSpec, node: WindowTransformation) -> str | None:
     if spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness they could be"
     if any(who_moves_time(source) for source in node.inputs):
-        return "watermarks may come between any two elements; with built-in watermarks they do not"
+        return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"
     return None

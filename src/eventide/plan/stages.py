@@ -40,10 +40,10 @@ def _heads(node: Transformation) -> Iterator[Transformation]:
 def who_moves_time(node: Transformation) -> Transformation | None:
     """Who may let a watermark come between any two elements that reach a window: None if nobody does.
 
-    A generator of the user's may, and a source with event time of its own.
+    A generator of the user's may, unless it promises not to, and a source with event time of its own.
     """
     if isinstance(node, AssignTransformation):
-        return node if node.strategy.is_supplied else None
+        return None if node.strategy.is_periodic else node
     if isinstance(node, SourceTransformation):
         return node if node.source.gives_timestamps() else None
     if isinstance(node, WindowTransformation | DataFrameTransformation):

@@ -83,12 +83,15 @@ class GeneratorRun:
         self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
         self.generator = generator
         self.emitter = emitter
+        # What was planned follows from what the supplier says of all that it makes.
+        self.emitter.is_periodic = step.strategy.is_periodic
 
     def see(self, batch: Batch) -> None:
         """Show elements to the generator."""
         self.emitter.hear()
-        if isinstance(batch, Columns) and isinstance(self.generator, VectorizedWatermarkGenerator):
-            self._see_columns(batch, self.generator)
+        columns = batch if isinstance(batch, Columns) else batch.columns
+        if columns is not None and isinstance(self.generator, VectorizedWatermarkGenerator):
+            self._see_columns(columns, self.generator)
         else:
             self._see_each(batch)
 
@@ -123,11 +126,13 @@ class GeneratorRun:
 class Generators:
     """The generators of one task, each under a name, kept in the task's state.
 
-    They and their context are stored together, so that those who hold on to the context find it again.
+    They and their context are stored together, so that those who hold on to the context find it again. In batch
+    execution nobody hears what they say, because no watermark comes before the end of the input.
     """
 
-    def __init__(self, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(self, backend: StateBackend, clock_ms: int, *, in_batch: bool = False) -> None:
         self._backend = backend
+        self._in_batch = in_batch
         self._stored = backend.get(_STATE)
         self._context, self._kept = _load(self._stored)
         self._context.set_current_processing_time(clock_ms)
@@ -141,6 +146,7 @@ class Generators:
         else:
             generator = self._made(step)
             emitter = Emitter(channel, is_split=is_split)
+        emitter.is_muted = self._in_batch
         run = self._running[name] = GeneratorRun(step, generator, emitter)
         return run
 

@@ -132,7 +132,8 @@ class SourceTask:
         except Exception as error:
             where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
             raise user_function_error(self._name, error, during="while it read its source", **where) from error
-        yield chunk
+        if chunk:
+            yield chunk
 
     def _send(self, way: _SplitWay, batch: Batch) -> Iterator[Frame]:
         self._metrics.count(self._name, RECORDS_OUT, len(batch))
@@ -202,8 +203,7 @@ class _SplitWay:
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""
-        if batch:
-            self._own.hear()
+        self._own.hear()
         try:
             self._run.push(self._root, {None: batch})
         except Exception as error:
@@ -222,4 +222,4 @@ class _SplitWay:
         """What the split says on an edge: its assigner's watermarks, or, without one, the source's own."""
         marker = self._own if edge.assigner is None else self._markers[edge.assigner]
         *before, last = marker.reports()
-        return [*before, last._replace(idle=self.idle or None, spoke=self._own.spoke, ended=ended)]
+        return [*before, last._replace(idle=self.idle or None, ended=ended)]

@@ -13,12 +13,12 @@ import pyarrow as pa
 from eventide.runtime.chain import ChainRun, Edge
 from eventide.runtime.codec import ElementCodec
 from eventide.runtime.columns import Batch, Columns, as_elements
-from eventide.runtime.events import Elements, Report, Signal, interleave
+from eventide.runtime.events import START_OF_BATCH, Elements, Report, Signal, interleave
 from eventide.runtime.frames import METRICS_STAGE, Frame
 from eventide.runtime.generators import Generators, HighestTimestamp, Marker
 from eventide.runtime.keys import stable_hash
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
-from eventide.runtime.router import Router, end_frames, report_frames
+from eventide.runtime.router import Router, end_frames, packed, report_frames
 from eventide.runtime.stage import StageSpec
 from eventide.runtime.state.backend import StateBackend
 
@@ -92,13 +92,15 @@ class SplitTask:
         self._clock_ms = clock_ms
         self._edges = spec.root.all_edges()
         self.watermarks: list[int] = []
-        self._generators = Generators(backend, clock_ms)
+        self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
         self._stored = backend.get(_STATE)
         state = {} if self._stored is None else spec.checked_state(self._stored)
         self._open = {(edge, split): idle for edge, split, idle in state.get("open", ())}
         self._ended = {(edge, split) for edge, split in state.get("ended", ())}
         self._ended_sources = set(state.get("ended sources", ()))
+        self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
+        self._shared = {edge.place: edge.outlet.open(edge.producer, subtask, edge.subtasks) for edge in self._mixed}
         self._reports: dict[tuple[int, int], list[Report]] = {edge.place: [] for edge in self._edges}
         for i in spec.inputs:
             for split in filter(self._is_mine, i.channels):
@@ -118,6 +120,8 @@ class SplitTask:
         before = set(self._ended_sources)
         for split in self._splits(frames):
             yield from self._run_split(split)
+        for edge in self._mixed:
+            yield from packed(edge, self._shared[edge.place], "", START_OF_BATCH, self._subtask)
         for edge in self._edges:
             yield from report_frames(edge, self._reports[edge.place])
             if len(before) < len(self._spec.inputs) == len(self._ended_sources):
@@ -151,7 +155,7 @@ class SplitTask:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
         steps = {f"{split.edge}/{n}/{split.name}": step for n, step in enumerate(self._spec.root.assigners())}
         markers = {step.number: self._marker(name, step, channel) for name, step in steps.items()}
-        router = Router(self._spec.root, channel, self._subtask, self._subtask)
+        router = Router(self._spec.root, channel, self._subtask, self._subtask, self._shared)
         run = ChainRun(router.send, markers)
         for batch in split.batches():
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))

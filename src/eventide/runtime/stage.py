@@ -96,7 +96,8 @@ class StageSpec(ABC):
     """All that a host must know to run a stage; picklable.
 
     ``number`` is where frames for it are addressed to, ``codecs`` how the elements of each incoming edge travel,
-    ``identity`` what its stored state depends on, ``speed`` whether it works on columns or elements, and why.
+    ``identity`` what its stored state depends on, ``speed`` whether it works on columns or elements, and why. With
+    ``in_batch`` all input comes at once: no watermark comes before its end, and what waits for the clock happens then.
     """
 
     number: int
@@ -108,6 +109,7 @@ class StageSpec(ABC):
     max_parallelism: int
     identity: dict[str, str] = field(default_factory=dict)
     speed: str = ""
+    in_batch: bool = False
 
     @property
     def has_generators(self) -> bool:
@@ -196,7 +198,7 @@ class OperatorTask:
             backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
         )
         self._channel = str(subtask)
-        self._generators = Generators(backend, clock_ms) if spec.has_generators else None
+        self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._markers = {s.number: self._marker(place, s) for place, s in enumerate(spec.root.assigners())}
         self._router = Router(spec.root, self._channel, subtask, subtask)
         self._run = ChainRun(self._router.send, self._markers)
@@ -253,6 +255,8 @@ class OperatorTask:
             self._operator.advance(progress.watermark)
         if round_ == END_OF_BATCH:
             self._operator.advance_clock(self._clock_ms)
+        elif round_ == END_OF_INPUT and self._spec.in_batch:
+            self._operator.advance_clock(MAX_MS)
         yield from self._send_outputs(round_)
         if progress != _NOTHING:
             self._reports.append(Report(self._channel, round_, progress.watermark, progress.idle))

@@ -42,6 +42,7 @@ def frames_of(
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
     """
+    plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
     waiting = [
         (_first_target(source.root), _source_frames(source.pruned(), settings, spark, ids, batch))
@@ -52,7 +53,7 @@ def frames_of(
         frames = _united(frames, [df for target, df in waiting if target <= stage.number])
         waiting = [(target, df) for target, df in waiting if target > stage.number]
         if frames is not None:
-            frames = _through_stage(frames, stage, ids, has_timers=stage.needs_clock and not batch)
+            frames = _through_stage(frames, stage, ids, has_timers=stage.needs_clock and not stage.in_batch)
     frames = _united(frames, [df for _, df in waiting])
     if frames is None:
         raise ProgramError("the program has no source")

@@ -12,13 +12,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.spark.compiler import METRICS
 from eventide.spark.failures import original
-from eventide.spark.progress import ProgressView, gathered, have_ended
+from eventide.spark.progress import ProgressView, gathered
 
 _POLL_S = 0.1
 _KEPT = 1_000
@@ -33,7 +34,8 @@ class StreamingJob(JobClient):
         collected: where the elements of collecting sinks come.
         view: shows what it does.
         at_end: what to do when it has ended.
-        ends_itself: whether to stop it when all of its sources have ended, which Spark would not do.
+        is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
+            Spark knows itself when it ends.
     """
 
     def __init__(
@@ -42,13 +44,13 @@ class StreamingJob(JobClient):
         collected: queue.Queue[Any],
         view: ProgressView,
         at_end: Callable[[], None],
-        ends_itself: bool = False,
+        is_over: Callable[[StreamingQueryProgress], bool] | None = None,
     ) -> None:
         self._query = query
         self._collected = collected
         self._view = view
         self._at_end = at_end
-        self._ends_itself = ends_itself
+        self._is_over = is_over
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._counters: OperatorCounters = {}
@@ -108,8 +110,8 @@ class StreamingJob(JobClient):
         try:
             while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 self._look()
-                if self._ends_itself:
-                    self._stop_at_the_end()
+                if self._is_over is not None:
+                    self._stop_at_the_end(self._is_over)
         except Exception as error:
             failure = original(error)
         self._look()
@@ -124,11 +126,11 @@ class StreamingJob(JobClient):
             self._result.set_exception(failure)
         self._collected.put(_END)
 
-    def _stop_at_the_end(self) -> None:
-        """Stop the query if its sources have ended; its progress is there when the micro-batch is committed."""
+    def _stop_at_the_end(self, is_over: Callable[[StreamingQueryProgress], bool]) -> None:
+        """Stop the query if it is over; the progress of a micro-batch is there when it is committed."""
         with suppress(Exception):
             last = self._query.lastProgress
-            if last is not None and have_ended(last):
+            if last is not None and is_over(last):
                 self._query.stop()
 
     def _look(self) -> None:

@@ -34,6 +34,11 @@ def have_ended(progress: StreamingQueryProgress) -> bool:
     )
 
 
+def had_nothing_new(progress: StreamingQueryProgress) -> bool:
+    """Whether no source of a query has gone on in this micro-batch: it ran for the clock alone."""
+    return all(source.startOffset == source.endOffset for source in progress.sources)
+
+
 def line(progress: BatchProgress) -> str:
     """One line for a person."""
     counters = progress.counters.values()

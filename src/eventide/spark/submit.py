@@ -10,12 +10,13 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common.configuration import Configuration
@@ -30,7 +31,7 @@ from eventide.spark.compiler import frames_of
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
-from eventide.spark.progress import ProgressView
+from eventide.spark.progress import ProgressView, had_nothing_new, have_ended
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -85,15 +86,15 @@ class SparkHost(Host):
         except Exception:
             at_end()
             raise
-        ends_itself = plan.may_end and not plan.bounded
-        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, ends_itself)
+        is_over = _end_that_spark_does_not_see(plan, settings)
+        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, is_over)
 
     def _start(
         self, plan: JobPlan, settings: JobSettings, location: str, collected: queue.Queue[Any]
     ) -> StreamingQuery:
         frames = frames_of(plan, settings, self.spark, batch=False)
         output = writer(frames, plan.sinks, collected.put).queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
-        if settings.available_now or (plan.bounded and not _reads_data_frames(plan)):
+        if _takes_what_is_there(plan, settings):
             output = output.trigger(availableNow=True)
         else:
             output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
@@ -154,6 +155,19 @@ def _level_of_the_program() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:
+    return settings.available_now or (plan.bounded and not _reads_data_frames(plan))
+
+
+def _end_that_spark_does_not_see(
+    plan: JobPlan, settings: JobSettings
+) -> Callable[[StreamingQueryProgress], bool] | None:
+    """What tells that a query is over, where Spark would go on: sources that end unforeseen, and the clock."""
+    if _takes_what_is_there(plan, settings):
+        return had_nothing_new if any(stage.needs_clock for stage in plan.stages) else None
+    return have_ended if plan.may_end else None
 
 
 def _reads_data_frames(plan: JobPlan) -> bool:

@@ -16,9 +16,11 @@ from eventide.runtime.events import END_OF_BATCH, START_OF_BATCH, Report
 class Emitter(BatchWatermarkOutput):
     """The output of the generator of one channel, for one micro-batch.
 
-    ``place`` is where the channel stands, ``places`` where each row of a batch does. A watermark that does not rise is
-    ignored, but for this: that of a split says that the split is active, and that of an operator does not (as in
-    Flink's output multiplexer, and in its ``TimestampsAndWatermarksOperator``).
+    ``place`` is where the channel stands, ``places`` where each row of a batch does. If it ``is_periodic``, nothing may
+    be said before the end of the micro-batch; if it ``is_muted``, what is said is not heard. A watermark that does not
+    rise is ignored, but for this: that of a split says that the split is active, and that of an operator does not (as
+    in Flink's output multiplexer, and in its ``TimestampsAndWatermarksOperator``). The source, or the clock, may have
+    made the channel idle since the last micro-batch: so it is said in each, once, that the channel is active.
     """
 
     def __init__(self, channel: str, *, is_split: bool, watermark: int = MIN_MS, idle: bool = False) -> None:
@@ -26,21 +28,24 @@ class Emitter(BatchWatermarkOutput):
         self._is_split = is_split
         self.watermark = watermark
         self.idle = idle
+        self.is_periodic = False
+        self.is_muted = False
         self.place = START_OF_BATCH
         self.places: Any = None
-        self._emitted = False
         self.spoke = False
+        self._may_be_idle = True
         self._reports: list[Report] = []
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Emit a watermark at the place at hand."""
         if not isinstance(watermark, Watermark):
             raise DataError(f"emit_watermark takes a Watermark, such as Watermark(timestamp - 1), not {watermark!r}")
-        self._emitted = True
+        if not self._may_speak():
+            return
         rises = watermark.timestamp > self.watermark
         if rises:
             self.watermark = watermark.timestamp
-        if rises or (self.idle and self._is_split):
+        if rises or (self._is_split and self._may_be_idle):
             self._say(self.watermark)
 
     def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
@@ -51,21 +56,30 @@ class Emitter(BatchWatermarkOutput):
                 f"emit_watermarks takes rows in ascending order, and a timestamp for each; it got {len(indices)} rows "
                 f"and {len(times)} timestamps"
             )
+        behind_all = self.place
         for row, time_ms in zip(indices.tolist(), times.tolist(), strict=True):
-            if time_ms > self.watermark or self.idle:
+            if time_ms > self.watermark or self._may_be_idle:
                 self.place = int(self.places[row])
                 self.emit_watermark(Watermark(time_ms))
-        self._emitted = self._emitted or len(indices) > 0
+        self.place = behind_all
+
+    def _may_speak(self) -> bool:
+        if self.is_periodic and self.place < END_OF_BATCH:
+            raise DataError(
+                "the generator says that it is_periodic, but it spoke in on_event or on_batch; leave is_periodic out, "
+                "or speak in on_periodic_emit only"
+            )
+        return not self.is_muted
 
     def mark_idle(self) -> None:
         """Say at the place at hand that the channel is idle."""
-        if not self.idle:
-            self.idle = True
+        if self._may_speak() and not self.idle:
+            self.idle = self._may_be_idle = True
             self._reports.append(Report(self._channel, self.place, idle=True, spoke=self.spoke))
 
     def mark_active(self) -> None:
         """Say at the place at hand that the channel counts again."""
-        if self.idle:
+        if self._may_speak() and self._may_be_idle:
             self._say(None)
 
     def hear(self) -> None:
@@ -73,16 +87,14 @@ class Emitter(BatchWatermarkOutput):
         self.spoke = True
 
     def end_batch(self) -> None:
-        """Report at the end of the micro-batch what there was, and repeat the watermark if it was emitted."""
-        repeats = self._emitted and self._is_split and not self.idle
-        watermark = self.watermark if repeats else None
-        self._reports.append(Report(self._channel, END_OF_BATCH, watermark, spoke=self.spoke))
+        """Report at the end of the micro-batch whether there were elements."""
+        self._reports.append(Report(self._channel, END_OF_BATCH, spoke=self.spoke))
 
     def reports(self) -> list[Report]:
         """All that was said, in the order of places."""
         return self._reports
 
     def _say(self, watermark: int | None) -> None:
-        woken = False if self.idle else None
-        self.idle = False
+        woken = False if self._may_be_idle else None
+        self.idle = self._may_be_idle = False
         self._reports.append(Report(self._channel, self.place, watermark, woken, self.spoke))

@@ -86,7 +86,9 @@ class Gate:
             watched.end_batch(self._channels(edge), clock_ms)
         self._receive(reports)
         for edge, watched in self._idleness.items():
-            for channel in sorted(watched.silent):
+            # A split that ends is not judged any more: a source that is idle sends no final watermark.
+            ended = {r.channel for at, r in reports if at == edge and r.ended}
+            for channel in sorted(watched.silent - ended):
                 self._mark_idle(edge, channel)
         for edge, source in self._sources.items():
             self._pass_on(edge, source.advance())
@@ -114,7 +116,8 @@ class Gate:
             combiner, name = self._combiner(edge, report.channel)
             if report.idle is False:
                 combiner.mark_active(name)
-            if report.watermark is not None and not self._is_silent(edge, report.channel):
+            is_last = report.watermark == MAX_MS
+            if report.watermark is not None and (is_last or not self._is_silent(edge, report.channel)):
                 combiner.update(name, report.watermark)
             if report.idle:
                 combiner.mark_idle(name)

@@ -1,0 +1,30 @@
+"""In batch execution no watermark comes before the end of the input, and nothing waits for the clock."""
+
+from eventide.common import Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from eventide.testing import local_environment
+from twin import AllContents, plan_of, run, values
+
+
+class Ascending(WatermarkGenerator):
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(Watermark(event_timestamp))
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(10**6))
+        output.mark_idle()
+
+
+def test_what_generators_say_is_not_heard_so_that_nothing_is_late():
+    strategy = WatermarkStrategy.for_generator(Ascending).with_timestamp_assigner(lambda e, _: e)
+    stream = local_environment().from_collection([25, 3, 14]).assign_timestamps_and_watermarks(strategy)
+    plan = plan_of(stream.window_all(TumblingEventTimeWindows.of(10)).process(AllContents()))
+    assert values(run(plan)) == [(20, 30, [25])]
+    assert values(run(plan.in_batch())) == [(0, 10, [3]), (10, 20, [14]), (20, 30, [25])]
+
+
+def test_windows_of_processing_time_fire_at_the_end():
+    stream = local_environment().from_collection([1, 2])
+    plan = plan_of(stream.window_all(TumblingProcessingTimeWindows.of(10)).process(AllContents()))
+    assert values(run(plan)) == []
+    assert values(run(plan.in_batch())) == [(0, 10, [1, 2])]

@@ -1,0 +1,63 @@
+"""Which channels are silent for too long."""
+
+import json
+
+import pytest
+
+from eventide.runtime.eventtime.idleness import Idleness
+
+
+def watched(*heard, clock=0):
+    """Two channels, of which one or the other is heard in a micro-batch."""
+    idleness = Idleness(timeout_ms=100)
+    for channel in heard:
+        idleness.hear(channel)
+    idleness.end_batch(["a", "b"], clock)
+    return idleness
+
+
+@pytest.mark.parametrize(("clock", "silent"), [(99, set()), (100, {"a", "b"}), (101, {"a", "b"})])
+def test_the_timeout_runs_from_the_batch_in_which_a_channel_was_heard_of(clock, silent):
+    idleness = watched("a")
+    idleness.end_batch(["a", "b"], clock)
+    assert idleness.silent == silent
+
+
+def test_elements_start_the_timeout_anew_and_end_the_silence_at_once():
+    idleness = watched()
+    idleness.end_batch(["a", "b"], 100)
+    assert (idleness.silent, idleness.next_deadline_ms) == ({"a", "b"}, None)
+    idleness.hear("b")
+    assert idleness.silent == {"a"}
+    idleness.end_batch(["a", "b"], 110)
+    assert (idleness.silent, idleness.next_deadline_ms) == ({"a"}, 210)
+
+
+def test_the_next_deadline_is_that_of_the_channel_that_was_silent_longest_but_not_too_long():
+    idleness = watched()
+    idleness.hear("a")
+    idleness.end_batch(["a", "b"], 30)
+    assert idleness.next_deadline_ms == 100
+    idleness.end_batch(["a", "b"], 100)
+    assert idleness.next_deadline_ms == 130
+
+
+def test_a_channel_that_is_gone_is_forgotten_and_starts_anew_when_it_comes_back():
+    idleness = watched()
+    idleness.end_batch(["a"], 50)
+    idleness.end_batch(["a", "b"], 100)
+    assert idleness.silent == {"a"}
+    idleness.end_batch([], 100)
+    assert (idleness.silent, idleness.next_deadline_ms) == (set(), None)
+
+
+def test_a_restart_changes_nothing():
+    before = watched()
+    before.hear("a")
+    before.end_batch(["a", "b"], 60)
+    after = Idleness(timeout_ms=100)
+    after.restore(json.loads(json.dumps(before.snapshot())))
+    for idleness in (before, after):
+        assert (idleness.silent, idleness.next_deadline_ms) == (set(), 100)
+        idleness.end_batch(["a", "b"], 100)
+        assert (idleness.silent, idleness.next_deadline_ms) == ({"b"}, 160)

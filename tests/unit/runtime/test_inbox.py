@@ -1,0 +1,108 @@
+"""Frames put in order: elements cut at the places where something is reported."""
+
+import pyarrow as pa
+import pytest
+
+from eventide.common import Types
+from eventide.runtime.codec import ElementCodec
+from eventide.runtime.columnar.layout import ORDER, TableCodec, TablePart
+from eventide.runtime.events import (
+    BY_PLACE,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    START_OF_BATCH,
+    Elements,
+    Report,
+    Signal,
+)
+from eventide.runtime.frames import Frame
+from eventide.runtime.inbox import Inbox
+
+CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
+TABLES = TableCodec()
+
+
+def numbered(*places):
+    return Elements([f"e{place}" for place in places], [place * 10 for place in places], list(places))
+
+
+def table(*places):
+    return TablePart(pa.table({ORDER: pa.array(places, pa.int64()), "v": list(places)}), places[0])
+
+
+def elements(part, channel="s", edge=1, round_=BY_PLACE, task=0):
+    content = TABLES.encode(part.table, part.place) if isinstance(part, TablePart) else CODEC.encode(part)
+    return Frame(1, 0, Signal.ELEMENTS, round_, edge, channel, content, task)
+
+
+def reports(*said, edge=1):
+    return Frame(1, 0, Signal.REPORTS, END_OF_BATCH, edge, "", list(said))
+
+
+def inbox(*frames, codec=CODEC):
+    return Inbox(frames, {1: codec, 2: codec})
+
+
+def places(parts):
+    return [part.table.column(ORDER).to_pylist() if isinstance(part, TablePart) else part.order for part in parts]
+
+
+@pytest.mark.parametrize(("make", "codec"), [(numbered, CODEC), (table, TABLES)])
+def test_elements_are_cut_behind_the_place_that_is_asked_for_and_come_once(make, codec):
+    box = inbox(elements(make(0, 1, 3, 3, 4)), elements(make(0, 2), "t"), codec=codec)
+    assert places(box.elements_until(START_OF_BATCH)) == []
+    assert places(box.elements_until(1)) == [[0, 1], [0]]
+    assert places(box.elements_until(1)) == []
+    assert places(box.elements_until(3)) == [[3, 3], [2]]
+    assert places(box.elements_until(END_OF_BATCH)) == [[4]]
+    assert places(box.elements_until(END_OF_INPUT)) == []
+
+
+def test_a_cut_part_keeps_values_timestamps_and_keys_together():
+    part = Elements(["a", "b", "c"], [1, None, 3], [0, 1, 2], ["k", "l", "m"])
+    assert part.cut(0, 1) == (Elements(["a", "b"], [1, None], [0, 1], ["k", "l"]), 2)
+    assert part.cut(2, 2) == (Elements(["c"], [3], [2], ["m"]), None)
+    whole, rest = part.cut(0, 2)
+    assert whole is part, "what is not cut is not copied"
+    assert rest is None
+
+
+def test_partial_aggregates_have_no_places_and_are_not_cut():
+    part = TablePart(pa.table({"v": [1, 2]}), 0)
+    assert part.cut(0, START_OF_BATCH) == (part, None)
+
+
+def test_elements_of_a_round_wait_for_it():
+    box = inbox(elements(numbered(0, 1), round_=5), elements(numbered(7), round_=START_OF_BATCH))
+    assert places(box.elements_until(4)) == [[7]]
+    assert places(box.elements_until(5)) == [[0, 1]]
+
+
+def test_parts_come_by_edge_channel_task_and_place_whatever_the_order_of_frames():
+    frames = [
+        elements(numbered(0), "t"),
+        elements(numbered(0), "a", edge=2),
+        elements(numbered(9), "s"),
+        elements(numbered(0), "s", task=1),
+        elements(numbered(1), "s"),
+    ]
+    for order in (frames, frames[::-1]):
+        assert places(inbox(*order).elements_until(END_OF_BATCH)) == [[1], [9], [0], [0], [0]]
+
+
+def test_rounds_are_where_something_is_reported_and_the_end_in_any_case():
+    assert inbox().rounds() == [END_OF_BATCH]
+    box = inbox(reports(Report("t", 3, 10), Report("s", 3, 11), Report("s", END_OF_BATCH, 12)), reports(Report("u", 1)))
+    assert box.rounds() == [1, 3, END_OF_BATCH]
+    assert box.reports(3) == [(1, Report("s", 3, 11)), (1, Report("t", 3, 10))]
+    assert box.reports(2) == []
+
+
+def test_what_one_channel_says_at_one_place_keeps_its_order():
+    said = [Report("s", 3, 10), Report("s", 3, idle=True), Report("s", 3, 11, idle=False)]
+    assert [report for _, report in inbox(reports(*said)).reports(3)] == said
+
+
+def test_the_end_of_a_source_is_a_round_of_its_own():
+    box = inbox(Frame(1, 0, Signal.END_OF_SOURCE, END_OF_INPUT, 2, ""))
+    assert (box.rounds(), box.ended_sources) == ([END_OF_BATCH, END_OF_INPUT], [2])
