@@ -35,6 +35,9 @@ class Operator(Protocol):
     def process(self, parts: list[Any]) -> None:
         """Handle what came on the edges, put in order, all under the current watermark."""
 
+    def minds(self, watermark_ms: int) -> bool:
+        """Whether it matters when exactly, between two elements, the watermark moves there: if not, it may be later."""
+
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all that it passes."""
 
@@ -217,7 +220,9 @@ class OperatorTask:
         yield from self._send_outputs(START_OF_BATCH)
         for round_ in inbox.rounds():
             progress = self._progress(round_, inbox)
-            if progress != _NOTHING or round_ >= END_OF_BATCH:
+            if self._can_wait(round_, progress):
+                self._tell(round_, progress)
+            else:
                 yield from self._run_round(round_, inbox, progress)
         for edge in self._edges:
             yield from report_frames(edge, self._reports_on(edge))
@@ -245,21 +250,32 @@ class OperatorTask:
             return self._gate.end_input(reports, inbox.ended_sources)
         return self._gate.advance(reports)
 
+    def _can_wait(self, round_: int, progress: Progress) -> bool:
+        """Whether elements need not be cut here, because it makes no difference to them or to what comes out."""
+        if round_ >= END_OF_BATCH or progress.idle is not None:
+            return False
+        return progress.watermark is None or not self._operator.minds(progress.watermark)
+
+    def _tell(self, round_: int, progress: Progress) -> None:
+        """Take note of what changed in a round, for the stages behind."""
+        if progress.watermark is not None:
+            self.watermarks.append(progress.watermark)
+        if progress != _NOTHING:
+            self._reports.append(Report(self._channel, round_, progress.watermark, progress.idle))
+
     def _run_round(self, round_: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
         parts = inbox.elements_until(round_)
         if parts:
             self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, parts)))
             self._operator.process(parts)
         if progress.watermark is not None:
-            self.watermarks.append(progress.watermark)
             self._operator.advance(progress.watermark)
         if round_ == END_OF_BATCH:
             self._operator.advance_clock(self._clock_ms)
         elif round_ == END_OF_INPUT and self._spec.in_batch:
             self._operator.advance_clock(MAX_MS)
         yield from self._send_outputs(round_)
-        if progress != _NOTHING:
-            self._reports.append(Report(self._channel, round_, progress.watermark, progress.idle))
+        self._tell(round_, progress)
         if round_ == END_OF_BATCH:
             for marker in self._markers.values():
                 marker.end_batch()

@@ -59,6 +59,10 @@ class ContinuousOperator(PaneOperator):
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
         return self._by_group(rows.append_column(_FIRE, fire), [*self.keys, PANE], self.spec.aggregation.partial)
 
+    def minds(self, watermark_ms: int) -> bool:
+        """True: an interval may be over."""
+        return True
+
     def advance(self, watermark_ms: int) -> None:
         """Fire what the watermark passes, in the order of time, and drop windows that are late."""
         before, self.watermark = self.watermark, watermark_ms

@@ -28,6 +28,10 @@ class ColumnarOperator:
         self.outputs = Outputs(spec.shape)
         self._metrics = metrics
 
+    def minds(self, watermark_ms: int) -> bool:
+        """True: any watermark may change something."""
+        return True
+
     def advance_clock(self, clock_ms: int) -> None:
         """Nothing fires: columnar windows follow event time, or count."""
 

@@ -49,6 +49,13 @@ class PaneOperator(ColumnarOperator):
             self.store.add(pane, table, merged=len(parts) == 1 or not self.spec.aggregates_first)
         self._fire_again(added)
 
+    def minds(self, watermark_ms: int) -> bool:
+        """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
+        panes = self.first.panes
+        return panes.slide > panes.size or any(
+            panes.is_boundary_between(self.watermark, watermark_ms, late_ms) for late_ms in {0, self.spec.lateness_ms}
+        )
+
     def advance(self, watermark_ms: int) -> None:
         """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
         before, self.watermark = self.watermark, watermark_ms

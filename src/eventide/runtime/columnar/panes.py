@@ -46,6 +46,15 @@ class Panes:
             starts = np.where(starts > timestamps, MIN_MS, starts)  # a difference below the range has wrapped around
         return starts
 
+    def is_boundary_between(self, before_ms: int, watermark_ms: int, lateness_ms: int = 0) -> bool:
+        """Whether a window ends, some time later if need be, as the watermark goes up: otherwise nothing changes by it.
+
+        >>> Panes(size=10, slide=10).is_boundary_between(3, 8), Panes(size=10, slide=10).is_boundary_between(3, 9)
+        (False, True)
+        """
+        first_end = self.offset + self.size + lateness_ms - 1
+        return (before_ms - first_end) // self.slide != (watermark_ms - first_end) // self.slide
+
     def windows(self, pane: int) -> list[TimeWindow]:
         """The windows that a pane belongs to, in the order of time; none in a gap between windows.
 

@@ -61,6 +61,16 @@ class FixedWindowOperator(WindowOperator):
             return
         self._take_many(elements, timestamps)
 
+    def minds(self, watermark_ms: int) -> bool:
+        """Whether a window fires when the watermark gets there.
+
+        With allowed lateness, late elements fire, and functions may look at the watermark then; in a gap between
+        windows, an element may be late.
+        """
+        panes = self._panes
+        may_be_seen = self._spec.lateness_ms > 0 or panes.slide > panes.size
+        return may_be_seen or panes.is_boundary_between(self._moment.watermark, watermark_ms)
+
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all windows that it passes, in the order of time."""
         moment = self._moment

@@ -87,6 +87,10 @@ class WindowOperator:
                 self._spec.name, error, during="while it handled an element", key=key, element=value
             ) from error
 
+    def minds(self, watermark_ms: int) -> bool:
+        """True: a timer may be due at any time, and functions may look at the watermark."""
+        return True
+
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all timers that it passes."""
         self._moment.watermark = watermark_ms
