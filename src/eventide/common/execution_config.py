@@ -20,8 +20,9 @@ class ExecutionConfig:
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set how often watermarks are made, in milliseconds.
 
-        That is once per micro-batch, so this is the trigger interval of the query; 0 starts each micro-batch as soon
-        as the one before is done.
+        That is once per micro-batch, so this is the trigger interval of the query. 0, the default, starts each
+        micro-batch as soon as there is data and the one before is done; jobs that need the clock, and so have
+        micro-batches without data, start one every 200 ms then.
 
         Raises:
             ProgramError: if the interval is not a number of milliseconds, 0 or more.

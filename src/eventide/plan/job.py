@@ -72,6 +72,11 @@ class JobPlan:
         """Whether the job is over when all parts of its sources have ended."""
         return all(isinstance(source, SourceSpec) and source.source.may_end() for source in self.sources)
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether something may have to happen when no data comes."""
+        return any(stage.needs_clock for stage in self.stages)
+
     def with_storage(self, location: str | None) -> JobPlan:
         """The same job, whose sources may keep what they must remember below its checkpoint's location.
 

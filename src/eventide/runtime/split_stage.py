@@ -181,7 +181,7 @@ class SplitTask:
 
     def _reports_on(self, edge: Edge, markers: dict[int, Marker], split: _Split, channel: str) -> list[Report]:
         said = [] if edge.assigner is None else markers[edge.assigner].reports()
-        at_end = Report(channel, idle=split.idle or None, spoke=bool(split.parts), ended=split.ended)
+        at_end = Report(channel, idle=split.idle or None, ended=split.ended)
         return [*said, at_end]
 
     def _end(self, at: tuple[int, str], generators: Iterable[str]) -> None:

@@ -45,6 +45,7 @@ from eventide.spark.session import (
 )
 from eventide.spark.sinks import Delivery, refuse_used_directories, writer
 
+_TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _starting = threading.Lock()
 
 
@@ -97,7 +98,7 @@ class SparkHost(Host):
         if _takes_what_is_there(plan, settings):
             output = output.trigger(availableNow=True)
         else:
-            output = output.trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
+            output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
         if settings.checkpoint_location is None:
             warnings.warn(
                 f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
@@ -157,6 +158,11 @@ def _level_of_the_program() -> int:
     return level
 
 
+def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:
+    """The time from one micro-batch to the next: without a pause, those for the clock alone would keep a core busy."""
+    return settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
+
+
 def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:
     return settings.available_now or (plan.bounded and not _reads_data_frames(plan))
 
@@ -166,7 +172,7 @@ def _end_that_spark_does_not_see(
 ) -> Callable[[StreamingQueryProgress], bool] | None:
     """What tells that a query is over, where Spark would go on: sources that end unforeseen, and the clock."""
     if _takes_what_is_there(plan, settings):
-        return had_nothing_new if any(stage.needs_clock for stage in plan.stages) else None
+        return had_nothing_new if plan.needs_clock else None
     return have_ended if plan.may_end else None
 
 

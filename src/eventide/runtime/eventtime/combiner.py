@@ -68,9 +68,13 @@ class Combiner:
         self.idle = False
 
     def update(self, channel: str, watermark_ms: int) -> None:
-        """Take a channel's watermark: it counts (again), and a lower watermark than its last one changes nothing."""
+        """Take a channel's watermark: it counts again, and a lower watermark than its last one changes nothing else.
+
+        An operator says nothing with a watermark that is not higher than its last one, so such an input stays idle.
+        """
         state = self._channels.setdefault(channel, _Channel())
-        state.idle = False
+        rises = watermark_ms > state.watermark
+        state.idle = state.idle and not (rises or self._rejoin is Rejoin.AT_ONCE)
         state.watermark = max(state.watermark, watermark_ms)
 
     def mark_idle(self, channel: str) -> None:
