@@ -19,7 +19,7 @@ W = TypeVar("W", bound=Window)
 
 @dataclass(frozen=True, slots=True)
 class TimestampedValue(Generic[T]):
-    """An element of a window, with its event time in milliseconds, or None where it has none."""
+    """An element with its event time in milliseconds, or None where it has none: in a window, or from a source."""
 
     value: T
     timestamp: int | None = None
