@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from eventide.spark.progress import have_ended
+from eventide.spark.progress import had_nothing_new, have_ended
 
 ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 
@@ -27,3 +27,14 @@ ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 def test_sources_have_ended_when_all_parts_of_all_of_them_have_and_all_are_ours(ends, expected):
     sources = [SimpleNamespace(endOffset=None if end is None else json.dumps(end)) for end in ends]
     assert have_ended(SimpleNamespace(sources=sources)) is expected
+
+
+def test_an_offset_may_be_told_as_python_writes_it():
+    sources = [SimpleNamespace(endOffset=str({"function": ENDED}))]
+    assert have_ended(SimpleNamespace(sources=sources))
+
+
+@pytest.mark.parametrize(("start", "end", "expected"), [("1", "1", True), ("1", "2", False), (None, "1", False)])
+def test_a_micro_batch_had_nothing_new_if_no_source_went_on(start, end, expected):
+    sources = [SimpleNamespace(startOffset="1", endOffset="1"), SimpleNamespace(startOffset=start, endOffset=end)]
+    assert had_nothing_new(SimpleNamespace(sources=sources)) is expected

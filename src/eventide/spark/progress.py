@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 import json
 from typing import Any
@@ -27,11 +28,21 @@ def gathered(batch: int, contents: list[dict[str, Any]], counters: OperatorCount
 
 def have_ended(progress: StreamingQueryProgress) -> bool:
     """Whether all sources of a query are ours, and have ended with this micro-batch or before."""
-    ends = [json.loads(source.endOffset) if source.endOffset else None for source in progress.sources]
+    ends = [_offset(source.endOffset) for source in progress.sources]
     return bool(ends) and all(
         isinstance(end, dict) and end and all(isinstance(at, dict) and at.get("ended") for at in end.values())
         for end in ends
     )
+
+
+def _offset(text: str | None) -> Any:
+    """An offset as Spark tells it: as JSON, or, in PySpark 4.1, as Python would write it."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
 
 
 def had_nothing_new(progress: StreamingQueryProgress) -> bool:
