@@ -32,7 +32,8 @@ class CombinerMachine(RuleBasedStateMachine):
     def update(self, channel, watermark):
         if channel in self.highest:
             self.combiner.update(channel, watermark)
-            self.idle.discard(channel)
+            if self.rejoin is Rejoin.AT_ONCE or watermark > self.highest[channel]:
+                self.idle.discard(channel)
             self.highest[channel] = max(watermark, self.highest[channel])
 
     @rule(channel=CHANNELS)

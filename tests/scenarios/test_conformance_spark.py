@@ -49,10 +49,8 @@ _TELLING = (
     "idle: punctuated, an element without watermark does not make its split count again",
     "idle: a source that is idle when its input ends sends no final watermark",
     "two stages: a first window that fires again after the second has fired is dropped there",
-    "window-010-tumbling-4-splits-punctuated",
     "window-035-sliding-4-splits-punctuated-idle-open-end",
     "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
-    "two-stage-005-10-5-lateness-4-splits-punctuated-idle",
     "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
 )
 _TELLING_FOR_COLUMNS = (
@@ -78,13 +76,12 @@ def _telling(names: tuple[str, ...] = _TELLING) -> list[Scenario]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test its groups of scenarios: the telling one, or all of them, so many to a query."""
+    """Give a test its groups of scenarios, the telling ones or all of them, so many of about one length to a query."""
     if "several" not in metafunc.fixturenames:
         return
-    groups = [_telling()]
-    if metafunc.config.getoption("--all-scenarios"):
-        everything = scenarios()
-        groups = [everything[start : start + _SIDE_BY_SIDE] for start in range(0, len(everything), _SIDE_BY_SIDE)]
+    chosen = scenarios() if metafunc.config.getoption("--all-scenarios") else _telling()
+    by_length = sorted(chosen, key=lambda scenario: scenario.batches)
+    groups = [by_length[start : start + _SIDE_BY_SIDE] for start in range(0, len(by_length), _SIDE_BY_SIDE)]
     metafunc.parametrize("several", groups, ids=[f"from {group[0].name}" for group in groups])
 
 

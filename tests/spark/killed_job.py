@@ -1,4 +1,4 @@
-"""A job for the kill test: bounded, with disorder, late rows, sessions and a second window.
+"""A job for the kill test: bounded, with disorder, late rows, sessions, a second window, and a generator with state.
 
 python killed_job.py CHECKPOINT OUTPUT one|several
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from eventide.common import Duration, Time, Types, WatermarkStrategy
+from eventide.common import Duration, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, Source
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
@@ -40,6 +40,22 @@ class Disorder(Source):
         return EVENT
 
 
+class Wavering(WatermarkGenerator):
+    """Trails the highest time of its split by a bound that depends on all elements so far: to forget one would show."""
+
+    def __init__(self):
+        self.highest, self.checksum = 0, 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+        self.checksum = (31 * self.checksum + event["n"]) % 1_009
+        if self.checksum % 10 == 0:
+            self.on_periodic_emit(output)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest - 400 - self.checksum % 200))
+
+
 class Session(ProcessWindowFunction):
     """One line a session, with its bounds and a checksum of what is in it."""
 
@@ -52,7 +68,7 @@ def main(checkpoint: str, output: str, sinks: str) -> None:
     """Build and run the job."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(160)
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner("ts")
+    strategy = WatermarkStrategy.for_generator(Wavering).with_timestamp_assigner("ts")
     sessions = (
         env.from_source(Disorder(), strategy, "events")
         .key_by(lambda e: e["key"], Types.STRING())

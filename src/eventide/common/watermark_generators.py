@@ -160,10 +160,11 @@ class SuppliedGenerator:
                 f"split, got {self.supplier!r}"
             )
             raise ProgramError(message)
-        if len(self._required()) > 1:
+        if len(self._required()) > 1 or self._keywords():
+            needed = ", ".join([*self._required(), *self._keywords()])
             message = (
-                f"watermark generator: {self._name()} needs the arguments {', '.join(self._required())}; a supplier "
-                "takes one, the context, or none: wrap it in a lambda"
+                f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, or "
+                "none: wrap it in a lambda"
             )
             raise ProgramError(message)
 
@@ -189,12 +190,17 @@ class SuppliedGenerator:
         return f"watermarks of {self._name()}"
 
     def _required(self) -> list[str]:
+        return self._without_default(inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    def _keywords(self) -> list[str]:
+        return self._without_default(inspect.Parameter.KEYWORD_ONLY)
+
+    def _without_default(self, *kinds: Any) -> list[str]:
         try:
             parameters = inspect.signature(self.supplier).parameters.values()
         except ValueError:  # a class written in C, which has none to tell
             return []
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return [p.name for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
+        return [p.name for p in parameters if p.kind in kinds and p.default is inspect.Parameter.empty]
 
     def _name(self) -> str:
         return self.name or getattr(self.supplier, "__qualname__", type(self.supplier).__name__)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.runtime.chain import ChainNode, Edge
 from eventide.runtime.source import SourceSpec
+from eventide.runtime.split_stage import SplitStage
 from eventide.runtime.stage import StageSpec
 from eventide.runtime.timestamps import AssignTimestamps
 
@@ -42,7 +43,8 @@ def _stage_title(stage: StageSpec) -> Iterator[str]:
     for topic, text in stage.describe():
         yield f"  {topic:<10} {text}"
     identity = f"operator id {stage.identity.get('operator id')}"
-    yield f"  {'stored as':<10} 'stage {stage.number}', {identity}, in {stage.max_parallelism} key groups"
+    groups = "" if isinstance(stage, SplitStage) else f", in {stage.max_parallelism} key groups"
+    yield f"  {'stored as':<10} 'stage {stage.number}', {identity}{groups}"
 
 
 def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator[str]:

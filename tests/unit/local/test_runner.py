@@ -4,13 +4,14 @@ from copy import deepcopy
 
 import pytest
 
-from eventide.common import JobStatus, WatermarkStrategy
+from eventide.common import JobStatus, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectionSource, FormatSink
 from eventide.datastream.functions import MapFunction
-from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
-from eventide.local.runner import LocalCheckpoint
+from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.job import DataFrameSourceSpec
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, by_sink, plan_of, run, runner, timed, values
@@ -169,3 +170,60 @@ def test_a_stage_says_behind_it_that_it_is_idle_and_active_again():
     assert [[value[0] for value, _ in sinks[0]] for sinks in results] == [[], [0], [10], [], [], [40]]
     watermarks = [batch.watermarks for batch in runner(plan).batches()]
     assert [w.get("TumblingEventTimeWindows.process") for w in watermarks] == [0, 14, 44, 45, 46, 50]
+
+
+class Highest(WatermarkGenerator):
+    """As monotonous timestamps, by hand."""
+
+    def __init__(self):
+        self.highest = None
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = event_timestamp
+
+    def on_periodic_emit(self, output):
+        if self.highest is not None:
+            output.emit_watermark(Watermark(self.highest - 1))
+
+
+@pytest.mark.parametrize("generator", [None, Highest], ids=["built in", "by hand"])
+@pytest.mark.parametrize("first", [None, Highest], ids=["at the source", "behind another generator"])
+def test_a_split_whose_elements_are_all_filtered_out_before_the_strategy_is_silent(first, generator):
+    """What a strategy does not see is no sign of life to it, wherever it stands."""
+
+    def timed_by(generator):
+        made = (
+            WatermarkStrategy.for_generator(generator) if generator else WatermarkStrategy.for_monotonous_timestamps()
+        )
+        return made.with_timestamp_assigner(lambda e, _: e[1]).with_idleness(100)
+
+    script = [[("s", ("a", at)), ("t", ("b", at))] for at in (5, 15, 25)]
+    source = ScriptedSource(["s", "t"], script, bounded=False)
+    stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    if first is not None:
+        stream = stream.assign_timestamps_and_watermarks(timed_by(first))
+    only_a = stream.filter(lambda e: e[0] == "a").assign_timestamps_and_watermarks(timed_by(generator))
+    plan = plan_of(only_a.window_all(TENS).process(AllContents()))
+    clocks = iter([0, 60, 120])
+    batches = list(LocalRunner(plan, clock=lambda: next(clocks)).batches())
+    assert [by_sink(plan, batch) for batch in batches] == [
+        [[]],
+        [[]],
+        [[((0, 10, [("a", 5)]), 9), ((10, 20, [("a", 15)]), 19)]],
+    ]
+
+
+@pytest.mark.parametrize("behind_an_operator", [False, True])
+def test_watermarks_that_trail_the_clock_close_windows_without_data(behind_an_operator):
+    lag = WatermarkStrategy.for_generator(lambda context: TimeLagWatermarks(100, context))
+    timed = lag.with_timestamp_assigner(lambda e, _: e[1])
+    source = ScriptedSource(["s"], [[("s", ("a", 1_003))], [], [], []], bounded=False)
+    stream = local_environment().from_source(source, BY_SECOND_FIELD, "script")
+    if behind_an_operator:
+        stream = stream.key_by(lambda e: e[0]).window(TENS).trigger(CountTrigger.of(1)).reduce(lambda a, b: a)
+    plan = plan_of(stream.assign_timestamps_and_watermarks(timed).window_all(TENS).process(AllContents()))
+    clocks = iter([1_050, 1_108, 1_109, 1_200])
+    batches = list(LocalRunner(plan, clock=lambda: next(clocks)).batches())
+    assert [values([by_sink(plan, batch)]) for batch in batches] == [[], [], [(1_000, 1_010, [("a", 1_003)])], []]
+    last = plan.stages[-1].name
+    assert [batch.passed[last] for batch in batches] == [[950], [1_008], [1_009], [1_100]]

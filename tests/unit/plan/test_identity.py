@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from eventide.common import Types
+from eventide.common import Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 from eventide.errors import StateError
@@ -127,7 +127,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
         "  state      AllElements per key and window",
-        "  stored as  'stage 1', operator id w, in 128 key groups",
+        "  stored as  'stage 1', operator id w",
         "  map",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",
         "  side output 'late'",
@@ -146,3 +146,56 @@ def test_the_environment_and_a_stream_explain_themselves(capsys):
     text = capsys.readouterr().out
     assert "late       allowed lateness 0 ms, later than that dropped and counted" in text
     assert "Sink 'print': PrintSink(identifier='out')" in text
+
+
+class Mine(WatermarkGenerator):
+    def on_event(self, event, event_timestamp, output):
+        pass
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+class Yours(Mine):
+    pass
+
+
+def generated(generator, behind=None):
+    """A window of a source with a generator of the user's, and one behind it with another."""
+    source = ScriptedSource(["s", "t"], [], Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.LONG()]))
+    strategy = WatermarkStrategy.for_generator(generator).with_idleness(500).with_timestamp_assigner("at")
+    stream = local_environment().from_source(source, strategy, "script").key_by("key").window(TENS).process(Contents())
+    if behind is not None:
+        again = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(behind))
+        stream = again.window_all(TENS).reduce(lambda a, b: a)
+    return plan_of(stream)
+
+
+def test_the_generators_of_splits_have_a_stage_of_their_own_and_the_plan_says_so():
+    assert explain(generated(Mine)).splitlines()[:7] == [
+        "Source 'script': ScriptedSource, bounded, 2 split(s): s, t",
+        "  -> stage 1: ROW(key: STRING, at: LONG) as Arrow columns",
+        "Stage 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
+        "  state      the generator of each split",
+        "  stored as  'stage 1', operator id none given, in 128 key groups",
+        "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
+        "    -> stage 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
+    ]
+
+
+def test_a_generator_behind_a_window_works_in_the_tasks_of_the_window():
+    assert [stage.name for stage in generated(Mine, Yours).stages] == [
+        "timestamps and watermarks",
+        "TumblingEventTimeWindows.process",
+        "TumblingEventTimeWindows.reduce",
+    ]
+    lines = explain(generated(Mine, Yours)).splitlines()
+    mine, yours = (next(n for n, line in enumerate(lines) if said in line) for said in ("of Mine,", "of Yours,"))
+    assert [line.split()[1] for line in lines[:yours] if line.startswith("Stage")] == ["1", "2"]
+    assert mine < lines.index("  trigger    EventTimeTrigger()") < yours
+
+
+@pytest.mark.parametrize(("now", "stage"), [((Yours, Yours), 1), ((Mine, Mine), 2)])
+def test_another_generator_does_not_fit_the_checkpoint(now, stage):
+    with pytest.raises(StateError, match=rf"stage {stage}: watermark generators was 'watermarks of .*' and is now"):
+        check_identity("/there", generated(Mine, Yours).identity(), generated(*now).identity())

@@ -51,10 +51,11 @@ class Emitter(BatchWatermarkOutput):
     def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
         """Emit watermarks behind some rows of the batch at hand."""
         indices, times = np.asarray(rows, np.int64), np.asarray(timestamps, np.int64)
-        if len(indices) != len(times) or (len(indices) > 1 and bool((np.diff(indices) < 0).any())):
+        ascending = len(indices) == 0 or (indices[0] >= 0 and bool((np.diff(indices) >= 0).all()))
+        if len(indices) != len(times) or not ascending:
             raise DataError(
-                f"emit_watermarks takes rows in ascending order, and a timestamp for each; it got {len(indices)} rows "
-                f"and {len(times)} timestamps"
+                "emit_watermarks takes the numbers of rows in ascending order, and a timestamp for each; it got "
+                f"{len(indices)} rows and {len(times)} timestamps"
             )
         behind_all = self.place
         for row, time_ms in zip(indices.tolist(), times.tolist(), strict=True):

@@ -102,6 +102,18 @@ def test_an_input_that_comes_back_behind_is_left_out_until_it_reaches_what_was_p
     assert combiner.advance() == after
 
 
+@pytest.mark.parametrize(("rejoin", "after"), [(Rejoin.AT_ONCE, NOTHING), (Rejoin.WHEN_CAUGHT_UP, Progress(20))])
+def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(rejoin, after):
+    combiner = Combiner(rejoin, ["a", "b"])
+    combiner.update("a", 10)
+    combiner.update("b", 10)
+    combiner.mark_idle("a")
+    assert combiner.advance() == Progress(10)
+    combiner.update("a", 10)
+    combiner.update("b", 20)
+    assert combiner.advance() == after
+
+
 def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_watermark():
     for rejoin, first in [(Rejoin.WHEN_CAUGHT_UP, Progress(None, idle=False)), (Rejoin.AT_ONCE, NOTHING)]:
         combiner = Combiner(rejoin, ["a"])

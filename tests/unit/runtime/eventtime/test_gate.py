@@ -5,7 +5,7 @@ import json
 import pytest
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.runtime.events import Report
+from eventide.runtime.events import END_OF_INPUT, Report
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
 
@@ -239,7 +239,7 @@ def test_what_is_said_in_the_middle_of_a_micro_batch_counts_there():
     assert gate.advance([(1, Report("s", 5, 20, idle=False))]) == Progress(20, idle=False)
 
 
-TIMED = GateInput(1, ("s", "t"), is_source=True, idle_after_ms=100)
+TIMED = GateInput(1, ("s", "t"), is_source=True, idle_after_ms=99)
 
 
 def test_a_silent_split_holds_nobody_after_the_timeout_and_counts_again_from_its_next_watermark():
@@ -281,8 +281,71 @@ def test_what_a_generator_says_by_the_clock_is_no_sign_of_life():
 
 
 def test_a_subtask_may_fall_silent_too():
-    gate = Told([GateInput(3, ("0", "1"), is_source=False, idle_after_ms=100)])
+    gate = Told([GateInput(3, ("0", "1"), is_source=False, idle_after_ms=99)])
     gate.report(3, "0", 10)
     assert gate.end_batch(clock=0) == NOTHING
     gate.report(3, "0", 20)
     assert gate.end_batch(clock=100) == Progress(20)
+
+
+def test_the_largest_watermark_of_a_silent_subtask_counts():
+    gate = Told([GateInput(3, ("0", "1"), is_source=False, idle_after_ms=99)])
+    gate.report(3, "0", 10)
+    gate.report(3, "1", 20)
+    assert gate.end_batch(clock=0) == Progress(10)
+    assert gate.end_batch(clock=100) == Progress(20, idle=True)
+    last = [(3, Report(channel, END_OF_INPUT, MAX_MS)) for channel in ("0", "1")]
+    assert gate.gate.end_input(last, ()) == Progress(MAX_MS, idle=False)
+
+
+def test_a_split_that_ends_is_not_judged_any_more_so_the_source_gives_its_final_watermark():
+    gate = Told([GateInput(1, ("s",), is_source=True, idle_after_ms=99)])
+    gate.report(1, "s", 10)
+    assert gate.end_batch(clock=0) == Progress(10)
+    gate.report(1, "s", ended=True, spoke=False)
+    assert gate.end_batch(clock=100) == NOTHING
+    assert gate.end(1) == Progress(MAX_MS)
+
+
+def at_place(gate, place, *said):
+    """What splits say at one place: (split, watermark) or (split, idle)."""
+    reports = [
+        (1, Report(split, place, None if isinstance(what, bool) else what, what if isinstance(what, bool) else None))
+        for split, what in said
+    ]
+    return gate.advance(reports)
+
+
+def test_a_watermark_in_the_middle_counts_at_once_and_what_comes_at_the_end_counts_together():
+    gate = Gate([SOURCE])
+    assert at_place(gate, 0, ("s", 10)) == NOTHING
+    assert at_place(gate, 1, ("t", 5)) == Progress(5)
+    assert at_place(gate, 2, ("t", 12)) == Progress(10)
+    ends = [(1, Report("s", watermark=30)), (1, Report("t", idle=True)), (1, Report("s", watermark=20))]
+    assert gate.end_batch(ends, 0) == Progress(30)
+
+
+def test_the_watermark_stands_when_a_split_comes_back_behind_it_and_goes_on_from_there():
+    gate = Gate([SOURCE])
+    assert at_place(gate, 0, ("s", 10), ("t", True)) == Progress(10)
+    assert at_place(gate, 1, ("t", 4)) == NOTHING
+    assert at_place(gate, 2, ("s", 20)) == NOTHING
+    assert at_place(gate, 3, ("t", 15)) == Progress(15)
+
+
+def test_a_split_that_says_that_it_is_active_holds_the_others_where_it_stood():
+    gate = Gate([SOURCE])
+    assert at_place(gate, 0, ("s", 10), ("t", 5)) == Progress(5)
+    assert at_place(gate, 1, ("t", True)) == Progress(10)
+    assert at_place(gate, 2, ("t", False)) == NOTHING
+    assert at_place(gate, 3, ("s", 20)) == NOTHING
+    assert at_place(gate, 4, ("t", True)) == Progress(20)
+
+
+def test_when_all_splits_are_idle_the_highest_counts_and_a_higher_watermark_wakes_the_source():
+    gate = Gate([SOURCE])
+    assert at_place(gate, 0, ("s", 10), ("t", 7)) == Progress(7)
+    assert at_place(gate, 1, ("s", True), ("t", True)) == Progress(10, idle=True)
+    assert at_place(gate, 2, ("t", 9)) == NOTHING
+    assert gate.idle
+    assert at_place(gate, 3, ("t", 11)) == Progress(11, idle=False)

@@ -9,7 +9,7 @@ from eventide.runtime.eventtime.idleness import Idleness
 
 def watched(*heard, clock=0):
     """Two channels, of which one or the other is heard in a micro-batch."""
-    idleness = Idleness(timeout_ms=100)
+    idleness = Idleness(timeout_ms=99)
     for channel in heard:
         idleness.hear(channel)
     idleness.end_batch(["a", "b"], clock)
@@ -55,7 +55,7 @@ def test_a_restart_changes_nothing():
     before = watched()
     before.hear("a")
     before.end_batch(["a", "b"], 60)
-    after = Idleness(timeout_ms=100)
+    after = Idleness(timeout_ms=99)
     after.restore(json.loads(json.dumps(before.snapshot())))
     for idleness in (before, after):
         assert (idleness.silent, idleness.next_deadline_ms) == (set(), 100)

@@ -1,0 +1,55 @@
+"""Time that goes on by the clock, on Spark: what fires in micro-batches without data, with the real clock."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
+from eventide.common.watermark_generators import TimeLagWatermarks
+from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
+from eventide.testing import ScriptedSource
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S = 50
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+BY_SECOND_FIELD = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
+NOW = WatermarkStrategy.for_generator(
+    lambda context: TimeLagWatermarks(Duration.of_seconds(2), context)
+).with_timestamp_assigner(lambda e, _: time.time_ns() // 1_000_000)
+
+
+def sums(env: StreamExecutionEnvironment, strategy: WatermarkStrategy, windows: WindowAssigner) -> DataStream:
+    """Sums of what comes in one micro-batch, from one of two splits, which is followed by nothing."""
+    source = ScriptedSource(["spoke", "silent"], [[("spoke", ("x", 1)), ("spoke", ("x", 1_001))]], PAIR, bounded=False)
+    keyed = env.from_source(source, strategy, "once").key_by(lambda e: e[0], Types.STRING())
+    return keyed.window(windows).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+def test_what_the_clock_brings_comes_without_data(env: StreamExecutionEnvironment) -> None:
+    """All in one query, so that there are micro-batches enough in which one that has to wait could fire."""
+    env.get_config().set_auto_watermark_interval(200)
+    seconds = TumblingEventTimeWindows.of(Time.seconds(1))
+    programs = {
+        "waits for its silent split": sums(env, BY_SECOND_FIELD, seconds),
+        "the silent split is idle": sums(env, BY_SECOND_FIELD.with_idleness(1_500), seconds),
+        "watermarks trail the clock": sums(env, NOW, seconds),
+        "windows by the clock": sums(
+            env, WatermarkStrategy.no_watermarks(), TumblingProcessingTimeWindows.of(Time.seconds(1))
+        ),
+    }
+    fired: dict[str, list[tuple[int, Row]]] = {name: [] for name in programs}
+    for name, results in programs.items():
+        results.sink_to(lambda rows, batch, to=fired[name]: to.extend((batch, row) for row in rows.collect()))
+    client = env.execute_async("clocks")
+    expected = [0, 1, 1_002, 1_002]
+    deadline = time.monotonic() + PATIENCE_S
+    while [sum(row[1] for _, row in rows) for rows in fired.values()] != expected:
+        assert time.monotonic() < deadline, fired
+        assert client.get_job_status().result() is JobStatus.RUNNING
+        time.sleep(0.1)
+    client.cancel().result()
+    assert all(batch > 0 for rows in fired.values() for batch, _ in rows), "the data came in batch 0"

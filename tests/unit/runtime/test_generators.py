@@ -1,0 +1,209 @@
+"""Generators of the user's at work: kept from micro-batch to micro-batch, and named when something is wrong."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from eventide.common import Row, Types, VectorizedWatermarkGenerator, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.common.watermark_generators import TimeLagWatermarks
+from eventide.common.watermark_strategy import TimestampAssigner
+from eventide.errors import DataError, ProgramError, UserFunctionError
+from eventide.runtime.columns import Columns
+from eventide.runtime.events import END_OF_BATCH, Elements, Report
+from eventide.runtime.generators import Generators
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.timestamps import AssignTimestamps
+
+
+class Counts(WatermarkGenerator):
+    """The watermark is the number of elements so far."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.seen += 1
+        if event == "idle":
+            output.mark_idle()
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.seen))
+
+
+def step(supplier):
+    return AssignTimestamps("times", 1, WatermarkStrategy.for_generator(supplier))
+
+
+def elements(*values):
+    return Elements(list(values), [0] * len(values), list(range(len(values))))
+
+
+def batch(backend, *values, supplier=Counts, clock_ms=0, name="s"):
+    """What one generator reports of a micro-batch."""
+    generators = Generators(backend, clock_ms)
+    run = generators.run(name, step(supplier), "s", is_split=True)
+    if values:
+        run.see(elements(*values))
+    run.end_batch()
+    generators.flush()
+    return run.reports()
+
+
+def said(reports):
+    return [report.watermark for report in reports if report.watermark is not None]
+
+
+def test_what_a_generator_remembers_is_there_in_the_next_batch_and_each_has_its_own():
+    backend = MemoryBackend()
+    assert said(batch(backend, "a", "b")) == [2]
+    assert said(batch(backend, "c", name="t")) == [1]
+    assert said(batch(backend, "d")) == [3]
+
+
+def test_its_last_watermark_and_that_it_is_idle_are_there_too():
+    backend = MemoryBackend()
+    batch(backend, "a", "b")
+    ((_, kept),) = [pickle.loads(stored) for stored in backend.values.values()]
+    assert kept["s"][1:] == (2, False)
+
+    class Idle(Counts):
+        def on_periodic_emit(self, output):
+            pass
+
+    backend = MemoryBackend()
+    assert batch(backend, "idle", supplier=Idle)[0] == Report("s", 0, idle=True, spoke=True)
+    assert batch(backend, "idle", supplier=Idle) == [Report("s", END_OF_BATCH, spoke=True)], "it is idle already"
+
+
+def test_a_generator_that_is_forgotten_begins_anew():
+    backend = MemoryBackend()
+    batch(backend, "a", "b")
+    generators = Generators(backend, 0)
+    generators.run("s", step(Counts), "s", is_split=True)
+    generators.forget("s")
+    generators.flush()
+    assert said(batch(backend, "c")) == [1]
+
+
+def test_a_task_without_generators_stores_nothing():
+    backend = MemoryBackend()
+    Generators(backend, 0).flush()
+    assert backend.values == {}
+
+
+def test_all_generators_of_a_task_share_one_context_after_a_restart_too():
+    class KeepsContext(Counts):
+        def __init__(self, context):
+            self.context = context
+
+    backend, supplier = MemoryBackend(), KeepsContext
+    for clock_ms in (5, 7):
+        generators = Generators(backend, clock_ms)
+        runs = [generators.run(name, step(supplier), name, is_split=True) for name in ("s", "t")]
+        one, other = (run.generator.context for run in runs)
+        assert one is other
+        assert one.get_current_processing_time() == clock_ms
+        generators.flush()
+
+
+def test_watermarks_that_trail_the_clock_need_no_elements():
+    backend = MemoryBackend()
+    found = [
+        said(batch(backend, supplier=lambda context: TimeLagWatermarks(100, context), clock_ms=ms))
+        for ms in (1_000, 1_000, 1_050)
+    ]
+    assert found == [[900], [900], [950]]
+
+
+def test_one_that_gives_timestamps_too_does_so_with_what_it_remembers():
+    class Both(Counts, TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return 100 + self.seen
+
+    backend = MemoryBackend()
+    for expected in (100, 101):
+        generators = Generators(backend, 0)
+        run = generators.run("s", step(Both), "s", is_split=True)
+        timed = run.step.apply(elements("a"))
+        assert timed.timestamps == [expected]
+        run.see(timed)
+        generators.flush()
+
+
+class SeesBatches(VectorizedWatermarkGenerator):
+    def __init__(self):
+        self.seen = []
+
+    def on_batch(self, events, timestamps, output):
+        self.seen.append((type(events), events.to_pylist(), timestamps.to_pylist()))
+
+    def on_event(self, event, event_timestamp, output):
+        self.seen.append((event, event_timestamp))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
+
+
+@pytest.mark.parametrize(
+    ("type_info", "value", "expected"),
+    [(ROW, Row(n=5), (pa.RecordBatch, [{"n": 5}], [7])), (Types.LONG(), 5, (pa.Int64Array, [5], [7]))],
+    ids=["rows", "plain values"],
+)
+def test_a_vectorised_generator_sees_columns_wherever_there_are_any(type_info, value, expected):
+    run = Generators(MemoryBackend(), 0).run("s", step(SeesBatches), "s", is_split=True)
+    columns = Columns.of(Elements([value], [7], [0]), type_info)
+    run.see(columns)
+    run.see(columns.to_elements())
+    run.see(Elements([value], [7], [0]))
+    assert run.generator.seen == [expected, expected, (value, 7)]
+
+
+def raising(where):
+    def fail(*_):
+        raise ValueError("no")
+
+    methods = {"on_event": Counts.on_event, "on_periodic_emit": Counts.on_periodic_emit, where: fail}
+    return type("Raising", (WatermarkGenerator,), {"seen": 0, **methods})
+
+
+@pytest.mark.parametrize(
+    ("supplier", "expected"),
+    [
+        (raising("on_event"), r"'times', while it handled an element \(element 'a'\)(.|\n)*ValueError: no"),
+        (raising("on_periodic_emit"), r"'times', when the watermark generator was asked at the end(.|\n)*ValueError"),
+        (raising("__init__"), r"'times', when its watermark generator was made(.|\n)*ValueError: no"),
+        (raising("__getstate__"), r"when the watermark generators were stored(.|\n)*ValueError: no"),
+    ],
+    ids=["on_event", "on_periodic_emit", "made", "stored"],
+)
+def test_a_generator_that_raises_is_named_with_what_it_was_doing(supplier, expected):
+    with pytest.raises(UserFunctionError, match=expected):
+        batch(MemoryBackend(), "a", supplier=supplier)
+
+
+def test_a_vectorised_generator_that_raises_is_named_too():
+    class Raises(SeesBatches):
+        def on_batch(self, events, timestamps, output):
+            output.emit_watermarks([5], [1])
+
+    run = Generators(MemoryBackend(), 0).run("s", step(Raises), "s", is_split=True)
+    with pytest.raises(UserFunctionError, match=r"'times', when the watermark generator looked at a batch(.|\n)*Index"):
+        run.see(Columns.of(Elements([1], [7], [0]), Types.LONG()))
+
+
+def test_a_supplier_that_makes_something_else_is_named():
+    with pytest.raises(ProgramError, match=r"'times', when its .* was made: .*<lambda> returned 5, which is no Waterm"):
+        batch(MemoryBackend(), supplier=lambda: 5)
+
+
+def test_what_is_emitted_and_is_no_watermark_is_refused_with_the_element():
+    class Emits(Counts):
+        def on_event(self, event, event_timestamp, output):
+            output.emit_watermark(event_timestamp)
+
+    with pytest.raises(DataError, match=r"'times', while it handled an element \(element 'a'\): emit_watermark takes"):
+        batch(MemoryBackend(), "a", supplier=Emits)
