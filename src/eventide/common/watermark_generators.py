@@ -163,8 +163,8 @@ class SuppliedGenerator:
         if len(self._required()) > 1 or self._keywords():
             needed = ", ".join([*self._required(), *self._keywords()])
             message = (
-                f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, or "
-                "none: wrap it in a lambda"
+                f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, "
+                "or none: wrap it in a lambda"
             )
             raise ProgramError(message)
 

@@ -127,7 +127,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
         "  state      AllElements per key and window",
-        "  stored as  'stage 1', operator id w",
+        "  stored as  'stage 1', operator id w, in 128 key groups",
         "  map",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",
         "  side output 'late'",
@@ -177,7 +177,7 @@ def test_the_generators_of_splits_have_a_stage_of_their_own_and_the_plan_says_so
         "  -> stage 1: ROW(key: STRING, at: LONG) as Arrow columns",
         "Stage 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
         "  state      the generator of each split",
-        "  stored as  'stage 1', operator id none given, in 128 key groups",
+        "  stored as  'stage 1', operator id none given",
         "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
         "    -> stage 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
     ]
