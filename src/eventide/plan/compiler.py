@@ -142,14 +142,12 @@ class _Compiler:
 
     def _split_stage(self, node: Transformation) -> SplitStage:
         edges = self._edges[node.number]
-        codec = ElementCodec(node.inputs[0].type_info)
         root = self._chain(node)
         stage = SplitStage(
             number=self._number[node.number],
             name=self._names[node.number],
             inputs=tuple(self._gate_input(edge, head) for edge, head in edges),
-            codecs={edge.number: codec for edge, _ in edges},
-            element_codecs={edge.number: codec for edge, _ in edges},
+            codec=ElementCodec(node.inputs[0].type_info),
             root=root,
             parallelism=self._parallelism_of(node),
             max_parallelism=self._max_parallelism,

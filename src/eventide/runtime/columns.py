@@ -66,6 +66,11 @@ class Columns:
         """One field of the elements."""
         return pc.struct_field(self.values, name)
 
+    @property
+    def place(self) -> int:
+        """Where the first element stands in its split or task."""
+        return int(self.order[0].as_py())
+
     def fields(self) -> pa.RecordBatch | pa.Array:
         """The elements as users see many of them: a batch with a column for each field, or an array without fields."""
         has_fields = pa.types.is_struct(self.values.type)

@@ -30,7 +30,7 @@ _FRAME = 65_536
 class SplitStage(StageSpec):
     """A stage whose channels are the splits of sources: each has generators of its own, in one subtask for ever."""
 
-    element_codecs: dict[int, ElementCodec]
+    codec: ElementCodec
 
     @property
     def needs_clock(self) -> bool:
@@ -134,9 +134,9 @@ class SplitTask:
         splits = {(edge, name): _Split(edge, name) for edge, name in self._open}
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
-                batch = self._spec.element_codecs[frame.edge].decode_batch(frame.content)
+                batch = self._spec.codec.decode_batch(frame.content)
                 split = splits.setdefault((frame.edge, frame.channel), _Split(frame.edge, frame.channel))
-                split.parts.append((frame.task, _place(batch), batch))
+                split.parts.append((frame.task, batch.place, batch))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(frame.edge)
             else:
@@ -203,11 +203,6 @@ class SplitTask:
         stored = json.dumps(state).encode()
         if stored != self._stored:
             self._backend.put(_STATE, stored)
-
-
-def _place(batch: Batch) -> int:
-    """Where the first element of a batch stands in its split and task."""
-    return int(batch.order[0].as_py()) if isinstance(batch, Columns) else batch.place
 
 
 def _numbered_through(batches: list[Batch]) -> Batch:

@@ -98,15 +98,14 @@ class Task(Protocol):
 class StageSpec(ABC):
     """All that a host must know to run a stage; picklable.
 
-    ``number`` is where frames for it are addressed to, ``codecs`` how the elements of each incoming edge travel,
-    ``identity`` what its stored state depends on, ``speed`` whether it works on columns or elements, and why. With
-    ``in_batch`` all input comes at once: no watermark comes before its end, and what waits for the clock happens then.
+    ``number`` is where frames for it are addressed to, ``identity`` what its stored state depends on, ``speed`` whether
+    it works on columns or elements, and why. With ``in_batch`` all input comes at once: no watermark comes before its
+    end, and what waits for the clock happens then.
     """
 
     number: int
     name: str
     inputs: tuple[GateInput, ...]
-    codecs: dict[int, Codec]
     root: ChainNode
     parallelism: int
     max_parallelism: int
@@ -154,9 +153,10 @@ class StageSpec(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorStage(StageSpec):
-    """A stage with an operator."""
+    """A stage with an operator; ``codecs`` say how the elements of each incoming edge travel."""
 
     operator: OperatorSpec
+    codecs: dict[int, Codec]
 
     @property
     def needs_clock(self) -> bool:

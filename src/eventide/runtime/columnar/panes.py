@@ -10,6 +10,7 @@ import numpy as np
 from eventide.common._ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
+from eventide.runtime.window.rules import passes_one_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -47,13 +48,13 @@ class Panes:
         return starts
 
     def is_boundary_between(self, before_ms: int, watermark_ms: int, lateness_ms: int = 0) -> bool:
-        """Whether a window ends, some time later if need be, as the watermark goes up: otherwise nothing changes by it.
+        """Whether a window fires, or is dropped after its lateness, as the watermark goes up: else it changes nothing.
 
         >>> Panes(size=10, slide=10).is_boundary_between(3, 8), Panes(size=10, slide=10).is_boundary_between(3, 9)
         (False, True)
         """
-        first_end = self.offset + self.size + lateness_ms - 1
-        return (before_ms - first_end) // self.slide != (watermark_ms - first_end) // self.slide
+        last_ms = TimeWindow(self.offset, self.offset + self.size).max_timestamp()
+        return passes_one_of(last_ms, self.slide, lateness_ms, before_ms, watermark_ms)
 
     def windows(self, pane: int) -> list[TimeWindow]:
         """The windows that a pane belongs to, in the order of time; none in a gap between windows.
