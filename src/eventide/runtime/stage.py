@@ -20,7 +20,7 @@ from eventide.runtime.generators import Generators, HighestTimestamp, Marker
 from eventide.runtime.identity import differences
 from eventide.runtime.inbox import Inbox
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
 from eventide.runtime.outlets import Codec
 from eventide.runtime.router import Router, report_frames
 from eventide.runtime.state.backend import StateBackend
@@ -47,6 +47,9 @@ class Operator(Protocol):
     @property
     def next_clock_ms(self) -> int | None:
         """The time by the clock at which it has something to do, with no data too; None if never."""
+
+    def timers_left(self) -> int:
+        """How many timers of processing time are set, which never fire when the input has ended."""
 
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
@@ -274,6 +277,8 @@ class OperatorTask:
             self._operator.advance_clock(self._clock_ms)
         elif round_ == END_OF_INPUT and self._spec.in_batch:
             self._operator.advance_clock(MAX_MS)
+        if round_ == END_OF_INPUT and progress.watermark == MAX_MS:
+            self._metrics.count(self._spec.name, TIMERS_LEFT, self._operator.timers_left())
         yield from self._send_outputs(round_)
         self._tell(round_, progress)
         if round_ == END_OF_BATCH:

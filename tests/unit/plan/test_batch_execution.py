@@ -3,7 +3,7 @@
 from eventide.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.testing import local_environment
-from twin import AllContents, plan_of, run, values
+from twin import AllContents, by_sink, plan_of, run, runner, values
 
 
 class Ascending(WatermarkGenerator):
@@ -26,5 +26,8 @@ def test_what_generators_say_is_not_heard_so_that_nothing_is_late():
 def test_windows_of_processing_time_fire_at_the_end():
     stream = local_environment().from_collection([1, 2])
     plan = plan_of(stream.window_all(TumblingProcessingTimeWindows.of(10)).process(AllContents()))
-    assert values(run(plan)) == []
+    streaming = runner(plan)
+    assert [by_sink(plan, batch) for batch in streaming.batches()] == [[[]]]
+    (counters,) = [c for name, c in streaming.metrics().items() if "Windows" in name]
+    assert counters["numTimersNotFired"] == 1, "what is not fired when a stream ends is counted"
     assert values(run(plan.in_batch())) == [(0, 10, [1, 2])]

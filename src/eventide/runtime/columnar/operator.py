@@ -40,6 +40,10 @@ class ColumnarOperator:
         """None: the clock need not call."""
         return None
 
+    def timers_left(self) -> int:
+        """None: there are no timers of processing time."""
+        return 0
+
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self.outputs.take()

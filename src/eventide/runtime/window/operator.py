@@ -105,6 +105,10 @@ class WindowOperator:
         """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
         return self._keyed.processing_timers.next_ms()
 
+    def timers_left(self) -> int:
+        """How many timers of processing time are set: those that are left when the input ends never fire."""
+        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
+
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         outputs, self._outputs = self._outputs, defaultdict(Elements)
