@@ -22,7 +22,7 @@ from eventide.common.watermark_generators import PunctuatedWatermarks
 from eventide.datastream import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalCheckpoint, LocalRunner
-from eventide.runtime.keys import key_group, subtask_of
+from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import Contents, by_sink, plan_of
 

@@ -11,7 +11,7 @@ from eventide.common import Duration, Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import AggregateFunction
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
-from eventide.runtime import columns
+from eventide.runtime.elements import columns
 from eventide.runtime.window import reducing_outlet
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import Contents, by_sink, plan_of, runner

@@ -10,7 +10,7 @@ from tests.scenarios.programs import Scenario, scenarios
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.local.host import LocalHost
 from eventide.runtime.metrics import LATE_DROPPED
-from eventide.runtime.stage import OperatorStage
+from eventide.runtime.tasks.stage import OperatorStage
 
 
 @pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])

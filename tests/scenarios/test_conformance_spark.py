@@ -20,7 +20,7 @@ from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.plan.compiler import compile_plan
 from eventide.plan.settings import JobSettings
-from eventide.runtime.events import Signal
+from eventide.runtime.exchange.frames import Signal
 from eventide.spark.compiler import METRICS, frames_of
 from eventide.spark.frame_rows import frame_of
 from eventide.spark.progress import had_nothing_new

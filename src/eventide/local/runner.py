@@ -11,14 +11,14 @@ from typing import Any
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan, SinkSpec
-from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.exchange.frames import METRICS_STAGE, Frame
 from eventide.runtime.invoke import calling
-from eventide.runtime.lifecycle import close_all, open_all
 from eventide.runtime.metrics import OperatorCounters, add_up
-from eventide.runtime.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.source import SourceSpec, SourceTask
+from eventide.runtime.sources.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.tasks.lifecycle import close_all, open_all
 
 _PATIENCE_S = 0.05
 

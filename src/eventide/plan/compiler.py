@@ -29,14 +29,14 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.plan.speeds import planned
 from eventide.plan.stages import SOURCES, begins_stage
-from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.codec import ElementCodec
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.gate import GateInput
-from eventide.runtime.outlets import Together
-from eventide.runtime.source import SourceSpec
-from eventide.runtime.split_stage import SplitStage
-from eventide.runtime.stage import OperatorStage, StageSpec
-from eventide.runtime.timestamps import AssignTimestamps
+from eventide.runtime.exchange.outlets import Together
+from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.tasks.split_stage import SplitStage
+from eventide.runtime.tasks.stage import OperatorStage, StageSpec
 
 
 def compile_plan(sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> JobPlan:
@@ -233,12 +233,12 @@ class _Compiler:
             outlet=outlet,
             assigner=path.assigner,
             has_watermarks=not to_sink,
-            by_place=self._is_by_place(path) and not outlet.mixes_splits,
+            by_element=self._is_by_element(path) and not outlet.mixes_splits,
         )
         self._edges[target.number].append((edge, path.head))
         return edge
 
-    def _is_by_place(self, path: _Path) -> bool:
+    def _is_by_element(self, path: _Path) -> bool:
         if isinstance(path.head, WindowTransformation):
             return path.assigner is not None and self._strategies[path.assigner].is_supplied
         return True

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
-from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.source import SourceSpec
-from eventide.runtime.split_stage import SplitStage
-from eventide.runtime.stage import StageSpec
-from eventide.runtime.timestamps import AssignTimestamps
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.tasks.split_stage import SplitStage
+from eventide.runtime.tasks.stage import StageSpec
 
 
 def explain(plan: JobPlan) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.datastream._graph import KeyTransformation, Transformation, WindowTransformation
 from eventide.errors import StateError
 from eventide.plan.speeds import PlannedOperator
-from eventide.runtime.chain import ChainNode, Edge
+from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.identity import differences
 from eventide.runtime.window.spec import WindowSpec
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors import Sink
-from eventide.runtime.chain import ChainNode
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.source import SourceSpec
-from eventide.runtime.stage import StageSpec
+from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.tasks.stage import StageSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.plan.stages import who_moves_time
-from eventide.runtime.codec import ElementCodec
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.spec import ColumnarWindow
-from eventide.runtime.outlets import ByKey, Outlet, Together
-from eventide.runtime.stage import OperatorSpec
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
+from eventide.runtime.tasks.stage import OperatorSpec
 from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.partials import PartialsCodec
 from eventide.runtime.window.reducing_outlet import ReducingOutlet

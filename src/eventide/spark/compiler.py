@@ -12,13 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import JobSettings
-from eventide.runtime.chain import ChainNode
-from eventide.runtime.events import Signal
-from eventide.runtime.frames import METRICS_STAGE, Frame
+from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
+from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.router import end_frames
-from eventide.runtime.source import SourceSpec
-from eventide.runtime.stage import StageSpec
+from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.tasks.stage import StageSpec
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import StageProcessor
 from eventide.spark.source import CAN_LIMIT, FrameSource

@@ -16,9 +16,9 @@ from pyspark.sql import types as spark
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec
-from eventide.runtime.columns import Columns
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.source import ChainSpec, SourceTask, columns_of
+from eventide.runtime.sources.task import ChainSpec, SourceTask, columns_of
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.types import type_info_of

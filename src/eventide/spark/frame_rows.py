@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Row
 
-from eventide.runtime.frames import Frame
+from eventide.runtime.exchange.frames import Frame
 
 FRAME_SCHEMA = "stage INT, subtask INT, frame BINARY"
 FRAME_ROW = Row("stage", "subtask", "frame")

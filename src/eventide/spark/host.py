@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from eventide.runtime.frames import Frame
+from eventide.runtime.exchange.frames import Frame
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
 from eventide.spark.programs import opened_stage
 from eventide.spark.state_store import MapStateBackend

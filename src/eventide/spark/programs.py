@@ -6,8 +6,8 @@ import pickle
 from functools import lru_cache
 from typing import Any
 
-from eventide.runtime.lifecycle import open_all
-from eventide.runtime.stage import StageSpec
+from eventide.runtime.tasks.lifecycle import open_all
+from eventide.runtime.tasks.stage import StageSpec
 from eventide.spark.worker import program_loaded
 
 

@@ -8,9 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from eventide.plan.job import SinkSpec
-from eventide.runtime.codec import decode_table
-from eventide.runtime.events import Signal
-from eventide.runtime.frames import Frame
+from eventide.runtime.elements.codec import decode_table
+from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.spark.types import schema_of
 from eventide.spark.worker import settled
 

@@ -105,7 +105,7 @@ class Delivery:
     def _to_driver(self, frames: DataFrame) -> None:
         received = sorted(
             (frame_of(row) for row in frames.collect() if row.stage in self._on_driver),
-            key=lambda f: (f.stage, f.round, f.edge, f.channel),
+            key=lambda f: (f.stage, f.point, f.edge, f.channel),
         )
         for frame in received:
             sink = self._on_driver[frame.stage]

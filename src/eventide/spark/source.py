@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from eventide.datastream.connectors.source import Source
 from eventide.runtime.invoke import calling
-from eventide.runtime.offsets import (
+from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
     everything,
@@ -21,7 +21,7 @@ from eventide.runtime.offsets import (
     ranges_between,
     source_ends,
 )
-from eventide.runtime.source import SourceSpec, SourceTask
+from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.planner import call_before_the_end
 from eventide.spark.programs import opened_source

@@ -9,12 +9,12 @@ from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.data_stream import DataStream
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
-from eventide.runtime.columns import as_elements
-from eventide.runtime.events import Elements
-from eventide.runtime.lifecycle import close_function, open_function
+from eventide.runtime.elements.columns import as_elements
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.lifecycle import close_function, open_function
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.spec import WindowSpec
 

@@ -14,7 +14,7 @@ from eventide.common import Duration
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.connectors.file_system._files import _file_system
 from eventide.errors import DataError, ProgramError, StateError
-from eventide.runtime.offsets import initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.sources.offsets import initial_offsets, next_offsets, ranges_between, source_ends
 
 ALWAYS = Duration.of_millis(0)
 

@@ -16,7 +16,7 @@ from eventide.datastream.connectors.function_source._log import WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.offsets import everything, initial_offsets, next_offsets, source_ends
+from eventide.runtime.sources.offsets import everything, initial_offsets, next_offsets, source_ends
 
 PATIENCE_S = 10
 

@@ -18,7 +18,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from eventide.runtime.outlets import ByKey
+from eventide.runtime.exchange.outlets import ByKey
 from eventide.runtime.window.reducing_outlet import ReducingOutlet
 from eventide.testing import local_environment
 from twin import plan_of, run, timed, values

@@ -28,7 +28,7 @@ from eventide.datastream.functions._timestamps import older_strategy
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.steps import Filter, FlatMap, Map
+from eventide.runtime.chain.steps import Filter, FlatMap, Map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -59,7 +59,7 @@ class ContinuousOperator(PaneOperator):
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
         return self._by_group(rows.append_column(_FIRE, fire), [*self.keys, PANE], self.spec.aggregation.partial)
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """True: an interval may be over."""
         return True
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventide.common._ms import MAX_MS
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TablePart
+from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.metrics import Metrics
@@ -39,7 +39,7 @@ class CountOperator(ColumnarOperator):
         self._schema = pa.schema([*spec.key_fields, *spec.aggregation.partial_fields])
         self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
 
-    def process(self, parts: list[TablePart]) -> None:
+    def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the windows of their keys, in their order."""
         rows = self.rows(parts)
         self._open.read_keys_of(rows)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.runtime.codec import decode_table, encode_table
 from eventide.runtime.columnar.hashing import key_groups
 from eventide.runtime.columnar.layout import slices_by
+from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.state.backend import StateBackend
 
 _INDEX = "groups"

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.runtime.codec import decode_table, encode_table
 from eventide.runtime.columnar.aggregation import ROWS
+from eventide.runtime.elements.codec import decode_table, encode_table
 
-ORDER = "__order"
-"""int64: the place of a row in its split within the micro-batch."""
+SEQUENCE = "__sequence"
+"""int64: the first of a row in its split within the micro-batch."""
 
 PANE = "__pane"
 """int64: where the pane of a row, or of a partial aggregate, starts; milliseconds."""
@@ -21,7 +21,7 @@ PANE = "__pane"
 VALUE = "__value"
 """The whole element, where late ones go to a side output."""
 
-_PLACE = b"place"
+_FIRST = b"first"
 
 
 def key_names(count: int) -> list[str]:
@@ -30,11 +30,11 @@ def key_names(count: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class TablePart:
+class TablePayload:
     """A table as one frame brings it: rows of elements, or partial aggregates of many."""
 
     table: pa.Table
-    place: int
+    first: int
 
     def __len__(self) -> int:
         """How many elements it stands for."""
@@ -42,36 +42,36 @@ class TablePart:
             return int(pc.sum(self.table.column(ROWS)).as_py() or 0)
         return len(self.table)
 
-    def cut(self, begin: int, round_: int) -> tuple[TablePart | None, int | None]:
-        """What stands from a row on up to a place, and the row where the rest begins (None: there is none)."""
-        if ORDER not in self.table.column_names:
+    def cut(self, begin: int, point: int) -> tuple[TablePayload | None, int | None]:
+        """What stands from a row on up to a first, and the row where the rest begins (None: there is none)."""
+        if SEQUENCE not in self.table.column_names:
             return self, None
-        end = int(np.searchsorted(self.table.column(ORDER).to_numpy(), round_, side="right"))
+        end = int(np.searchsorted(self.table.column(SEQUENCE).to_numpy(), point, side="right"))
         rest = None if end == len(self.table) else end
         if end == begin:
             return None, rest
-        return TablePart(self.table.slice(begin, end - begin), self.place), rest
+        return TablePayload(self.table.slice(begin, end - begin), self.first), rest
 
 
 @dataclass(frozen=True, slots=True)
 class TableCodec:
-    """Tables as Arrow IPC streams, with their place among those of their channel."""
+    """Tables as Arrow IPC streams, with their first among those of their channel."""
 
-    def encode(self, table: pa.Table, place: int) -> bytes:
+    def encode(self, table: pa.Table, first: int) -> bytes:
         """A table to bytes."""
-        return encode_table(table.replace_schema_metadata({_PLACE: str(place)}))
+        return encode_table(table.replace_schema_metadata({_FIRST: str(first)}))
 
-    def decode(self, data: bytes) -> TablePart:
+    def decode(self, data: bytes) -> TablePayload:
         """The inverse of :meth:`encode`."""
         table = decode_table(data)
-        return TablePart(table.replace_schema_metadata(None), int(table.schema.metadata[_PLACE]))
+        return TablePayload(table.replace_schema_metadata(None), int(table.schema.metadata[_FIRST]))
 
 
-def joined_rows(parts: Sequence[TablePart]) -> pa.Table:
-    """Rows of several channels in the one defined order: by place in their channel, then by channel."""
+def joined_rows(parts: Sequence[TablePayload]) -> pa.Table:
+    """Rows of several channels in the one defined order: by first in their channel, then by channel."""
     rows = pa.concat_tables([part.table for part in parts])
     if len(parts) > 1:
-        rows = rows.take(np.argsort(rows.column(ORDER).to_numpy(), kind="stable"))
+        rows = rows.take(np.argsort(rows.column(SEQUENCE).to_numpy(), kind="stable"))
     return rows
 
 

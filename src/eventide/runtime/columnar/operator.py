@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.layout import ORDER, VALUE, TablePart, joined_rows, key_names
+from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.outlet import value_columns
 from eventide.runtime.columnar.results import Outputs
-from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ColumnarOperator:
         self.outputs = Outputs(spec.shape)
         self._metrics = metrics
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """True: any watermark may change something."""
         return True
 
@@ -52,13 +52,13 @@ class ColumnarOperator:
         """One row for each key, or for each key and what else is named."""
         return self.spec.aggregation.merge(partials, [*self.keys, *by])
 
-    def rows(self, parts: list[TablePart]) -> pa.Table:
+    def rows(self, parts: list[TablePayload]) -> pa.Table:
         """The rows of several channels in their order, with the columns of key and aggregates."""
         rows = joined_rows(parts)
         if not self.spec.ships_elements:
             return rows
         columns = value_columns(rows.column(VALUE).combine_chunks(), self.spec.keys, self.spec.aggregation)
-        return pa.table({**columns, **{name: rows.column(name) for name in (VALUE, TIMESTAMP, ORDER)}})
+        return pa.table({**columns, **{name: rows.column(name) for name in (VALUE, TIMESTAMP, SEQUENCE)}})
 
     def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
         """Count the late rows, and send them to the side output that wants them."""

@@ -12,9 +12,9 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.hashing import key_column, owners
-from eventide.runtime.columnar.layout import ORDER, VALUE, TableCodec, key_names
+from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TableCodec, key_names
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
-from eventide.runtime.columns import Batch, Columns, frame_slices
+from eventide.runtime.elements.columns import Batch, Columns, frame_slices
 from eventide.runtime.invoke import calling
 
 _ROWS_AT_ONCE = 1 << 22
@@ -54,8 +54,8 @@ class ColumnOutlet:
         """None: nothing here is the user's own code."""
         return []
 
-    def open(self, producer: str, place: int, subtasks: int) -> _Outbox:
-        """An empty outbox of the task at ``place``."""
+    def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
+        """An empty outbox of the task with a slot."""
         return _Outbox(self, producer, subtasks)
 
     def table(self, columns: Columns) -> pa.Table:
@@ -68,7 +68,7 @@ class ColumnOutlet:
         values = columns.values
         content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.aggregation)
         time = {TIMESTAMP: columns.timestamps} if self.timed else {}
-        return pa.table({**content, **time, ORDER: columns.order})
+        return pa.table({**content, **time, SEQUENCE: columns.sequence})
 
 
 def value_columns(values: pa.Array, keys: tuple[str, ...], aggregation: Aggregation) -> dict[str, pa.Array]:

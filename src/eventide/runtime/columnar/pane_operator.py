@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import PANE, TablePart, constant, slices_by
+from eventide.runtime.columnar.layout import PANE, TablePayload, constant, slices_by
 from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of, rows_in
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_store import PaneStore
@@ -41,7 +41,7 @@ class PaneOperator(ColumnarOperator):
         self.store = PaneStore(backend, self.merged)
         self._windows: dict[int, list[TimeWindow]] = {}
 
-    def process(self, parts: list[TablePart]) -> None:
+    def process(self, parts: list[TablePayload]) -> None:
         """Add elements, or partial aggregates of them, to their panes."""
         partials = self._of_partials(parts) if self.spec.aggregates_first else self._of_rows(parts)
         added = dict(slices_by(partials, PANE))
@@ -49,7 +49,7 @@ class PaneOperator(ColumnarOperator):
             self.store.add(pane, table, merged=len(parts) == 1 or not self.spec.aggregates_first)
         self._fire_again(added)
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
         panes = self.first.panes
         return panes.slide > panes.size or any(
@@ -71,7 +71,7 @@ class PaneOperator(ColumnarOperator):
         """Store the state."""
         self.store.flush()
 
-    def _of_partials(self, parts: list[TablePart]) -> pa.Table:
+    def _of_partials(self, parts: list[TablePayload]) -> pa.Table:
         """What was aggregated before the shuffle, without what is late."""
         partials = pa.concat_tables([part.table for part in parts])
         panes = partials.column(PANE)
@@ -82,7 +82,7 @@ class PaneOperator(ColumnarOperator):
         self.count_late(rows_in(partials.filter(late)))
         return partials.filter(pc.invert(late))
 
-    def _of_rows(self, parts: list[TablePart]) -> pa.Table:
+    def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""
         rows = self.rows(parts)
         timestamps = rows.column(TIMESTAMP).to_numpy()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from eventide.runtime.codec import decode_table, encode_table
+from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.state.backend import StateBackend
 
 _INDEX = "panes"

@@ -13,7 +13,7 @@ from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.layout import key_names
-from eventide.runtime.columns import Batch, Columns
+from eventide.runtime.elements.columns import Batch, Columns
 
 _LAST_US = 2**63 // 1000 - 1
 
@@ -27,14 +27,14 @@ class ResultShape:
     has_window: bool
     aggregation: Aggregation
 
-    def columns(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any, order: int) -> Columns:
+    def columns(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any, sequence: int) -> Columns:
         """Results, one for each row of partial aggregates.
 
         Args:
             partials: keys and partial aggregates, of one key and window in each row.
             bounds: where the window of each row starts and ends, in milliseconds.
             timestamps: the event time of each result, in milliseconds.
-            order: the place of the first result in the output of its task.
+            sequence: the number of the first result in the output of its task.
         """
         arrays = [partials.column(name).combine_chunks() for name in key_names(self.keys)]
         if bounds is not None:
@@ -44,7 +44,7 @@ class ResultShape:
         values = pa.StructArray.from_arrays(
             [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], fields=fields
         )
-        places = pa.array(np.arange(order, order + len(partials)))
+        places = pa.array(np.arange(sequence, sequence + len(partials)))
         return Columns(self.type_info, values, pa.array(timestamps, pa.int64()), places)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventide.common._ms import MAX_MS, add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TablePart
+from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, numbered_together, sessions_of
 from eventide.runtime.metrics import Metrics
@@ -47,7 +47,7 @@ class SessionOperator(ColumnarOperator):
         self._schema = pa.schema([*spec.key_fields, *bounds, *spec.aggregation.partial_fields])
         self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
 
-    def process(self, parts: list[TablePart]) -> None:
+    def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the sessions of their keys."""
         rows = self.rows(parts)
         self._open.read_keys_of(rows)

@@ -27,8 +27,8 @@ from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import SessionOperator
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.stage import Operator
 from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.tasks.stage import Operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from eventide.common._ms import MIN_MS
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import BatchWatermarkOutput
 from eventide.errors import DataError
-from eventide.runtime.events import END_OF_BATCH, START_OF_BATCH, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, Report
 
 
 class Emitter(BatchWatermarkOutput):
     """The output of the generator of one channel, for one micro-batch.
 
-    ``place`` is where the channel stands, ``places`` where each row of a batch does. If it ``is_periodic``, nothing may
+    ``point`` is where the channel stands, ``points`` where each row of a batch does. If it ``is_periodic``, nothing may
     be said before the end of the micro-batch; if it ``is_muted``, what is said is not heard. A watermark that does not
     rise is ignored, but for this: that of a split says that the split is active, and that of an operator does not (as
     in Flink's output multiplexer, and in its ``TimestampsAndWatermarksOperator``). The source, or the clock, may have
@@ -30,14 +30,14 @@ class Emitter(BatchWatermarkOutput):
         self.idle = idle
         self.is_periodic = False
         self.is_muted = False
-        self.place = START_OF_BATCH
-        self.places: Any = None
+        self.point = START_OF_BATCH
+        self.points: Any = None
         self.spoke = False
         self._may_be_idle = True
         self._reports: list[Report] = []
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark at the place at hand."""
+        """Emit a watermark at the point at hand."""
         if not isinstance(watermark, Watermark):
             raise DataError(f"emit_watermark takes a Watermark, such as Watermark(timestamp - 1), not {watermark!r}")
         if not self._may_speak():
@@ -57,15 +57,15 @@ class Emitter(BatchWatermarkOutput):
                 "emit_watermarks takes the numbers of rows in ascending order, and a timestamp for each; it got "
                 f"{len(indices)} rows and {len(times)} timestamps"
             )
-        behind_all = self.place
+        behind_all = self.point
         for row, time_ms in zip(indices.tolist(), times.tolist(), strict=True):
             if time_ms > self.watermark or self._may_be_idle:
-                self.place = int(self.places[row])
+                self.point = int(self.points[row])
                 self.emit_watermark(Watermark(time_ms))
-        self.place = behind_all
+        self.point = behind_all
 
     def _may_speak(self) -> bool:
-        if self.is_periodic and self.place < END_OF_BATCH:
+        if self.is_periodic and self.point < END_OF_BATCH:
             raise DataError(
                 "the generator says that it is_periodic, but it spoke in on_event or on_batch; leave is_periodic out, "
                 "or speak in on_periodic_emit only"
@@ -73,13 +73,13 @@ class Emitter(BatchWatermarkOutput):
         return not self.is_muted
 
     def mark_idle(self) -> None:
-        """Say at the place at hand that the channel is idle."""
+        """Say at the point at hand that the channel is idle."""
         if self._may_speak() and not self.idle:
             self.idle = self._may_be_idle = True
-            self._reports.append(Report(self._channel, self.place, idle=True, spoke=self.spoke))
+            self._reports.append(Report(self._channel, self.point, idle=True, spoke=self.spoke))
 
     def mark_active(self) -> None:
-        """Say at the place at hand that the channel counts again."""
+        """Say at the point at hand that the channel counts again."""
         if self._may_speak() and self._may_be_idle:
             self._say(None)
 
@@ -92,10 +92,10 @@ class Emitter(BatchWatermarkOutput):
         self._reports.append(Report(self._channel, END_OF_BATCH, spoke=self.spoke))
 
     def reports(self) -> list[Report]:
-        """All that was said, in the order of places."""
+        """All that was said, in the order of points."""
         return self._reports
 
     def _say(self, watermark: int | None) -> None:
         woken = False if self._may_be_idle else None
         self.idle = self._may_be_idle = False
-        self._reports.append(Report(self._channel, self.place, watermark, woken, self.spoke))
+        self._reports.append(Report(self._channel, self.point, watermark, woken, self.spoke))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eventide.common._ms import MAX_MS
-from eventide.runtime.events import Report
 from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
 from eventide.runtime.eventtime.idleness import Idleness
+from eventide.runtime.exchange.reports import Report
 
 Reports: TypeAlias = Sequence[tuple[int, Report]]
-"""What channels say at one place, each with the number of the edge that it came on."""
+"""What channels say at one point, each with the number of the edge that it came on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Gate:
     """Keeps the watermark of one subtask.
 
     The splits of each source combine first, as in Flink's source operator; what comes out of that is one channel of
-    the valve, beside each subtask of the stages before. What was reported at one place takes effect together.
+    the valve, beside each subtask of the stages before. What was reported at one point takes effect together.
     """
 
     def __init__(self, inputs: Sequence[GateInput]) -> None:
@@ -67,7 +67,7 @@ class Gate:
         return {split: ms for source in self._sources.values() for split, ms in source.channel_watermarks().items()}
 
     def advance(self, reports: Reports) -> Progress:
-        """Take what was reported at a place in the middle of a micro-batch, and say what changed."""
+        """Take what was reported at a point in the middle of a micro-batch, and say what changed."""
         self._listen(reports)
         self._receive(reports)
         for edge, source in self._sources.items():

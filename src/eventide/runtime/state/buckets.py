@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eventide.runtime.keys import key_group
+from eventide.runtime.elements.keys import key_group
 
 
 class Buckets:

@@ -13,13 +13,13 @@ from eventide.common.time_window import TimeWindow
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import panes_of
-from eventide.runtime.events import Elements, interleave
+from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.window.contents import AtElement, Times
 from eventide.runtime.window.contexts import WINDOW_STATE
-from eventide.runtime.window.grouping import Places, by_pane
+from eventide.runtime.window.grouping import Indices, by_pane
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.partials import Partials
 from eventide.runtime.window.rules import cleanup_time, has_passed, is_window_late
@@ -61,7 +61,7 @@ class FixedWindowOperator(WindowOperator):
             return
         self._take_many(elements, timestamps)
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires when the watermark gets there.
 
         With allowed lateness, late elements fire, and functions may look at the watermark then; in a gap between
@@ -94,24 +94,24 @@ class FixedWindowOperator(WindowOperator):
         keys = elements.keys or [None] * len(elements)
         rest = self._add_ahead(keys, elements.values, timestamps)
         if rest:
-            places = _together(rest)
-            self._take_one_by_one(elements if places is None else elements.at(places.tolist()))
+            indices = _together(rest)
+            self._take_one_by_one(elements if indices is None else elements.at(indices.tolist()))
 
-    def _add_ahead(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Places | None]:
+    def _add_ahead(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Indices | None]:
         """Add elements to those of their windows that the watermark has not reached.
 
         Returns:
-            The places of the elements, pane by pane, that are in another window too, or in none.
+            The indices of the elements, pane by pane, that are in another window too, or in none.
         """
-        ahead: defaultdict[TimeWindow, list[Places | None]] = defaultdict(list)
-        rest: list[Places | None] = []
-        for pane, places in by_pane(self._panes, timestamps):
+        ahead: defaultdict[TimeWindow, list[Indices | None]] = defaultdict(list)
+        rest: list[Indices | None] = []
+        for pane, indices in by_pane(self._panes, timestamps):
             windows = self._windows_at(pane)
             not_reached = [w for w in windows if not has_passed(w.max_timestamp(), self._moment.watermark)]
             for window in not_reached:
-                ahead[window].append(places)
+                ahead[window].append(indices)
             if len(not_reached) < max(1, len(windows)):
-                rest.append(places)
+                rest.append(indices)
         for window, groups in ahead.items():
             together = _together(groups)
             if together is None:
@@ -192,8 +192,8 @@ class FixedWindowOperator(WindowOperator):
             self._outputs[None].extend(main, last_ms)
 
 
-def _together(groups: list[Places | None]) -> Places | None:
-    """The places of several panes in the order of arrival; None stands for all there are."""
+def _together(groups: list[Indices | None]) -> Indices | None:
+    """The indices of several panes in the order of arrival; None stands for all there are."""
     if len(groups) == 1:
         return groups[0]
     return np.sort(np.concatenate([group for group in groups if group is not None]))

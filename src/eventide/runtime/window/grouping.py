@@ -9,11 +9,11 @@ import numpy as np
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.window.contents import Times
 
-Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """Indices of elements in a batch, rising."""
 
 
-def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Places | None]]:
+def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]:
     """The elements of each pane, in the order of time; None stands for all elements, where there is but one pane.
 
     >>> by_pane(Panes(10, 10), np.array([1, 12, 3]))

@@ -10,8 +10,8 @@ from eventide.common._ms import MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
-from eventide.runtime.columns import Batch
-from eventide.runtime.events import Elements, interleave
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.keyed import KeyedState
@@ -87,7 +87,7 @@ class WindowOperator:
                 self._spec.name, error, during="while it handled an element", key=key, element=value
             ) from error
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """True: a timer may be due at any time, and functions may look at the watermark."""
         return True
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.codec import decode_table, encode_table
+from eventide.runtime.elements.codec import decode_table, encode_table
 
 _BESIDE = b"beside"
 # What a frame ends with: behind the columns, which have to stay aligned.
@@ -31,13 +31,13 @@ class Partials:
     values: list[Any]
     panes: list[int]
     counts: list[tuple[int, int]]
-    place: int
+    first: int
 
     def __len__(self) -> int:
         """How many elements are counted here."""
         return sum(number for _, number in self.counts)
 
-    def cut(self, begin: int, round_: int) -> tuple[Partials, None]:
+    def cut(self, begin: int, point: int) -> tuple[Partials, None]:
         """All of it: what is reduced has no places any more."""
         return self, None
 
@@ -65,8 +65,8 @@ class PartialsCodec:
         try:
             if value_column is None:
                 keys = keys if key_column is None else self.key_type.from_arrow(key_column)
-                return dumps((keys, values, partials.panes, partials.counts, partials.place)) + _PICKLED
-            beside = dumps((keys if key_column is None else [], partials.counts, partials.place))
+                return dumps((keys, values, partials.panes, partials.counts, partials.first)) + _PICKLED
+            beside = dumps((keys if key_column is None else [], partials.counts, partials.first))
         except Exception as error:
             raise DataError(f"a key, or what the reduce function gave, cannot be pickled: {error!r}") from error
         columns = {"value": value_column, "pane": pa.array(partials.panes, pa.int64())}
@@ -89,8 +89,8 @@ class PartialsCodec:
         if form == _PICKLED:
             return Partials(*pickle.loads(content))
         table = decode_table(content)
-        keys, counts, place = pickle.loads(table.schema.metadata[_BESIDE])
+        keys, counts, first = pickle.loads(table.schema.metadata[_BESIDE])
         if not self.key_type.is_pickled:
             keys = self.key_type.from_arrow(table.column("key"))
         values = self.value_type.from_arrow(table.column("value"))
-        return Partials(keys, values, table.column("pane").to_pylist(), counts, place)
+        return Partials(keys, values, table.column("pane").to_pylist(), counts, first)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from eventide.runtime.events import own
+from eventide.runtime.elements.elements import own
 from eventide.runtime.window.contents import AtElement, Reduced
-from eventide.runtime.window.grouping import Places
+from eventide.runtime.window.grouping import Indices
 
 _NO_TIMES = np.empty(0, np.int64)
 
@@ -26,18 +26,18 @@ class ByPane:
         """How many values there are."""
         return sum(map(len, self._kept.values()))
 
-    def add(self, groups: list[tuple[int, Places | None]], keys: list[Any], values: list[Any]) -> None:
-        """Take elements, whose places are grouped by pane.
+    def add(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
+        """Take elements, whose indices are grouped by pane.
 
         Raises:
             AtElement: if the reduce function raised.
         """
-        for pane, places in groups:
-            if places is None:
+        for pane, indices in groups:
+            if indices is None:
                 self._reduced.add_each(self._kept[pane], keys, values, _NO_TIMES)
             else:
-                indices = places.tolist()
-                some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
+                at = indices.tolist()
+                some_keys, some_values = [keys[i] for i in at], [values[i] for i in at]
                 self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
 
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
@@ -70,8 +70,8 @@ class InRuns:
         """How many values there are."""
         return len(self._ended) + len(self._open)
 
-    def add(self, groups: list[tuple[int, Places | None]], keys: list[Any], values: list[Any]) -> None:
-        """Take elements, whose places are grouped by pane.
+    def add(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
+        """Take elements, whose indices are grouped by pane.
 
         Raises:
             AtElement: if the reduce function raised.
@@ -100,10 +100,10 @@ class InRuns:
         return keys, values, panes
 
 
-def _pane_of_each(groups: list[tuple[int, Places | None]], count: int) -> list[int]:
+def _pane_of_each(groups: list[tuple[int, Indices | None]], count: int) -> list[int]:
     """The pane of each of so many elements."""
     panes = np.empty(count, np.int64)
-    for pane, places in groups:
-        panes[slice(None) if places is None else places] = pane
+    for pane, indices in groups:
+        panes[slice(None) if indices is None else indices] = pane
     numbers: list[int] = panes.tolist()
     return numbers

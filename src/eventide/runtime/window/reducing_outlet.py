@@ -11,12 +11,12 @@ import numpy as np
 
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.columns import Batch, pieces
-from eventide.runtime.events import Elements
+from eventide.runtime.elements.columns import Batch, pieces
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.outlets import SubtasksOfKeys, extracted_keys
 from eventide.runtime.invoke import no_timestamp, user_function_error
-from eventide.runtime.outlets import SubtasksOfKeys, extracted_keys
 from eventide.runtime.window.contents import AtElement, Reduced, Times
-from eventide.runtime.window.grouping import Places, by_pane
+from eventide.runtime.window.grouping import Indices, by_pane
 from eventide.runtime.window.partials import Partials, PartialsCodec
 from eventide.runtime.window.reducing import ByPane, InRuns
 
@@ -53,8 +53,8 @@ class ReducingOutlet:
         """The reduce function, to be opened and closed in the tasks that send too."""
         return [(self.operator, self.reduced.user_function)]
 
-    def open(self, producer: str, place: int, subtasks: int) -> _Outbox:
-        """An empty outbox of the task at ``place``."""
+    def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
+        """An empty outbox of the task with a slot."""
         return _Outbox(self, producer, subtasks)
 
 
@@ -90,8 +90,8 @@ class _Outbox:
         else:
             keys = extracted_keys(outlet.select, elements, self._producer)
         groups = by_pane(outlet.panes, timestamps)
-        for pane, places in groups:
-            self._counts[pane] += len(values) if places is None else len(places)
+        for pane, indices in groups:
+            self._counts[pane] += len(values) if indices is None else len(indices)
         try:
             self._values.add(groups, keys, values)
         except AtElement as failed:
@@ -131,10 +131,10 @@ class _Outbox:
         """What was reduced, for each subtask, in frames of a handy size."""
         keys, values, panes = self._values.taken()
         counts, self._counts = list(self._counts.items()), Counter()
-        for subtask, places in self._dealt_out(keys, values):
-            indices = range(len(keys)) if places is None else places.tolist()
-            for start in range(0, len(indices), _VALUES_OF_A_FRAME):
-                some = indices[start : start + _VALUES_OF_A_FRAME]
+        for subtask, indices in self._dealt_out(keys, values):
+            all_of_it = range(len(keys)) if indices is None else indices.tolist()
+            for start in range(0, len(all_of_it), _VALUES_OF_A_FRAME):
+                some = all_of_it[start : start + _VALUES_OF_A_FRAME]
                 self._sent += 1
                 part = Partials(
                     [keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, self._sent
@@ -142,7 +142,7 @@ class _Outbox:
                 counts = []  # the first frame tells them
                 yield subtask, self._outlet.codec.encode(part)
 
-    def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Places | None]]:
+    def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
         if self._outlet.select is None or not keys:
             return iter([(0, None)])
         return self._subtask_of.dealt_out(keys, values, self._producer)

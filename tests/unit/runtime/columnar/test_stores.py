@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TableCodec, TablePart, joined_rows, slices_by
+from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_rows, slices_by
 from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.state.backend import MemoryBackend
 
@@ -105,7 +105,7 @@ def test_rows_are_sliced_by_value_in_the_order_of_values_and_keep_theirs():
 
 def test_rows_of_several_channels_interleave_by_place_then_channel():
     def part(order, values):
-        return TablePart(pa.table({"__order": order, "v": values}), 0)
+        return TablePayload(pa.table({"__sequence": order, "v": values}), 0)
 
     rows = joined_rows([part([0, 1, 5], ["a0", "a1", "a5"]), part([0, 2], ["b0", "b2"])])
     assert rows["v"].to_pylist() == ["a0", "b0", "a1", "b2", "a5"]
@@ -114,6 +114,6 @@ def test_rows_of_several_channels_interleave_by_place_then_channel():
 def test_a_table_travels_with_its_place():
     codec = TableCodec()
     part = codec.decode(codec.encode(pa.table({"v": [1, 2]}), 7))
-    assert (part.place, len(part), part.table["v"].to_pylist()) == (7, 2, [1, 2])
+    assert (part.first, len(part), part.table["v"].to_pylist()) == (7, 2, [1, 2])
     partials = codec.decode(codec.encode(pa.table({"__rows": [3, 4]}), 0))
     assert len(partials) == 7

@@ -7,8 +7,8 @@ import pytest
 from eventide.common import Watermark
 from eventide.common._ms import MIN_MS
 from eventide.errors import DataError
-from eventide.runtime.events import END_OF_BATCH, START_OF_BATCH, Report
 from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, Report
 
 
 def at_work(*, is_split=True, watermark=MIN_MS, idle=False):
@@ -17,7 +17,7 @@ def at_work(*, is_split=True, watermark=MIN_MS, idle=False):
     if not idle:
         emitter.mark_active()
         emitter.reports().clear()
-    emitter.place = 4
+    emitter.point = 4
     return emitter
 
 
@@ -25,7 +25,7 @@ def test_a_watermark_is_reported_at_its_place_and_only_when_it_rises():
     emitter = at_work()
     emitter.hear()
     for place, time_ms in [(4, 10), (5, 10), (6, 9), (7, 11)]:
-        emitter.place = place
+        emitter.point = place
         emitter.emit_watermark(Watermark(time_ms))
     assert emitter.reports() == [Report("s", 4, 10, spoke=True), Report("s", 7, 11, spoke=True)]
     assert emitter.watermark == 11
@@ -34,7 +34,7 @@ def test_a_watermark_is_reported_at_its_place_and_only_when_it_rises():
 @pytest.mark.parametrize(("is_split", "said"), [(True, [Report("s", 4, 10, idle=False)]), (False, [])])
 def test_with_its_first_watermark_of_a_batch_a_split_counts_again_though_it_does_not_rise(is_split, said):
     emitter = Emitter("s", is_split=is_split, watermark=10)
-    emitter.place = 4
+    emitter.point = 4
     emitter.emit_watermark(Watermark(3))
     emitter.emit_watermark(Watermark(4))
     assert emitter.reports() == said
@@ -52,7 +52,7 @@ def test_idle_and_active_are_said_when_they_change():
     emitter.mark_active()
     emitter.mark_idle()
     emitter.mark_idle()
-    emitter.place = 5
+    emitter.point = 5
     emitter.mark_active()
     emitter.mark_active()
     assert emitter.reports() == [Report("s", 4, idle=True), Report("s", 5, idle=False)]
@@ -77,7 +77,7 @@ def test_at_the_end_of_a_batch_it_says_whether_there_were_elements():
 @pytest.mark.parametrize("column", [list, np.array, pa.array])
 def test_watermarks_of_rows_are_reported_at_the_places_of_the_rows(column):
     emitter = at_work()
-    emitter.places, emitter.place = np.array([2, 3, 5, 8]), 8
+    emitter.points, emitter.point = np.array([2, 3, 5, 8]), 8
     emitter.emit_watermarks(column([0, 1, 2]), column([10, 9, 20]))
     emitter.emit_watermark(Watermark(30))
     assert emitter.reports() == [Report("s", 2, 10), Report("s", 5, 20), Report("s", 8, 30)]
@@ -86,7 +86,7 @@ def test_watermarks_of_rows_are_reported_at_the_places_of_the_rows(column):
 @pytest.mark.parametrize(("rows", "times"), [([0, 1], [5]), ([1, 0], [5, 6])])
 def test_rows_that_do_not_ascend_or_lack_a_timestamp_are_refused(rows, times):
     emitter = at_work()
-    emitter.places = np.array([0, 1])
+    emitter.points = np.array([0, 1])
     with pytest.raises(DataError, match=r"rows in ascending order, and a timestamp for each; it got \d rows"):
         emitter.emit_watermarks(rows, times)
     assert emitter.reports() == []
@@ -104,5 +104,5 @@ def test_one_that_is_periodic_may_speak_at_the_end_of_a_batch_only(speak):
     emitter.is_periodic = True
     with pytest.raises(DataError, match="is_periodic"):
         speak(emitter)
-    emitter.place = END_OF_BATCH
+    emitter.point = END_OF_BATCH
     speak(emitter)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.runtime.events import END_OF_INPUT, Report
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
+from eventide.runtime.exchange.reports import END_OF_INPUT, Report
 
 NOTHING = Progress()
 SOURCE = GateInput(1, ("s", "t"), is_source=True)

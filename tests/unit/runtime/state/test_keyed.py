@@ -1,6 +1,6 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
-from eventide.runtime.keys import key_group
+from eventide.runtime.elements.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from unit.runtime.state.fakes import CountingBackend

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.runtime.keys import key_group
+from eventide.runtime.elements.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from unit.runtime.state.fakes import CountingBackend

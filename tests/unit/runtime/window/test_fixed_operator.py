@@ -13,7 +13,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from eventide.runtime.events import Elements
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState

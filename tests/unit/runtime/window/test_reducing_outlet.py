@@ -6,12 +6,12 @@ import pytest
 from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain import ChainNode, Edge
+from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.columns import Columns
-from eventide.runtime.events import Elements
-from eventide.runtime.keys import key_group, subtask_of
-from eventide.runtime.router import Router
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import key_group, subtask_of
+from eventide.runtime.exchange.router import Router
 from eventide.runtime.window import reducing_outlet
 from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.partials import PartialsCodec
@@ -101,7 +101,7 @@ def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
         task.send(elements(*[((key, str(i)), 1) for key in "abcde"]))
     parts = [part for _, part in task.parts()]
     assert [part.keys for part in parts] == [["a", "b"], ["c", "d"], ["e"]] * 3
-    assert [part.place for part in parts] == sorted({part.place for part in parts})
+    assert [part.first for part in parts] == sorted({part.first for part in parts})
     assert [value for part in parts[::3] for _, value in part.values] == ["0", "0", "1", "1", "2", "2"]
     assert sum(len(part) for part in parts) == 15
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from eventide.datastream.functions import RuntimeContext
-from eventide.runtime.chain import ChainNode
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.invoke import calling
-from eventide.runtime.stage import StageSpec
+from eventide.runtime.tasks.stage import StageSpec
 
 
 class _HasChain(Protocol):

@@ -4,19 +4,12 @@ import pyarrow as pa
 import pytest
 
 from eventide.common import Types
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.columnar.layout import ORDER, TableCodec, TablePart
-from eventide.runtime.events import (
-    BY_PLACE,
-    END_OF_BATCH,
-    END_OF_INPUT,
-    START_OF_BATCH,
-    Elements,
-    Report,
-    Signal,
-)
-from eventide.runtime.frames import Frame
-from eventide.runtime.inbox import Inbox
+from eventide.runtime.columnar.layout import SEQUENCE, TableCodec, TablePayload
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 
 CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
 TABLES = TableCodec()
@@ -27,12 +20,12 @@ def numbered(*places):
 
 
 def table(*places):
-    return TablePart(pa.table({ORDER: pa.array(places, pa.int64()), "v": list(places)}), places[0])
+    return TablePayload(pa.table({SEQUENCE: pa.array(places, pa.int64()), "v": list(places)}), places[0])
 
 
-def elements(part, channel="s", edge=1, round_=BY_PLACE, task=0):
-    content = TABLES.encode(part.table, part.place) if isinstance(part, TablePart) else CODEC.encode(part)
-    return Frame(1, 0, Signal.ELEMENTS, round_, edge, channel, content, task)
+def elements(part, channel="s", edge=1, point=BY_ELEMENT, task=0):
+    content = TABLES.encode(part.table, part.first) if isinstance(part, TablePayload) else CODEC.encode(part)
+    return Frame(1, 0, Signal.ELEMENTS, point, edge, channel, content, task)
 
 
 def reports(*said, edge=1):
@@ -43,19 +36,21 @@ def inbox(*frames, codec=CODEC):
     return Inbox(frames, {1: codec, 2: codec})
 
 
-def places(parts):
-    return [part.table.column(ORDER).to_pylist() if isinstance(part, TablePart) else part.order for part in parts]
+def sequences(parts):
+    return [
+        part.table.column(SEQUENCE).to_pylist() if isinstance(part, TablePayload) else part.sequence for part in parts
+    ]
 
 
 @pytest.mark.parametrize(("make", "codec"), [(numbered, CODEC), (table, TABLES)])
 def test_elements_are_cut_behind_the_place_that_is_asked_for_and_come_once(make, codec):
     box = inbox(elements(make(0, 1, 3, 3, 4)), elements(make(0, 2), "t"), codec=codec)
-    assert places(box.elements_until(START_OF_BATCH)) == []
-    assert places(box.elements_until(1)) == [[0, 1], [0]]
-    assert places(box.elements_until(1)) == []
-    assert places(box.elements_until(3)) == [[3, 3], [2]]
-    assert places(box.elements_until(END_OF_BATCH)) == [[4]]
-    assert places(box.elements_until(END_OF_INPUT)) == []
+    assert sequences(box.elements_until(START_OF_BATCH)) == []
+    assert sequences(box.elements_until(1)) == [[0, 1], [0]]
+    assert sequences(box.elements_until(1)) == []
+    assert sequences(box.elements_until(3)) == [[3, 3], [2]]
+    assert sequences(box.elements_until(END_OF_BATCH)) == [[4]]
+    assert sequences(box.elements_until(END_OF_INPUT)) == []
 
 
 def test_a_cut_part_keeps_values_timestamps_and_keys_together():
@@ -68,14 +63,14 @@ def test_a_cut_part_keeps_values_timestamps_and_keys_together():
 
 
 def test_partial_aggregates_have_no_places_and_are_not_cut():
-    part = TablePart(pa.table({"v": [1, 2]}), 0)
+    part = TablePayload(pa.table({"v": [1, 2]}), 0)
     assert part.cut(0, START_OF_BATCH) == (part, None)
 
 
 def test_elements_of_a_round_wait_for_it():
-    box = inbox(elements(numbered(0, 1), round_=5), elements(numbered(7), round_=START_OF_BATCH))
-    assert places(box.elements_until(4)) == [[7]]
-    assert places(box.elements_until(5)) == [[0, 1]]
+    box = inbox(elements(numbered(0, 1), point=5), elements(numbered(7), point=START_OF_BATCH))
+    assert sequences(box.elements_until(4)) == [[7]]
+    assert sequences(box.elements_until(5)) == [[0, 1]]
 
 
 def test_parts_come_by_edge_channel_task_and_place_whatever_the_order_of_frames():
@@ -87,13 +82,13 @@ def test_parts_come_by_edge_channel_task_and_place_whatever_the_order_of_frames(
         elements(numbered(1), "s"),
     ]
     for order in (frames, frames[::-1]):
-        assert places(inbox(*order).elements_until(END_OF_BATCH)) == [[1], [9], [0], [0], [0]]
+        assert sequences(inbox(*order).elements_until(END_OF_BATCH)) == [[1], [9], [0], [0], [0]]
 
 
 def test_rounds_are_where_something_is_reported_and_the_end_in_any_case():
-    assert inbox().rounds() == [END_OF_BATCH]
+    assert inbox().points() == [END_OF_BATCH]
     box = inbox(reports(Report("t", 3, 10), Report("s", 3, 11), Report("s", END_OF_BATCH, 12)), reports(Report("u", 1)))
-    assert box.rounds() == [1, 3, END_OF_BATCH]
+    assert box.points() == [1, 3, END_OF_BATCH]
     assert box.reports(3) == [(1, Report("s", 3, 11)), (1, Report("t", 3, 10))]
     assert box.reports(2) == []
 
@@ -105,4 +100,4 @@ def test_what_one_channel_says_at_one_place_keeps_its_order():
 
 def test_the_end_of_a_source_is_a_round_of_its_own():
     box = inbox(Frame(1, 0, Signal.END_OF_SOURCE, END_OF_INPUT, 2, ""))
-    assert (box.rounds(), box.ended_sources) == ([END_OF_BATCH, END_OF_INPUT], [2])
+    assert (box.points(), box.ended_sources) == ([END_OF_BATCH, END_OF_INPUT], [2])

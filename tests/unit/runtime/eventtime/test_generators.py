@@ -9,11 +9,12 @@ from eventide.common import Row, Types, VectorizedWatermarkGenerator, Watermark,
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.common.watermark_strategy import TimestampAssigner
 from eventide.errors import DataError, ProgramError, UserFunctionError
-from eventide.runtime.columns import Columns
-from eventide.runtime.events import END_OF_BATCH, Elements, Report
-from eventide.runtime.generators import Generators
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.eventtime.generators import Generators
+from eventide.runtime.exchange.reports import END_OF_BATCH, Report
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.timestamps import AssignTimestamps
 
 
 class Counts(WatermarkGenerator):

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.runtime.chain import ChainRun, Edge
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.columns import Batch, Columns, as_elements
-from eventide.runtime.events import START_OF_BATCH, Elements, Report, Signal, interleave
-from eventide.runtime.frames import METRICS_STAGE, Frame
-from eventide.runtime.generators import Generators, HighestTimestamp, Marker
-from eventide.runtime.keys import stable_hash
+from eventide.runtime.chain.chain import ChainRun, Edge
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.keys import stable_hash
+from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
+from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
+from eventide.runtime.exchange.reports import START_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, end_frames, packed, report_frames
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
-from eventide.runtime.router import Router, end_frames, packed, report_frames
-from eventide.runtime.stage import StageSpec
 from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.tasks.stage import StageSpec
 
 _STATE = "splits"
 _FRAME = 65_536
@@ -100,8 +101,8 @@ class SplitTask:
         self._ended = {(edge, split) for edge, split in state.get("ended", ())}
         self._ended_sources = set(state.get("ended sources", ()))
         self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
-        self._shared = {edge.place: edge.outlet.open(edge.producer, subtask, edge.subtasks) for edge in self._mixed}
-        self._reports: dict[tuple[int, int], list[Report]] = {edge.place: [] for edge in self._edges}
+        self._shared = {edge.address: edge.outlet.open(edge.producer, subtask, edge.subtasks) for edge in self._mixed}
+        self._reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self._edges}
         for i in spec.inputs:
             for split in filter(self._is_mine, i.channels):
                 if (i.edge, split) not in self._ended:
@@ -121,9 +122,9 @@ class SplitTask:
         for split in self._splits(frames):
             yield from self._run_split(split)
         for edge in self._mixed:
-            yield from packed(edge, self._shared[edge.place], "", START_OF_BATCH, self._subtask)
+            yield from packed(edge, self._shared[edge.address], "", START_OF_BATCH, self._subtask)
         for edge in self._edges:
-            yield from report_frames(edge, self._reports[edge.place])
+            yield from report_frames(edge, self._reports[edge.address])
             if len(before) < len(self._spec.inputs) == len(self._ended_sources):
                 yield from end_frames(edge)
         self._store()
@@ -136,7 +137,7 @@ class SplitTask:
             if frame.signal is Signal.ELEMENTS:
                 batch = self._spec.codec.decode_batch(frame.content)
                 split = splits.setdefault((frame.edge, frame.channel), _Split(frame.edge, frame.channel))
-                split.parts.append((frame.task, batch.place, batch))
+                split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(frame.edge)
             else:
@@ -154,9 +155,9 @@ class SplitTask:
     def _run_split(self, split: _Split) -> Iterator[Frame]:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
         steps = {f"{split.edge}/{n}/{split.name}": step for n, step in enumerate(self._spec.root.assigners())}
-        markers = {step.number: self._marker(name, step, channel) for name, step in steps.items()}
+        watermarks_of = {step.number: self._marker(name, step, channel) for name, step in steps.items()}
         router = Router(self._spec.root, channel, self._subtask, self._subtask, self._shared)
-        run = ChainRun(router.send, markers)
+        run = ChainRun(router.send, watermarks_of)
         for batch in split.batches():
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
             self._metrics.count(self._spec.name, RECORDS_OUT, len(batch))
@@ -166,21 +167,23 @@ class SplitTask:
         yield from router.element_frames()
         is_asked = split.parts or not self._open.get(at, False)
         if is_asked:
-            for marker in markers.values():
+            for marker in watermarks_of.values():
                 marker.end_batch()
         for edge in self._edges:
-            self._reports[edge.place] += self._reports_on(edge, markers, split, channel)
+            self._reports[edge.address] += self._reports_on(edge, watermarks_of, split, channel)
         self._open[at] = split.idle or not is_asked
         if split.ended:
             self._end(at, steps)
 
-    def _marker(self, name: str, step: Any, channel: str) -> Marker:
+    def _marker(self, name: str, step: Any, channel: str) -> ChannelWatermarks:
         if not step.strategy.is_supplied:
             return HighestTimestamp(step, channel)
         return self._generators.run(name, step, channel, is_split=True)
 
-    def _reports_on(self, edge: Edge, markers: dict[int, Marker], split: _Split, channel: str) -> list[Report]:
-        said = [] if edge.assigner is None else markers[edge.assigner].reports()
+    def _reports_on(
+        self, edge: Edge, watermarks_of: dict[int, ChannelWatermarks], split: _Split, channel: str
+    ) -> list[Report]:
+        said = [] if edge.assigner is None else watermarks_of[edge.assigner].reports()
         at_end = Report(channel, idle=split.idle or None, ended=split.ended)
         return [*said, at_end]
 
@@ -210,9 +213,9 @@ def _numbered_through(batches: list[Batch]) -> Batch:
     columns = [batch for batch in batches if isinstance(batch, Columns)]
     if len(columns) == len(batches):
         together = Columns.joined(columns)
-        together = together.at(pa.array(np.argsort(together.order.to_numpy(), kind="stable")))
-        together.order = pa.array(np.arange(len(together)))
+        together = together.at(pa.array(np.argsort(together.sequence.to_numpy(), kind="stable")))
+        together.sequence = pa.array(np.arange(len(together)))
         return together
     elements: Elements = interleave([as_elements(batch) for batch in batches])
-    elements.order = list(range(len(elements)))
+    elements.sequence = list(range(len(elements)))
     return elements

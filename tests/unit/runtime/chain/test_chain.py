@@ -8,13 +8,14 @@ import pytest
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import END_OF_BATCH, Elements, Report
-from eventide.runtime.generators import HighestTimestamp
-from eventide.runtime.outlets import Together
-from eventide.runtime.steps import Filter, FlatMap, Map
-from eventide.runtime.timestamps import AssignTimestamps
+from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.chain.steps import Filter, FlatMap, Map
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.eventtime.generators import HighestTimestamp
+from eventide.runtime.exchange.outlets import Together
+from eventide.runtime.exchange.reports import END_OF_BATCH, Report
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 

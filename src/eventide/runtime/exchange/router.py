@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.columns import Batch
-from eventide.runtime.events import BY_PLACE, END_OF_BATCH, END_OF_INPUT, Report, Signal
-from eventide.runtime.frames import Frame
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.outlets import Outbox
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.outlets import Outbox
 
 
 class Router:
     """Gathers what one channel of a task sends on each edge, and packs it into frames.
 
-    ``task`` is the index of the task among its like; ``place`` says which subtask gets what is not dealt out by key.
-    ``shared`` are the outboxes, by place of their edge, that belong to someone else, who gives away what is in them.
+    ``task`` is the index of the task among its like; ``slot`` says which subtask gets what is not dealt out by key.
+    ``shared`` are outboxes, by the address of their edge, that belong to someone else, who gives away what is in them.
     """
 
     def __init__(
@@ -26,34 +26,34 @@ class Router:
         root: ChainNode,
         channel: str,
         task: int,
-        place: int,
+        slot: int,
         shared: Mapping[tuple[int, int], Outbox] | None = None,
     ) -> None:
         self._channel = channel
         self._task = task
         self._shared = shared or {}
-        self._own = [edge for edge in root.all_edges() if edge.place not in self._shared]
+        self._own = [edge for edge in root.all_edges() if edge.address not in self._shared]
         self._outboxes = dict(self._shared)
-        self._outboxes |= {edge.place: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._own}
+        self._outboxes |= {edge.address: edge.outlet.open(edge.producer, slot, edge.subtasks) for edge in self._own}
 
     @property
     def size(self) -> int:
         """How many elements are waiting in the outboxes of its own."""
-        return sum(self._outboxes[edge.place].size for edge in self._own)
+        return sum(self._outboxes[edge.address].size for edge in self._own)
 
     def send(self, edge: Edge, batch: Batch) -> None:
         """Take elements that leave on an edge."""
-        self._outboxes[edge.place].add(batch)
+        self._outboxes[edge.address].add(batch)
 
-    def element_frames(self, round_: int = BY_PLACE) -> Iterator[Frame]:
-        """Pack and give away what is waiting; on edges by place, each element has a round of its own.
+    def element_frames(self, point: int = BY_ELEMENT) -> Iterator[Frame]:
+        """Pack and give away what is waiting; on edges by element, each has a point of its own.
 
         Raises:
             TypeMismatch: if an element does not match the type that was declared for it.
         """
         for edge in self._own:
-            at = BY_PLACE if edge.by_place else round_
-            yield from packed(edge, self._outboxes[edge.place], self._channel, at, self._task)
+            at = BY_ELEMENT if edge.by_element else point
+            yield from packed(edge, self._outboxes[edge.address], self._channel, at, self._task)
 
 
 def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
@@ -67,17 +67,17 @@ def end_frames(edge: Edge) -> Iterator[Frame]:
     return _to_all(edge, Signal.END_OF_SOURCE, END_OF_INPUT, None)
 
 
-def _to_all(edge: Edge, signal: Signal, round_: int, content: Any) -> Iterator[Frame]:
+def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Frame]:
     if edge.has_watermarks:
         for subtask in range(edge.subtasks):
-            yield Frame(edge.target, subtask, signal, round_, edge.number, "", content)
+            yield Frame(edge.target, subtask, signal, point, edge.number, "", content)
 
 
-def packed(edge: Edge, outbox: Outbox, channel: str, round_: int, task: int) -> Iterator[Frame]:
+def packed(edge: Edge, outbox: Outbox, channel: str, point: int, task: int) -> Iterator[Frame]:
     """What is waiting in an outbox, as frames."""
     try:
         for subtask, content in outbox.take():
-            yield Frame(edge.target, subtask, Signal.ELEMENTS, round_, edge.number, channel, content, task)
+            yield Frame(edge.target, subtask, Signal.ELEMENTS, point, edge.number, channel, content, task)
     except DataError as error:
         typed = isinstance(error, TypeMismatch)
         during = "when its elements were " + ("brought to their declared type" if typed else "sent on")

@@ -6,9 +6,10 @@ import json
 import pickle
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
-from eventide.runtime.events import Report, Signal
+from eventide.runtime.exchange.reports import Report
 
 METRICS_STAGE = -1
 
@@ -16,12 +17,21 @@ _ALIGNED = 16
 _HEADER = struct.Struct("<BiiiI")
 
 
+class Signal(IntEnum):
+    """What a frame carries."""
+
+    ELEMENTS = 0
+    REPORTS = 1
+    END_OF_SOURCE = 2
+    METRICS = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One message from a task to one subtask of a stage, or to a sink.
 
-    ``round`` numbers the steps of a micro-batch: the elements of a round come before what is reported in it, all of a
-    round before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
+    ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
+    before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
     several may have elements of one split. ``content`` depends on the signal: encoded elements (bytes, or a view of
     them), a list of :class:`Report`, counters (a dict), None.
     """
@@ -29,7 +39,7 @@ class Frame:
     stage: int
     subtask: int
     signal: Signal
-    round: int
+    point: int
     edge: int
     channel: str
     content: Any = None
@@ -38,22 +48,22 @@ class Frame:
     def to_bytes(self) -> bytes:
         """All but ``stage`` and ``subtask``, which stand beside the bytes to route them.
 
-        The layout is little-endian: signal (1 byte), round (4), edge (4), task (4), length of the channel's name (4),
+        The layout is little-endian: signal (1 byte), point (4), edge (4), task (4), length of the channel's name (4),
         the name in UTF-8, zeros up to a multiple of 16 bytes, which Arrow's columns need to be read where they are, the
         content.
         """
         channel = self.channel.encode()
-        head = _HEADER.pack(self.signal, self.round, self.edge, self.task, len(channel))
+        head = _HEADER.pack(self.signal, self.point, self.edge, self.task, len(channel))
         padding = bytes(_content_start(len(channel)) - len(head) - len(channel))
         return b"".join((head, channel, padding, _content_to_bytes(self.signal, self.content)))
 
     @classmethod
     def from_bytes(cls, stage: int, subtask: int, data: bytes) -> Frame:
         """The inverse of :meth:`to_bytes`."""
-        signal, round_, edge, task, length = _HEADER.unpack_from(data)
+        signal, point, edge, task, length = _HEADER.unpack_from(data)
         channel = data[_HEADER.size : _HEADER.size + length].decode()
         content = _content_from(Signal(signal), memoryview(data)[_content_start(length) :])
-        return cls(stage, subtask, Signal(signal), round_, edge, channel, content, task)
+        return cls(stage, subtask, Signal(signal), point, edge, channel, content, task)
 
 
 def _content_start(channel: int) -> int:

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from eventide.common import Row, Types
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import Elements, Report, Signal, interleave
-from eventide.runtime.frames import Frame
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.reports import Report
 
 MS = st.integers(MIN_MS, MAX_MS)
 CONTENT = {
@@ -33,8 +34,8 @@ SMALL = st.integers(-1, 2**31 - 1)
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Signal)), SMALL, SMALL, SMALL, SMALL, SMALL, st.text(max_size=20), st.data())
-def test_a_frame_comes_back_from_its_bytes(signal, stage, subtask, round_, edge, task, channel, data):
-    frame = Frame(stage, subtask, signal, round_, edge, channel, data.draw(CONTENT[signal]), task)
+def test_a_frame_comes_back_from_its_bytes(signal, stage, subtask, point, edge, task, channel, data):
+    frame = Frame(stage, subtask, signal, point, edge, channel, data.draw(CONTENT[signal]), task)
     assert Frame.from_bytes(stage, subtask, frame.to_bytes()) == frame
 
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from eventide.runtime.columns import Batch, as_elements
-from eventide.runtime.events import Elements
+from eventide.runtime.elements.columns import Batch, as_elements
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import user_function_error
 
 
@@ -51,7 +51,7 @@ class Map:
             results = [call(value) for value in values]
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        return Elements(results, elements.timestamps, elements.order)
+        return Elements(results, elements.timestamps, elements.sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Filter:
         return Elements(
             list(compress(elements.values, kept)),
             list(compress(elements.timestamps, kept)),
-            list(compress(elements.order, kept)),
+            list(compress(elements.sequence, kept)),
             columns=None if elements.columns is None else elements.columns.filtered(pa.array(kept)),
         )
 
@@ -95,9 +95,9 @@ class FlatMap:
         elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
         try:
-            for value, timestamp, order in zip(values, elements.timestamps, elements.order, strict=True):
+            for value, timestamp, sequence in zip(values, elements.timestamps, elements.sequence, strict=True):
                 for result in call(value) or ():
-                    out.append(result, timestamp, order)
+                    out.append(result, timestamp, sequence)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return out

@@ -11,8 +11,8 @@ import pyarrow as pa
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.columns import Batch, Columns
-from eventide.runtime.events import Elements
+from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.elements import Elements
 
 _KEYS = b"keys"
 
@@ -22,7 +22,7 @@ class ElementCodec:
     """The form in which the elements of one edge travel.
 
     With a declared ``value_type`` it is an Arrow IPC stream with the columns ``value``,
-    ``timestamp`` (int64 milliseconds), ``order`` and, on edges with a key, ``key``; keys of no declared type are one
+    ``timestamp`` (int64 milliseconds), ``sequence`` and, on edges with a key, ``key``; keys of no declared type are one
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all.
     """
 
@@ -48,12 +48,12 @@ class ElementCodec:
         if not self.columnar:
             if self.key_type is not None and not self.key_type.is_pickled:
                 self.key_type.to_arrow(elements.keys)  # refuses keys of another type
-            return _pickled((elements.values, elements.timestamps, elements.order, elements.keys))
+            return _pickled((elements.values, elements.timestamps, elements.sequence, elements.keys))
         return self.encode_columns(Columns.of(elements, self.value_type), elements.keys)
 
     def encode_columns(self, columns: Columns, keys: list[Any] | None = None) -> bytes:
         """Columns, and keys beside them, to the same bytes."""
-        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "order": columns.order}
+        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
         metadata = None
         if self.key_type is not None and self.key_type.is_pickled:
             metadata = {_KEYS: _pickled(keys)}
@@ -68,8 +68,8 @@ class ElementCodec:
         table = decode_table(data).combine_chunks()
         timestamps = table.column("timestamp").combine_chunks()
         timed = None if timestamps.null_count == len(timestamps) else timestamps
-        values, order = table.column("value").combine_chunks(), table.column("order").combine_chunks()
-        return Columns(self.value_type, values, timed, order)
+        values, sequence = table.column("value").combine_chunks(), table.column("sequence").combine_chunks()
+        return Columns(self.value_type, values, timed, sequence)
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""
@@ -85,7 +85,7 @@ class ElementCodec:
         return Elements(
             self.value_type.from_arrow(table.column("value")),
             table.column("timestamp").to_pylist(),
-            table.column("order").to_pylist(),
+            table.column("sequence").to_pylist(),
             keys,
         )
 

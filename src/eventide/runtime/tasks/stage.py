@@ -10,19 +10,19 @@ from typing import Any, Protocol
 
 from eventide.common._ms import MAX_MS, add_ms
 from eventide.errors import StateError
-from eventide.runtime.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.columns import Batch
-from eventide.runtime.events import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report, Signal
+from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateInput
-from eventide.runtime.frames import METRICS_STAGE, Frame
-from eventide.runtime.generators import Generators, HighestTimestamp, Marker
+from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
+from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
+from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.outlets import Codec
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, report_frames
 from eventide.runtime.identity import differences
-from eventide.runtime.inbox import Inbox
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
-from eventide.runtime.outlets import Codec
-from eventide.runtime.router import Router, report_frames
 from eventide.runtime.state.backend import StateBackend
 
 _GATE = "gate"
@@ -35,7 +35,7 @@ class Operator(Protocol):
     def process(self, parts: list[Any]) -> None:
         """Handle what came on the edges, put in order, all under the current watermark."""
 
-    def minds(self, watermark_ms: int) -> bool:
+    def reacts_to(self, watermark_ms: int) -> bool:
         """Whether it matters when exactly, between two elements, the watermark moves there: if not, it may be later."""
 
     def advance(self, watermark_ms: int) -> None:
@@ -184,7 +184,7 @@ class OperatorTask:
     """One subtask of an operator's stage during one micro-batch.
 
     The frames of the batch are put into one defined order, so that a batch that is run again gives the same output.
-    Round by round, the elements are handled first, under the watermark as it stands; then what was reported takes
+    Point by point, the elements are handled first, under the watermark as it stands; then what was reported takes
     effect together, the operator fires what the new watermark passes, and the results go out before the watermark.
     Processing time is that of the micro-batch: what was due before it fires before the elements, what is due at it
     behind them.
@@ -221,12 +221,12 @@ class OperatorTask:
         inbox = Inbox(frames, self._spec.codecs)
         self._operator.advance_clock(add_ms(self._clock_ms, -1))
         yield from self._send_outputs(START_OF_BATCH)
-        for round_ in inbox.rounds():
-            progress = self._progress(round_, inbox)
-            if self._can_wait(round_, progress):
-                self._tell(round_, progress)
+        for point in inbox.points():
+            progress = self._progress(point, inbox)
+            if self._can_wait(point, progress):
+                self._report(point, progress)
             else:
-                yield from self._run_round(round_, inbox, progress)
+                yield from self._run_to(point, inbox, progress)
         for edge in self._edges:
             yield from report_frames(edge, self._reports_on(edge))
         self._store()
@@ -240,62 +240,62 @@ class OperatorTask:
             times.append(self._clock_ms + 1)
         return min((ms for ms in times if ms is not None), default=None)
 
-    def _marker(self, place: int, step: Any) -> Marker:
+    def _marker(self, place: int, step: Any) -> ChannelWatermarks:
         if self._generators is None or not step.strategy.is_supplied:
             return HighestTimestamp(step, self._channel)
         return self._generators.run(str(place), step, self._channel, is_split=False)
 
-    def _progress(self, round_: int, inbox: Inbox) -> Progress:
-        reports = inbox.reports(round_)
-        if round_ == END_OF_BATCH:
+    def _progress(self, point: int, inbox: Inbox) -> Progress:
+        reports = inbox.reports(point)
+        if point == END_OF_BATCH:
             return self._gate.end_batch(reports, self._clock_ms)
-        if round_ == END_OF_INPUT:
+        if point == END_OF_INPUT:
             return self._gate.end_input(reports, inbox.ended_sources)
         return self._gate.advance(reports)
 
-    def _can_wait(self, round_: int, progress: Progress) -> bool:
+    def _can_wait(self, point: int, progress: Progress) -> bool:
         """Whether elements need not be cut here, because it makes no difference to them or to what comes out."""
-        if round_ >= END_OF_BATCH or progress.idle is not None:
+        if point >= END_OF_BATCH or progress.idle is not None:
             return False
-        return progress.watermark is None or not self._operator.minds(progress.watermark)
+        return progress.watermark is None or not self._operator.reacts_to(progress.watermark)
 
-    def _tell(self, round_: int, progress: Progress) -> None:
-        """Take note of what changed in a round, for the stages behind."""
+    def _report(self, point: int, progress: Progress) -> None:
+        """Take note of what changed at a point, for the stages behind."""
         if progress.watermark is not None:
             self.watermarks.append(progress.watermark)
         if progress != _NOTHING:
-            self._reports.append(Report(self._channel, round_, progress.watermark, progress.idle))
+            self._reports.append(Report(self._channel, point, progress.watermark, progress.idle))
 
-    def _run_round(self, round_: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
-        parts = inbox.elements_until(round_)
+    def _run_to(self, point: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
+        parts = inbox.elements_until(point)
         if parts:
             self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, parts)))
             self._operator.process(parts)
         if progress.watermark is not None:
             self._operator.advance(progress.watermark)
-        if round_ == END_OF_BATCH:
+        if point == END_OF_BATCH:
             self._operator.advance_clock(self._clock_ms)
-        elif round_ == END_OF_INPUT and self._spec.in_batch:
+        elif point == END_OF_INPUT and self._spec.in_batch:
             self._operator.advance_clock(MAX_MS)
-        if round_ == END_OF_INPUT and progress.watermark == MAX_MS:
+        if point == END_OF_INPUT and progress.watermark == MAX_MS:
             self._metrics.count(self._spec.name, TIMERS_LEFT, self._operator.timers_left())
-        yield from self._send_outputs(round_)
-        self._tell(round_, progress)
-        if round_ == END_OF_BATCH:
+        yield from self._send_outputs(point)
+        self._report(point, progress)
+        if point == END_OF_BATCH:
             for marker in self._markers.values():
                 marker.end_batch()
             self._sent = END_OF_BATCH + 1
 
-    def _send_outputs(self, round_: int) -> Iterator[Frame]:
+    def _send_outputs(self, point: int) -> Iterator[Frame]:
         outputs = self._operator.take_outputs()
         count = sum(map(len, outputs.values()))
         if count:
             self._metrics.count(self._spec.name, RECORDS_OUT, count)
             self._run.push(self._spec.root, self._in_sequence(outputs))
-            yield from self._router.element_frames(round_)
+            yield from self._router.element_frames(point)
 
     def _in_sequence(self, outputs: dict[str | None, Batch]) -> dict[str | None, Batch]:
-        """Where a generator looks at the output, its elements are numbered through over the rounds of the batch."""
+        """Where a generator looks at the output, its elements are numbered through over the points of the batch."""
         if self._generators is None:
             return outputs
         base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
@@ -305,7 +305,7 @@ class OperatorTask:
         """What this subtask says on an edge; an assigner on the way replaces all but the last watermark."""
         if edge.assigner is None:
             return self._reports
-        last = [Report(r.channel, r.round, r.watermark) for r in self._reports if r.watermark == MAX_MS]
+        last = [Report(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
         return [*self._markers[edge.assigner].reports(), *last]
 
     def _store(self) -> None:

@@ -11,26 +11,26 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.errors import DataError
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.columns import Batch, Columns, as_elements, frame_slices, pieces
-from eventide.runtime.events import Elements
+from eventide.runtime.chain.steps import last_of
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import key_group, subtask_of, unhashable
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.keys import key_group, subtask_of, unhashable
-from eventide.runtime.steps import last_of
 
 
-class Part(Protocol):
-    """What one frame brings to an operator; ``place`` is where its first element stands in its channel."""
+class Payload(Protocol):
+    """What one frame brings to an operator; ``first`` is the number of its first element in its channel."""
 
     @property
-    def place(self) -> int:
-        """The order of its first element."""
+    def first(self) -> int:
+        """The number of its first element in its channel."""
 
     def __len__(self) -> int:
         """How many elements it stands for."""
 
-    def cut(self, begin: int, round_: int) -> tuple[Any, int | None]:
-        """What stands from an index on up to a place of the channel, and the index of the rest.
+    def cut(self, begin: int, point: int) -> tuple[Any, int | None]:
+        """What stands from an index on up to a point of the channel, and the index of the rest.
 
         None for the one where there is nothing, None for the other where there is no rest.
         """
@@ -39,7 +39,7 @@ class Part(Protocol):
 class Codec(Protocol):
     """Turns what a frame carries back into what the operator behind the edge takes."""
 
-    def decode(self, data: bytes) -> Part:
+    def decode(self, data: bytes) -> Payload:
         """The content of a frame."""
 
 
@@ -79,8 +79,8 @@ class Outlet(Protocol):
     def user_functions(self) -> list[tuple[str, Any]]:
         """What the user wrote and what works before elements leave, with its operator: to be opened and closed."""
 
-    def open(self, producer: str, place: int, subtasks: int) -> Outbox:
-        """An empty outbox of the task at ``place``."""
+    def open(self, producer: str, slot: int, subtasks: int) -> Outbox:
+        """An empty outbox of the task with a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ class Together:
         """None that are opened."""
         return []
 
-    def open(self, producer: str, place: int, subtasks: int) -> _Together:
-        """An empty outbox of the task at ``place``."""
-        return _Together(self.codec, place % subtasks)
+    def open(self, producer: str, slot: int, subtasks: int) -> _Together:
+        """An empty outbox of the task with a slot."""
+        return _Together(self.codec, slot % subtasks)
 
 
 class _Together:
@@ -129,7 +129,7 @@ def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Itera
         for part in map(as_elements, parts):
             together.values += part.values
             together.timestamps += part.timestamps
-            together.order += part.order
+            together.sequence += part.sequence
         parts = [together]
     if not codec.columnar:
         yield codec.encode(together)
@@ -156,8 +156,8 @@ class ByKey:
         """None that are opened."""
         return []
 
-    def open(self, producer: str, place: int, subtasks: int) -> _ByKey:
-        """An empty outbox of the task at ``place``."""
+    def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
+        """An empty outbox of the task with a slot."""
         return _ByKey(self, producer, subtasks)
 
 
@@ -177,9 +177,9 @@ class _ByKey:
                 if at is None:
                     self._waiting[subtask].append((elements.columns or elements, keys))
                     continue
-                places = at.tolist()
-                part = elements.at(places) if elements.columns is None else elements.columns.at(pa.array(at))
-                self._waiting[subtask].append((part, [keys[i] for i in places]))
+                indices = at.tolist()
+                part = elements.at(indices) if elements.columns is None else elements.columns.at(pa.array(at))
+                self._waiting[subtask].append((part, [keys[i] for i in indices]))
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
@@ -206,7 +206,7 @@ class SubtasksOfKeys(dict[Any, int]):
     def dealt_out(
         self, keys: list[Any], values: list[Any], producer: str
     ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
-        """Which places of some keys go to which subtask; None stands for all places.
+        """Which indices of some keys go to which subtask; None stands for all indices.
 
         Raises:
             DataError: for a key that has no hash, or none that is the same in every process, naming its element.

@@ -14,18 +14,18 @@ from eventide.common.watermark_generator import (
 from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.common.watermark_strategy import TimestampAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.columns import Batch, Columns, as_elements
-from eventide.runtime.events import END_OF_BATCH, Report
+from eventide.runtime.chain.steps import element_error
+from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
+from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.exchange.reports import END_OF_BATCH, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.steps import element_error
-from eventide.runtime.timestamps import AssignTimestamps, highest_timestamp
 
 _STATE = "generators"
 
 
-class Marker(Protocol):
+class ChannelWatermarks(Protocol):
     """Makes the watermarks of one channel, a split or a subtask, behind one assigner; ``step`` gives the timestamps."""
 
     @property
@@ -97,8 +97,8 @@ class GeneratorRun:
 
     def _see_columns(self, columns: Columns, generator: VectorizedWatermarkGenerator) -> None:
         emitter = self.emitter
-        emitter.places = columns.order.to_numpy()
-        emitter.place = int(emitter.places[-1])
+        emitter.points = columns.sequence.to_numpy()
+        emitter.point = int(emitter.points[-1])
         with calling(self.step.name, during="when the watermark generator looked at a batch"):
             generator.on_batch(columns.fields(), columns.timestamps, emitter)
 
@@ -106,14 +106,14 @@ class GeneratorRun:
         elements = as_elements(batch)
         emitter, on_event, values = self.emitter, self.generator.on_event, iter(elements.values)
         try:
-            for value, timestamp, emitter.place in zip(values, elements.timestamps, elements.order, strict=True):
+            for value, timestamp, emitter.point in zip(values, elements.timestamps, elements.sequence, strict=True):
                 on_event(value, timestamp, emitter)  # type: ignore[arg-type]
         except Exception as error:
             raise element_error(self.step.name, error, elements, values) from error
 
     def end_batch(self) -> None:
         """Ask for a periodic watermark."""
-        self.emitter.place = END_OF_BATCH
+        self.emitter.point = END_OF_BATCH
         with calling(self.step.name, during="when the watermark generator was asked at the end of a micro-batch"):
             self.generator.on_periodic_emit(self.emitter)
         self.emitter.end_batch()

@@ -14,17 +14,18 @@ from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.source import IDLE, Source
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
-from eventide.runtime.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.columns import Batch, Columns
-from eventide.runtime.events import START_OF_BATCH, Elements, Report, Signal
+from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.frames import METRICS_STAGE, Frame
-from eventide.runtime.generators import HighestTimestamp
+from eventide.runtime.eventtime.generators import HighestTimestamp
+from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
+from eventide.runtime.exchange.reports import START_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, end_frames, packed, report_frames
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.keys import stable_hash
 from eventide.runtime.metrics import RECORDS_OUT, Metrics
-from eventide.runtime.offsets import SplitRange
-from eventide.runtime.router import Router, end_frames, packed, report_frames
+from eventide.runtime.sources.offsets import SplitRange
 
 _CHUNK = 8_192
 _FRAME = 65_536
@@ -69,8 +70,8 @@ class SourceTask:
         self._place = place
         self._metrics = Metrics()
         self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
-        self._shared = {edge.place: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._mixed}
-        self._reports: dict[tuple[int, int], list[Report]] = {edge.place: [] for edge in self._edges}
+        self._shared = {edge.address: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._mixed}
+        self._reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self._edges}
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
@@ -105,27 +106,27 @@ class SourceTask:
 
     def _read(self, source: Source, part: SplitRange, way: _SplitWay) -> Iterator[Batch]:
         """The elements of a range in handy numbers; what else its split says goes to its own output."""
-        chunk, order = Elements(), 0
+        chunk, sequence = Elements(), 0
         try:
             for item in _items(source, part):
                 kind = type(item)
                 if kind not in _SPECIAL:
-                    chunk.append(item, None, order)
+                    chunk.append(item, None, sequence)
                 elif kind is TimestampedValue:
-                    chunk.append(item.value, item.timestamp, order)
+                    chunk.append(item.value, item.timestamp, sequence)
                 elif kind is pa.RecordBatch:
                     if chunk:
                         yield chunk
                         chunk = Elements()
-                    yield columns_of(item, self._type_info, order)
-                    order += len(item)
+                    yield columns_of(item, self._type_info, sequence)
+                    sequence += len(item)
                     way.idle = False
                     continue
                 else:
-                    way.say(item, behind=order - 1)
+                    way.say(item, behind=sequence - 1)
                     continue
                 way.idle = False
-                order += 1
+                sequence += 1
                 if len(chunk) >= _CHUNK:
                     yield chunk
                     chunk = Elements()
@@ -142,14 +143,14 @@ class SourceTask:
     def _finish(self, way: _SplitWay, *, ended: bool) -> Iterator[Frame]:
         yield from way.finish()
         for edge in self._edges:
-            self._reports[edge.place] += way.reports(edge, ended=ended)
+            self._reports[edge.address] += way.reports(edge, ended=ended)
 
     def _last_frames(self) -> Iterator[Frame]:
         """What all splits sent together, what they reported, and what this task counted."""
         for edge in self._mixed:
-            yield from packed(edge, self._shared[edge.place], "", START_OF_BATCH, self._place)
+            yield from packed(edge, self._shared[edge.address], "", START_OF_BATCH, self._place)
         for edge in self._edges:
-            yield from report_frames(edge, self._reports[edge.place])
+            yield from report_frames(edge, self._reports[edge.address])
         yield Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {"operators": self._metrics.counters()})
 
 
@@ -158,14 +159,14 @@ def _items(source: Source, part: SplitRange) -> Iterator[Any]:
         yield from source.read(way.part, way.start, way.end)
 
 
-def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, order: int) -> Columns:
-    """Rows as elements of a declared type, numbered from ``order``.
+def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) -> Columns:
+    """Rows as elements of a declared type, numbered from ``sequence``.
 
     Raises:
         DataError: if the columns do not have, and cannot be brought to, the types that were declared.
     """
     wanted = type_info.arrow_type()
-    places = pa.array(np.arange(order, order + len(rows)))
+    places = pa.array(np.arange(sequence, sequence + len(rows)))
     try:
         if pa.types.is_struct(wanted) and rows.num_columns == wanted.num_fields:
             fields = list(wanted)
@@ -196,7 +197,7 @@ class _SplitWay:
     def say(self, item: Any, behind: int) -> None:
         """Take what the source itself says of event time, behind the element of a place."""
         if isinstance(item, Watermark):
-            self._own.place = behind
+            self._own.point = behind
             self._own.emit_watermark(item)
         else:
             self.idle = True

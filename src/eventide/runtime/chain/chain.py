@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide.runtime.columns import Batch, Columns, pieces
-from eventide.runtime.events import Elements, own
-from eventide.runtime.generators import Marker
-from eventide.runtime.outlets import Outlet
-from eventide.runtime.steps import Step
-from eventide.runtime.timestamps import AssignTimestamps
+from eventide.runtime.chain.steps import Step
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.elements.columns import Batch, Columns, pieces
+from eventide.runtime.elements.elements import Elements, own
+from eventide.runtime.eventtime.generators import ChannelWatermarks
+from eventide.runtime.exchange.outlets import Outlet
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,9 @@ class Edge:
 
     ``number`` tells the ways into one target apart; it is what the state of the target knows them by.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
-    carries; None where it carries those of the stage. ``producer`` is the operator whose output it takes. ``by_place``
-    says that a watermark may come between any two elements, so that each element takes effect at its own place.
+    carries; None where it carries those of the stage. ``producer`` is the operator whose output it takes.
+    ``by_element`` says that a watermark may come between any two elements, so that each takes effect at a point of its
+    own.
     """
 
     number: int
@@ -30,10 +31,10 @@ class Edge:
     outlet: Outlet
     assigner: int | None = None
     has_watermarks: bool = True
-    by_place: bool = False
+    by_element: bool = False
 
     @property
-    def place(self) -> tuple[int, int]:
+    def address(self) -> tuple[int, int]:
         """What tells it apart from every other edge of the job."""
         return self.target, self.number
 
@@ -59,19 +60,19 @@ class ChainNode:
 
     def all_edges(self) -> list[Edge]:
         """The edges that leave the task, in a defined order."""
-        return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.place)
+        return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.address)
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRun:
     """Elements on their way through a chain.
 
-    ``send`` takes what leaves on each edge. ``markers`` make the watermarks of the channel that the elements belong to,
-    by the number of their assigner.
+    ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
+    the number of their assigner.
     """
 
     send: Callable[[Edge, Batch], None]
-    markers: Mapping[int, Marker]
+    watermarks_of: Mapping[int, ChannelWatermarks]
 
     def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
@@ -86,12 +87,12 @@ class ChainRun:
         if node.step is None:
             self._hand_on(node, batch)
         elif isinstance(node.step, AssignTimestamps):
-            self._mark(node, self.markers[node.step.number], batch)
+            self._mark(node, self.watermarks_of[node.step.number], batch)
         else:
             for part in (batch,) if node.step.takes_columns else pieces(batch):
                 self._hand_on(node, node.step.apply(part))
 
-    def _mark(self, node: ChainNode, marker: Marker, batch: Batch) -> None:
+    def _mark(self, node: ChainNode, marker: ChannelWatermarks, batch: Batch) -> None:
         whole = marker.step.takes_columns and marker.takes_columns
         for part in (batch,) if whole else pieces(batch):
             timed = marker.step.apply(part)
@@ -113,4 +114,4 @@ def _own_copy(batch: Batch) -> Batch:
     """The elements for one of several followers: what one changes in place, another must not see."""
     if isinstance(batch, Columns):
         return batch
-    return Elements([own(value) for value in batch.values], batch.timestamps, batch.order, columns=batch.columns)
+    return Elements([own(value) for value in batch.values], batch.timestamps, batch.sequence, columns=batch.columns)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from eventide.common import Duration, Row, Types
 from eventide.datastream.window import GlobalWindow, TimeWindow
 from eventide.errors import DataError
-from eventide.runtime.keys import key_group, stable_hash, subtask_of
+from eventide.runtime.elements.keys import key_group, stable_hash, subtask_of
 
 CEST = dt.timezone(dt.timedelta(hours=2))
 Pair = namedtuple("Pair", "a b")
@@ -121,7 +121,7 @@ SAMPLE = (
 
 def test_hashes_are_the_same_in_a_process_with_another_hash_seed():
     imports = "import datetime as dt, uuid\nfrom decimal import Decimal\nfrom eventide.common import Row\n"
-    imports += "from eventide.runtime.keys import stable_hash\n"
+    imports += "from eventide.runtime.elements.keys import stable_hash\n"
     env = {**os.environ, "PYTHONHASHSEED": "12345"}
     found = subprocess.run(
         [sys.executable, "-c", f"{imports}print({SAMPLE})"], env=env, capture_output=True, text=True, check=True

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from eventide.common import Row, Types
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
 from eventide.errors import DataError, ProgramError, UserFunctionError
-from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import BY_PLACE, END_OF_BATCH, END_OF_INPUT, Report, Signal
-from eventide.runtime.offsets import (
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.exchange.outlets import Together
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
     everything,
@@ -22,8 +24,7 @@ from eventide.runtime.offsets import (
     ranges_between,
     source_ends,
 )
-from eventide.runtime.outlets import Together
-from eventide.runtime.source import SourceSpec, SourceTask
+from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.testing import ScriptedSource
 
 
@@ -75,10 +76,10 @@ def part(split, start, end, *, ended):
 def sent(source, ranges, ends=False):
     """What a task sends to the one subtask behind it: signals, round, channel, and elements or content."""
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
-    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec), by_place=True),))
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec), by_element=True),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
     return [
-        (f.signal, f.round, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
+        (f.signal, f.point, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
         for f in task.read_ranges(source, ranges, ends)
         if f.signal is not Signal.METRICS
     ]
@@ -177,7 +178,7 @@ def test_a_replay_of_a_range_gives_the_same_frames():
         sent(source, ranges)
         == sent(source, ranges)
         == [
-            (Signal.ELEMENTS, BY_PLACE, "a", ["a1", "a2", "a3"]),
+            (Signal.ELEMENTS, BY_ELEMENT, "a", ["a1", "a2", "a3"]),
             (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True)]),
         ]
     )
@@ -185,7 +186,7 @@ def test_a_replay_of_a_range_gives_the_same_frames():
 
 def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
     assert sent(Growing({"a": 1}), [part("a", 0, 1, ended=True)], ends=True) == [
-        (Signal.ELEMENTS, BY_PLACE, "a", ["a0"]),
+        (Signal.ELEMENTS, BY_ELEMENT, "a", ["a0"]),
         (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True, ended=True)]),
         (Signal.END_OF_SOURCE, END_OF_INPUT, "", None),
     ]
@@ -202,7 +203,7 @@ def test_record_batches_are_rows_of_the_declared_type():
     batch = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
     source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
     first, _ = sent(source, [part("s", 0, 2, ended=False)])
-    assert first == (Signal.ELEMENTS, BY_PLACE, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
+    assert first == (Signal.ELEMENTS, BY_ELEMENT, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
 
 
 def test_many_elements_keep_their_order_over_chunks_and_frames():

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.watermark_strategy import FunctionAssigner, VectorizedTimestampAssigner, WatermarkStrategy
 from eventide.errors import DataError
-from eventide.runtime.columns import Batch, Columns, as_elements
-from eventide.runtime.events import Elements
+from eventide.runtime.chain.steps import element_error
+from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import calling
-from eventide.runtime.steps import element_error
 
 _ADVICE = "a timestamp assigner must return milliseconds since the epoch as an int"
 _PER_MS = {"ns": 1_000_000, "us": 1_000, "ms": 1}
@@ -61,7 +61,7 @@ class AssignTimestamps:
             timed = replace(columns, timestamps=self._column(columns))
         if isinstance(batch, Columns):
             return timed
-        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.order, columns=timed)
+        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed)
 
     def _column(self, columns: Columns) -> pa.Array:
         assigner = self.strategy.timestamp_assigner
@@ -87,7 +87,7 @@ class AssignTimestamps:
             timestamps = self._checked_each(elements, timestamps)
             column = pa.array(timestamps, pa.int64())
         columns = None if elements.columns is None else replace(elements.columns, timestamps=column)
-        return Elements(elements.values, timestamps, elements.order, columns=columns)
+        return Elements(elements.values, timestamps, elements.sequence, columns=columns)
 
     def _checked_each(self, elements: Elements, timestamps: list[Any]) -> list[Any]:
         values, checked = iter(elements.values), []

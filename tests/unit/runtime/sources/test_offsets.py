@@ -4,7 +4,7 @@ import pytest
 
 from eventide.datastream.connectors import Source
 from eventide.errors import ProgramError
-from eventide.runtime.offsets import (
+from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
     dealt_out,

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from eventide.common import Types
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain import ChainNode, Edge
-from eventide.runtime.codec import ElementCodec
-from eventide.runtime.events import BY_PLACE, END_OF_BATCH, Elements, Report, Signal
-from eventide.runtime.frames import Frame
-from eventide.runtime.keys import key_group, subtask_of
-from eventide.runtime.outlets import ByKey, Together
-from eventide.runtime.router import Router, end_frames, report_frames
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import key_group, subtask_of
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.outlets import ByKey, Together
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, end_frames, report_frames
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 
@@ -37,8 +38,8 @@ def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values
     by_subtask = sent(Router(ChainNode(edges=(edge,)), "s", 0, 0), edge, values)
     for subtask, part in by_subtask.items():
         assert part.keys == part.values == [v for v in values if subtask_of(key_group(v, 16), 16, subtasks) == subtask]
-        assert part.order == sorted(part.order)
-    assert sorted(o for part in by_subtask.values() for o in part.order) == list(range(len(values)))
+        assert part.sequence == sorted(part.sequence)
+    assert sorted(o for part in by_subtask.values() for o in part.sequence) == list(range(len(values)))
 
 
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
@@ -65,11 +66,11 @@ def test_the_end_of_a_source_goes_to_every_subtask():
 
 
 def test_on_an_edge_by_place_each_element_has_a_round_of_its_own():
-    edge = Edge(1, 9, "producer", 1, Together(ElementCodec(Types.INT())), by_place=True)
+    edge = Edge(1, 9, "producer", 1, Together(ElementCodec(Types.INT())), by_element=True)
     router = Router(ChainNode(edges=(edge,)), "s", 4, 0)
     router.send(edge, elements([1]))
     (frame,) = router.element_frames(3)
-    assert (frame.round, frame.task) == (BY_PLACE, 4)
+    assert (frame.point, frame.task) == (BY_ELEMENT, 4)
 
 
 def test_a_key_selector_that_raises_is_named_with_the_element():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.events import Elements
+from eventide.runtime.elements.elements import Elements
 
 _HANDY = 8_192
 _FRAME_BYTES = 1 << 18
@@ -21,13 +21,13 @@ class Columns:
     """Elements of a declared type, with no Python object for any of them.
 
     ``values`` is an array of the type's Arrow type; ``timestamps`` are int64 milliseconds, or None where no element has
-    one; ``order`` (int64) is what :class:`Elements` says it is.
+    one; ``sequence`` (int64) is what :class:`Elements` says it is.
     """
 
     type_info: TypeInformation
     values: pa.Array
     timestamps: pa.Array | None
-    order: pa.Array
+    sequence: pa.Array
 
     def __len__(self) -> int:
         return len(self.values)
@@ -44,7 +44,7 @@ class Columns:
         if batch.columns is not None:
             return batch.columns
         timestamps = pa.array(batch.timestamps, pa.int64())
-        return Columns(type_info, type_info.to_arrow(batch.values), timestamps, pa.array(batch.order, pa.int64()))
+        return Columns(type_info, type_info.to_arrow(batch.values), timestamps, pa.array(batch.sequence, pa.int64()))
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
@@ -55,7 +55,7 @@ class Columns:
         if any(part.timestamps is not None for part in parts):
             timestamps = pa.concat_arrays([part.timestamps_or_nulls() for part in parts])
         values = pa.concat_arrays([part.values for part in parts])
-        return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.order for part in parts]))
+        return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.sequence for part in parts]))
 
     def slices(self) -> Iterator[Columns]:
         """The same in parts, each of the size of a frame."""
@@ -67,9 +67,9 @@ class Columns:
         return pc.struct_field(self.values, name)
 
     @property
-    def place(self) -> int:
+    def first(self) -> int:
         """Where the first element stands in its split or task."""
-        return int(self.order[0].as_py())
+        return int(self.sequence[0].as_py())
 
     def fields(self) -> pa.RecordBatch | pa.Array:
         """The elements as users see many of them: a batch with a column for each field, or an array without fields."""
@@ -83,26 +83,26 @@ class Columns:
     def to_elements(self) -> Elements:
         """The same as Python objects."""
         timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
-        return Elements(self.type_info.from_arrow(self.values), timestamps, self.order.to_pylist(), columns=self)
+        return Elements(self.type_info.from_arrow(self.values), timestamps, self.sequence.to_pylist(), columns=self)
 
     def filtered(self, mask: pa.Array) -> Columns:
         """Those for which a truth value is true."""
         timestamps = None if self.timestamps is None else self.timestamps.filter(mask)
-        return Columns(self.type_info, self.values.filter(mask), timestamps, self.order.filter(mask))
+        return Columns(self.type_info, self.values.filter(mask), timestamps, self.sequence.filter(mask))
 
-    def at(self, places: pa.Array) -> Columns:
+    def at(self, indices: pa.Array) -> Columns:
         """Those at some indices, in the order of the indices."""
-        timestamps = None if self.timestamps is None else self.timestamps.take(places)
-        return Columns(self.type_info, self.values.take(places), timestamps, self.order.take(places))
+        timestamps = None if self.timestamps is None else self.timestamps.take(indices)
+        return Columns(self.type_info, self.values.take(indices), timestamps, self.sequence.take(indices))
 
     def shifted(self, by: int) -> Columns:
         """The same, so many places further back."""
-        return replace(self, order=pc.add(self.order, by))
+        return replace(self, sequence=pc.add(self.sequence, by))
 
     def slice(self, start: int, rows: int) -> Columns:
         """So many from a place on, or fewer where they end."""
         timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
-        return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.order.slice(start, rows))
+        return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
 
 
 def frame_slices(rows: int, size: int) -> Iterator[tuple[int, int]]:

@@ -7,9 +7,10 @@ import pytest
 from eventide.common import Row, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common._ms import MAX_MS
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.runtime.events import END_OF_BATCH, END_OF_INPUT, Elements, Report, Signal
-from eventide.runtime.frames import Frame
-from eventide.runtime.source import SourceTask
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.sources.task import SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import AllContents, plan_of, runner
@@ -86,7 +87,7 @@ def test_elements_of_one_split_from_several_tasks_interleave_by_place_and_are_nu
     for frames in ([*one, *other], [*other, *one]):
         given = Stage(job).run(*frames)
         found = {f.channel: codec.decode(f.content) for f in given if f.signal is Signal.ELEMENTS}
-        assert {name: ([e["n"] for e in part.values], part.order) for name, part in found.items()} == {
+        assert {name: ([e["n"] for e in part.values], part.sequence) for name, part in found.items()} == {
             "s": ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4]),
             "t": ([9], [5]),
         }

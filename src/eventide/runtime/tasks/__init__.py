@@ -1,0 +1,1 @@
+"""What a task does in one micro-batch, behind a shuffle."""
