@@ -4,11 +4,11 @@ from copy import deepcopy
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction
-from eventide.datastream._graph import SinkTransformation
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.functions import ProcessAllWindowFunction
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.compiler import compile_plan
+from eventide.plan.graph import SinkTransformation
 
 BY_SECOND_FIELD = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
 

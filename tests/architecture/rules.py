@@ -20,7 +20,6 @@ FLOORS = {
     "eventide.common": 1,
     "eventide.aggregates": 2,
     "eventide.datastream": 2,
-    "eventide.datastream._graph": 3,
     "eventide.runtime": 3,
     "eventide.plan": 4,
     "eventide.local": 5,

@@ -140,7 +140,7 @@ def test_who_waits_longer_loses_less(on_the_twin: Run) -> None:
 
 def test_a_generator_on_columns_speaks_in_the_middle_of_a_batch(on_the_twin: Run) -> None:
     lines = on_the_twin("vectorized_generator.py")
-    assert any(line.startswith("Stage 2 'stretches': columns, rows go through the shuffle") for line in lines)
+    assert any(line.startswith("Operator 2 'stretches': columns, rows go through the shuffle") for line in lines)
     assert lines[-6:] == STRETCHES.splitlines()
 
 

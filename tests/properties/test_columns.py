@@ -91,13 +91,13 @@ def texts(rows):
 
 def run_both(columns, elements):
     """What both give, batch by batch: results, late elements and the number of late ones."""
-    assert columns.stages[0].speed.startswith("columns")
-    assert elements.stages[0].speed.startswith("element")
+    assert columns.operators[0].speed.startswith("columns")
+    assert elements.operators[0].speed.startswith("element")
     found = []
     for plan in (columns, elements):
         local = runner(plan)
         batches = [by_sink(plan, batch) for batch in local.batches()]
-        late = local.metrics().get(plan.stages[0].name, {}).get(LATE_DROPPED, 0)
+        late = local.metrics().get(plan.operators[0].name, {}).get(LATE_DROPPED, 0)
         found.append(([[texts(sink) for sink in batch] for batch in batches], late))
     return found
 

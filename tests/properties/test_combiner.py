@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from eventide.common._ms import MIN_MS
-from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
+from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 
 CHANNELS = st.sampled_from("abc")
 WATERMARKS = st.integers(0, 12)
@@ -17,7 +17,7 @@ WATERMARKS = st.integers(0, 12)
 class CombinerMachine(RuleBasedStateMachine):
     """The model keeps four dumb collections, and works out the answer from nothing each time."""
 
-    rejoin: Rejoin
+    rejoin: Members
 
     def __init__(self):
         super().__init__()
@@ -32,7 +32,7 @@ class CombinerMachine(RuleBasedStateMachine):
     def update(self, channel, watermark):
         if channel in self.highest:
             self.combiner.update(channel, watermark)
-            if self.rejoin is Rejoin.AT_ONCE or watermark > self.highest[channel]:
+            if self.rejoin is Members.SPLITS or watermark > self.highest[channel]:
                 self.idle.discard(channel)
             self.highest[channel] = max(watermark, self.highest[channel])
 
@@ -67,7 +67,7 @@ class CombinerMachine(RuleBasedStateMachine):
     def advance(self):
         active = set(self.highest) - self.idle
         self.behind -= {c for c in active if self.highest[c] >= self.said}
-        counting = active if self.rejoin is Rejoin.AT_ONCE else active - self.behind
+        counting = active if self.rejoin is Members.SPLITS else active - self.behind
         if active:
             candidate = min((self.highest[c] for c in counting), default=MIN_MS)
         else:
@@ -76,7 +76,7 @@ class CombinerMachine(RuleBasedStateMachine):
         idle = None
         if self.highest and not active and not self.said_idle:
             idle = True
-        if active and self.said_idle and (watermark is not None or self.rejoin is Rejoin.WHEN_CAUGHT_UP):
+        if active and self.said_idle and (watermark is not None or self.rejoin is Members.CHANNELS):
             idle = False
         before = self.combiner.watermark
         assert self.combiner.advance() == Progress(watermark, idle)
@@ -89,7 +89,7 @@ class CombinerMachine(RuleBasedStateMachine):
             assert watermark in {None, min(self.highest.values())}
 
 
-@pytest.mark.parametrize("rejoin", list(Rejoin))
+@pytest.mark.parametrize("rejoin", list(Members))
 def test_the_combiner_does_what_the_model_does(rejoin):
     machine = type("Machine", (CombinerMachine,), {"rejoin": rejoin})
     run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None))

@@ -139,11 +139,18 @@ def played(plan, script, restarted_every=None):
     while len(found) < len(clocks):
         one = LocalRunner(plan, clock=lambda: clocks[len(found)], checkpoint=deepcopy(checkpoint))
         for batch in one.batches():
-            found.append((by_sink(plan, batch), {name: marks for name, marks in batch.passed.items() if marks}))
+            found.append((by_sink(plan, batch), of_all_subtasks(batch)))
             if restarted_every is not None and len(found) % restarted_every == 0:
                 break
         checkpoint = one.checkpoint
     return found
+
+
+def of_all_subtasks(batch):
+    """The watermarks that each operator passed: the same in each of its subtasks."""
+    for marks in batch.passed.values():
+        assert len({tuple(of_one) for of_one in marks.values()}) == 1
+    return {name: next(iter(marks.values())) for name, marks in batch.passed.items() if any(marks.values())}
 
 
 def watermarks(found, operator="first"):
@@ -153,17 +160,20 @@ def watermarks(found, operator="first"):
 def combined(script, timeout=10**9):
     """The watermark behind each micro-batch: the lowest of the active splits, the highest of all if none is.
 
-    A source that was idle as a whole counts again with a watermark that is higher than its last, not before.
+    A source that was idle as a whole counts again with a watermark that is higher than its last, not before. A split
+    that falls idle is not asked for its watermark in that micro-batch.
     """
     marks, idle, heard, said, asleep = dict.fromkeys(SPLITS, MIN_MS), set(), {}, MIN_MS, False
+    seen = dict.fromkeys(SPLITS, MIN_MS)
     for clock, (_, entries) in zip(clocks_of(script), script, strict=False):
         for split in SPLITS if entries else ():
             heard.setdefault(split, clock)
         for split, event in (e for e in entries if not isinstance(e, Idle)):
-            marks[split], heard[split] = max(marks[split], event["ts"] - BOUND - 1), clock
-            idle.discard(split)
+            seen[split], heard[split] = max(seen[split], event["ts"] - BOUND - 1), clock
         at_end = {e.split if isinstance(e, Idle) else e[0]: isinstance(e, Idle) for e in entries}
-        idle |= {split for split, is_idle in at_end.items() if is_idle}
+        for split, is_idle in at_end.items():
+            marks[split] = marks[split] if is_idle else seen[split]
+            (idle.add if is_idle else idle.discard)(split)
         idle |= {split for split, last in heard.items() if clock - last > timeout}
         candidate = min((marks[s] for s in marks if s not in idle), default=max(marks.values()))
         yield [candidate] if candidate > said else []

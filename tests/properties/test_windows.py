@@ -1,6 +1,7 @@
 """The window operator on random streams, against oracles that keep every element and look again at every watermark."""
 
 import itertools
+import pickle
 from collections import defaultdict
 
 from hypothesis import given, settings
@@ -190,7 +191,8 @@ def test_nothing_is_left_in_state_when_the_stream_has_ended(assigner, script, la
     for _ in ended.batches():
         pass
     for state in ended.checkpoint.state.values():
-        assert set(state) == {"gate"}
+        assert set(state) == {"head", "program"}
+        assert all(set(small) == {"gate"} for small in pickle.loads(state["head"])["small"].values())
 
 
 @settings(deadline=None)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.scenarios.programs import Scenario, canonical
+from tests.scenarios.programs import FIRST, Scenario, canonical
 
 from eventide.common._ms import MIN_MS
+from eventide.local.runner import BatchResult
 
 
 @dataclass
@@ -29,6 +30,13 @@ class Record:
         """Take the watermark at the end of a micro-batch; one that did not move is not a new one."""
         if watermark > (self.watermarks[-1] if self.watermarks else MIN_MS):
             self.watermarks.append(watermark)
+
+
+def watermarks_of_all_subtasks(batch: BatchResult) -> list[int]:
+    """The watermarks that the operator reached in a micro-batch of the twin: the same in each of its subtasks."""
+    passed = [*batch.passed.get(FIRST, {0: []}).values()]
+    assert all(watermarks == passed[0] for watermarks in passed)
+    return passed[0]
 
 
 def assert_as_flink(scenario: Scenario, record: Record, watermarks: list[int] | None = None) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tests.scenarios.programs import LATE, Scenario, assigner, canonical, evictor, source, strategy, trigger
+from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, canonical, evictor, source, strategy, trigger
 
 from eventide.aggregates import collect_list, count, sum_
 from eventide.common import Row, Types
@@ -31,7 +31,7 @@ def column_program(
     keyed = events.map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
-        counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n"))
+        counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n")).name(FIRST)
         sums = counts.window_all(assigner(op["second"])).aggregate(sum_("n").alias("sum"))
         return sums, counts.get_side_output(LATE) if keep_late else None
     windows = assigner(op["assigner"])
@@ -45,7 +45,7 @@ def column_program(
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
     wanted = collect_list("id").alias("ids") if op["kind"] == "window" else sum_("v").alias("v")
-    results = windowed.aggregate(wanted)
+    results = windowed.aggregate(wanted).name(FIRST)
     return results, results.get_side_output(LATE) if keep_late else None
 
 

@@ -34,6 +34,8 @@ from eventide.testing import Idle, ScriptedSource
 DATA = Path(__file__).parent / "data"
 LATE = OutputTag("late")
 KINDS = ("window", "reduce_window", "two_stage")
+FIRST = "first"
+"""The name of the operator whose watermarks a scenario tells."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,6 @@ class Scenario:
     @property
     def batches(self) -> int:
         return len(self.script["batches"])
-
-    @property
-    def has_split_stage(self) -> bool:
-        """Whether its watermarks come from a generator, which has a stage of its own."""
-        return self.script["strategy"]["kind"] == "punctuated"
 
     def watermarks_at_batch_ends(self) -> list[int]:
         """Of the watermarks that moved in a micro-batch, the last."""
@@ -230,7 +227,7 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
     keyed = env.from_source(source(script), strategy(script["strategy"]), "events").key_by(lambda e: e["k"])
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
-        counts = first.side_output_late_data(LATE).aggregate(_Count())
+        counts = first.side_output_late_data(LATE).aggregate(_Count()).name(FIRST)
         return counts.window_all(assigner(op["second"])).process(_Total()), counts.get_side_output(LATE)
     windows = assigner(op["assigner"])
     windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
@@ -241,5 +238,5 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
         windowed = windowed.evictor(evictor(op["evictor"]))
     if windows.is_event_time():
         windowed = windowed.side_output_late_data(LATE)
-    results = windowed.process(_Ids()) if op["kind"] == "window" else windowed.reduce(_AddV(), _Sum())
+    results = (windowed.process(_Ids()) if op["kind"] == "window" else windowed.reduce(_AddV(), _Sum())).name(FIRST)
     return results, results.get_side_output(LATE) if windows.is_event_time() else None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.scenarios.checks import Record
+from tests.scenarios.checks import Record, watermarks_of_all_subtasks
 from tests.scenarios.column_programs import as_recorded, column_program, last_of_each_window, recorded_outputs
-from tests.scenarios.programs import Scenario, scenarios
+from tests.scenarios.programs import FIRST, Scenario, scenarios
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.local.host import LocalHost
 from eventide.runtime.metrics import LATE_DROPPED
-from eventide.runtime.tasks.stage import OperatorStage
 
 
 @pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
@@ -23,17 +22,16 @@ def test_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep
     results.print()
     if late is not None:
         late.print()
-    stages = env._plan(env._sinks).stages
-    first = next(stage for stage in stages if isinstance(stage, OperatorStage))
-    on_columns = first.speed.startswith("columns")
-    dropped = env.execute().metrics.get(first.name, {}).get(LATE_DROPPED, 0)
+    plan = env.get_plan()
+    sinks = [sink.number for sink in plan.sinks]
+    on_columns = next(o.speed for o in plan.operators if o.name == FIRST).startswith("columns")
+    dropped = env.execute().metrics.get(FIRST, {}).get(LATE_DROPPED, 0)
 
     record = Record()
-    sink = 1 + len(stages)  # sinks are numbered behind the stages, in the order in which they were made
     for batch in host.last_run:
-        record.add_outputs(batch.batch, as_recorded(batch.elements.get(sink, [])))
-        record.add_late(batch.batch, as_recorded(batch.elements.get(sink + 1, [])))
-        record.watermarks += batch.passed.get(first.name, [])
+        record.add_outputs(batch.batch, as_recorded(batch.elements.get(sinks[0], [])))
+        record.add_late(batch.batch, as_recorded(batch.elements.get(sinks[-1], []) if late is not None else []))
+        record.watermarks += watermarks_of_all_subtasks(batch)
     expected = recorded_outputs(scenario, late_firings_as_one=on_columns)
     if expected is not None:
         given = [sorted(record.outputs.get(batch, [])) for batch in range(scenario.batches + 1)]

@@ -1,7 +1,7 @@
 """Spark agrees with the real Flink, too: a telling set of scenarios by default, all of them with --all-scenarios.
 
-Many scenarios run as one job, each a source and stages of its own: that is much faster than a query for each, and it
-shows that the stages of a job leave each other's frames alone.
+Many scenarios run as one job, each a source and operators of its own: that is much faster than a query for each, and it
+shows that the operators of a job leave each other's frames alone.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
-from tests.scenarios.programs import Scenario, program, scenarios
+from tests.scenarios.programs import FIRST, Scenario, program, scenarios
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
-from eventide.plan.compiler import compile_plan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Signal
-from eventide.spark.compiler import METRICS, frames_of
+from eventide.spark.compiler import OBSERVATION, frames_of
 from eventide.spark.frame_rows import frame_of
 from eventide.spark.progress import had_nothing_new
 from eventide.spark.submit import settings_for_start
@@ -128,42 +128,32 @@ def _run(
         if late is not None:
             late.print()
             takes.append(record.add_late)
-    plan = compile_plan(env._sinks, 2, 128)
-    env._sinks = []
-    frames = frames_of(plan, JobSettings("scenarios"), env._host.spark, batch=False)
+    plan = env.get_plan()
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    frames = frames_of(plan, JobSettings("scenarios"), spark, batch=False)
     take_of = {sink.number: (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
 
     def record_batch(rows, batch_id: int) -> None:
-        for frame in map(frame_of, rows.where(rows["stage"] > 0).collect()):
+        for frame in map(frame_of, rows.where(rows["target"] > 0).collect()):
             assert frame.signal is Signal.ELEMENTS
-            sink, take = take_of[frame.stage]
+            sink, take = take_of[frame.target]
             elements = sink.codec.decode(frame.content)
             rows_with_times = list(zip(elements.values, elements.timestamps, strict=True))
             take(batch_id, as_recorded(rows_with_times) if isinstance(elements.values[0], Row) else rows_with_times)
 
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
-    with settings_for_start(env._host.spark, plan.parallelism):
+    with settings_for_start(spark, plan.parallelism):
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
     while not query.awaitTermination(0.2):
         if query.lastProgress is not None and had_nothing_new(query.lastProgress):
             query.stop()  # with generators, Spark would go on with the clock
-    stage_of = _first_stages(plan, several)
+    firsts = [operator.name for operator in plan.operators if operator.name.split("-")[0] == FIRST]
+    # Operators of one name are numbered in the order in which they were made.
+    index_of = {name: int(name.partition("-")[2] or 1) - 1 for name in firsts}
     for progress in sorted(query.recentProgress, key=lambda p: p.batchId):
-        for text in progress.observedMetrics[METRICS]["counters"]:
-            for stage, watermark in json.loads(text).get("watermarks", {}).items():
-                if stage in stage_of:
-                    records[stage_of[stage]].add_watermark(watermark)
+        for text in progress.observedMetrics[OBSERVATION]["counters"]:
+            for name, watermark in json.loads(text).get("watermarks", {}).items():
+                if name in index_of:
+                    records[index_of[name]].add_watermark(watermark)
     return list(zip(several, records, strict=True))
-
-
-def _first_stages(plan, several: list[Scenario]) -> dict[str, int]:
-    """Which scenario's operator a stage is; that of generators, and the second of two, are not asked for watermarks."""
-    names = iter(stage.name for stage in plan.stages)
-    found = {}
-    for index, scenario in enumerate(several):
-        if scenario.has_split_stage:
-            next(names)
-        found[next(names)] = index
-        if scenario.kind == "two_stage":
-            next(names)
-    return found

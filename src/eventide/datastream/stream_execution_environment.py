@@ -13,15 +13,8 @@ from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.datastream._graph import (
-    AssignTransformation,
-    DataFrameTransformation,
-    SinkTransformation,
-    SourceTransformation,
-    Transformation,
-)
 from eventide.datastream.checkpoint_config import CheckpointConfig
-from eventide.datastream.connectors import CollectionSource, Source
+from eventide.datastream.connectors import CollectionSource, CollectSink, Source
 from eventide.datastream.connectors.function_source import FunctionSource
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.execution_mode import RuntimeExecutionMode
@@ -30,6 +23,13 @@ from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.compiler import compile_plan
 from eventide.plan.explain import explain
+from eventide.plan.graph import (
+    AssignTransformation,
+    DataFrameTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+)
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings
 
@@ -251,9 +251,27 @@ class StreamExecutionEnvironment:
         sinks, self._sinks = self._sinks, []
         return self.run(sinks, job_name)
 
-    def explain(self) -> None:
-        """Print the stages of the job of all sinks so far."""
-        print(self.explanation(self._sinks))  # noqa: T201 - its purpose
+    def get_plan(self, *streams: DataStream) -> JobPlan:
+        """The plan of the program: its sources, the levels of its operators, its sinks. Not in PyFlink.
+
+        Args:
+            streams: the streams to plan for, as if each were collected; without any, all sinks so far.
+
+        Raises:
+            ProgramError: if there is neither, or the program cannot run as it is written.
+        """
+        sinks = [SinkTransformation("result", s._transformation, CollectSink()) for s in streams] or self._sinks
+        if not sinks:
+            raise ProgramError("the program has no sink to plan for; add one, or name the streams to plan for")
+        return self._plan(sinks)
+
+    def explain(self, *streams: DataStream) -> None:
+        """Print the plan of the program: what runs where, how elements travel, and where state is.
+
+        Args:
+            streams: as in :meth:`get_plan`.
+        """
+        print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
 
     def add_sink_transformation(self, sink: SinkTransformation) -> None:
         """Take a sink into the next job."""
@@ -262,10 +280,6 @@ class StreamExecutionEnvironment:
     def run(self, sinks: Sequence[SinkTransformation], job_name: str | None) -> JobClient:
         """Start a job for some sinks."""
         return self._host.run(self._plan(sinks), self._settings(job_name))
-
-    def explanation(self, sinks: Sequence[SinkTransformation]) -> str:
-        """The text that ``explain`` prints."""
-        return explain(self._plan(sinks))
 
     def data_frame_of(self, sink: SinkTransformation) -> Any:
         """The DataFrame of the stream before a sink."""
@@ -283,7 +297,16 @@ class StreamExecutionEnvironment:
                 f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
-        return compile_plan(sinks, min(self.get_parallelism(), self._max_parallelism), self._max_parallelism)
+        return compile_plan(sinks, min(self._planned_parallelism(), self._max_parallelism), self._max_parallelism)
+
+    def _planned_parallelism(self) -> int:
+        """What the program says; else that of its checkpoint, wherever that was made; else what the host has."""
+        location = self._checkpoint_config.get_checkpoint_storage_dir()
+        if self._parallelism is None and location is not None:
+            recorded = self._host.recorded_parallelism(location)
+            if recorded is not None:
+                return recorded
+        return self.get_parallelism()
 
     def _settings(self, job_name: str | None) -> JobSettings:
         return JobSettings(

@@ -25,15 +25,21 @@ class LocalHost(Host):
         """Two, so that what depends on the number of subtasks shows."""
         return 2
 
+    def recorded_parallelism(self, checkpoint_location: str) -> None:
+        """None: jobs of this process leave no checkpoint."""
+
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
-        if settings.runtime_mode is not RuntimeExecutionMode.STREAMING:
-            raise ProgramError("the local environment runs in streaming mode only; leave set_runtime_mode out")
+        in_batch = settings.runtime_mode is not RuntimeExecutionMode.STREAMING and plan.bounded
+        if settings.runtime_mode is RuntimeExecutionMode.BATCH and not in_batch:
+            raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
         started = time.monotonic()
         self.last_run = []
         with tempfile.TemporaryDirectory(prefix="eventide-") as storage:
             stored = plan.with_storage(storage)
-            runner = LocalRunner(stored, settings.max_rows_per_batch, available_now=settings.available_now)
+            runner = LocalRunner(
+                stored, settings.max_rows_per_batch, available_now=settings.available_now, in_batch=in_batch
+            )
             for batch in runner.batches():
                 self.last_run.append(batch)
         collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}

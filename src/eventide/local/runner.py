@@ -11,11 +11,19 @@ from typing import Any
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan, SinkSpec
-from eventide.runtime.exchange.frames import METRICS_STAGE, Frame
+from eventide.runtime.exchange.frames import METRICS, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.sources.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.sources.offsets import (
+    Offsets,
+    dealt_out,
+    everything,
+    initial_offsets,
+    next_offsets,
+    ranges_between,
+    source_ends,
+)
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.lifecycle import close_all, open_all
@@ -25,7 +33,7 @@ _PATIENCE_S = 0.05
 
 @dataclass
 class LocalCheckpoint:
-    """All that survives a restart of a local run: where each source stands, and the state of each subtask.
+    """All that survives a restart of a local run: where each source stands, and the state of each subtask of a level.
 
     ``timers`` say when, by the clock, a subtask has to run without data too.
     """
@@ -40,20 +48,21 @@ class LocalCheckpoint:
 class BatchResult:
     """What one micro-batch gave: elements with their timestamps by sink, and the watermarks of each operator.
 
-    ``watermarks`` are those at its end, ``passed`` all those on the way there.
+    ``watermarks`` are those at its end, ``passed`` all those on the way there, by operator and subtask.
     """
 
     batch: int
     elements: dict[int, list[tuple[Any, int | None]]]
     watermarks: dict[str, int]
-    passed: dict[str, list[int]] = field(default_factory=dict)
+    passed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
 
 
 class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
     With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves it untouched. With
-    ``available_now`` it ends with what the sources have when it starts.
+    ``available_now`` it ends with what the sources have when it starts. With ``in_batch``, all input is one batch, in
+    which nothing is late.
     """
 
     def __init__(
@@ -63,21 +72,23 @@ class LocalRunner:
         clock: Callable[[], int] | None = None,
         checkpoint: LocalCheckpoint | None = None,
         available_now: bool = False,
+        in_batch: bool = False,
     ) -> None:
-        self._plan = plan
-        for part in (*plan.sources, *plan.stages):
+        self._plan = plan.in_batch() if in_batch else plan
+        for part in (*plan.sources, *plan.levels):
             dumps_program(part, f"{part.name!r} or a function behind it")  # on Spark it has to travel, so it must here
         self._sources = [_own(source).pruned() for source in plan.sources]
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
         self._available_now = available_now
+        self._in_batch = in_batch
         self._targets: dict[str, dict[str, int]] = {}
         self._metrics: list[OperatorCounters] = []
 
     def batches(self) -> Iterator[BatchResult]:
-        """Run until the sources have nothing more to give."""
-        open_all(self._plan.sources, self._plan.stages)
+        """Run until the sources have nothing more to give; meanwhile, those that wait for more let the clock go on."""
+        open_all(self._plan.sources, self._plan.operators)
         try:
             while True:
                 ends = self._next_offsets()
@@ -85,10 +96,16 @@ class LocalRunner:
                     yield self._run_batch(ends)
                 elif not self._wait():
                     return
+                elif self._is_due():
+                    yield self._run_batch(self.checkpoint.offsets)
         finally:
             for spec in self._sources:
                 spec.source.stop()
-            close_all(self._plan.sources, self._plan.stages)
+            close_all(self._plan.sources, self._plan.operators)
+
+    def tick(self) -> BatchResult | None:
+        """Run a micro-batch for the clock alone; None if nobody has anything to do by it."""
+        return self._run_batch(self.checkpoint.offsets) if self._is_due() else None
 
     def metrics(self) -> OperatorCounters:
         """What was counted so far, by operator."""
@@ -96,6 +113,8 @@ class LocalRunner:
 
     def _next_offsets(self) -> dict[str, Offsets] | None:
         at = self.checkpoint.offsets
+        if self._in_batch:
+            return None if at else {spec.name: everything(spec.source) for spec in self._sources}
         starts = {spec.name: at.get(spec.name) or initial_offsets(spec.source) for spec in self._sources}
         ends = {}
         for spec in self._sources:
@@ -110,45 +129,54 @@ class LocalRunner:
         """Wait a moment for sources that bring more by themselves; False where there are none."""
         return not self._available_now and any(spec.source.wait(_PATIENCE_S) for spec in self._sources)
 
+    def _is_due(self) -> bool:
+        return min(self.checkpoint.timers.values(), default=self._clock() + 1) <= self._clock()
+
     def _run_batch(self, ends: dict[str, Offsets]) -> BatchResult:
         waiting: dict[tuple[int, int], list[Frame]] = defaultdict(list)
         for frame in self._source_frames(ends):
-            waiting[frame.stage, frame.subtask].append(frame)
+            waiting[frame.target, frame.subtask].append(frame)
         state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)
-        passed: dict[str, list[int]] = {}
+        passed: dict[str, dict[int, list[int]]] = {}
         clock_ms = self._clock()
-        for stage in self._plan.stages:
-            for subtask in range(stage.parallelism):
-                at = stage.number, subtask
-                frames = waiting.pop(at, [])
+        for level in self._plan.levels:
+            for subtask in range(self._plan.parallelism):
+                at = level.number, subtask
+                frames = [frame for target in sorted(level.targets) for frame in waiting.pop((target, subtask), ())]
                 if frames or timers.get(at, clock_ms + 1) <= clock_ms:
                     state[at] = dict(state.get(at, {}))
-                    task = stage.task(subtask, MemoryBackend(state[at]), clock_ms)
-                    for frame in task.run(frames):
-                        waiting[frame.stage, frame.subtask].append(_through_bytes(frame))
-                    passed[stage.name] = task.watermarks
+                    run = level.run(subtask, MemoryBackend(state[at]), clock_ms)
+                    for frame in run.run(frames):
+                        waiting[frame.target, frame.subtask].append(_through_bytes(frame))
+                    for operator, watermarks in run.passed.items():
+                        passed.setdefault(operator, {})[subtask] = watermarks
                     timers.pop(at, None)
-                    if task.next_clock_ms is not None:
-                        timers[at] = task.next_clock_ms
+                    if run.next_clock_ms is not None:
+                        timers[at] = run.next_clock_ms
         result = self._deliver(waiting, passed)
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
         self.checkpoint.batch += 1
         for spec in self._sources:
-            spec.source.commit({part: at["position"] for part, at in ends[spec.name].items()})
+            spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
         return result
 
     def _source_frames(self, ends: dict[str, Offsets]) -> Iterator[Frame]:
+        """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
         for spec in self._sources:
-            start = self.checkpoint.offsets.get(spec.name, {})
-            end = ends[spec.name]
+            start, end = self.checkpoint.offsets.get(spec.name, {}), ends.get(spec.name, {})
             ranges = ranges_between(spec.source, start or initial_offsets(spec.source), end)
-            task = SourceTask(spec)
-            for frame in task.read_ranges(spec.source, ranges, source_ends(spec.source, start, end)):
-                yield _through_bytes(frame)
+            is_over = source_ends(spec.source, start, end)
+            count = max(1 if is_over else 0, min(len(ranges), self._plan.parallelism))
+            for number, dealt in enumerate(dealt_out(ranges, count)):
+                task = SourceTask(spec, number)
+                for frame in task.read_ranges(spec.source, dealt, is_over and number == 0):
+                    yield _through_bytes(frame)
 
-    def _deliver(self, waiting: dict[tuple[int, int], list[Frame]], passed: dict[str, list[int]]) -> BatchResult:
+    def _deliver(
+        self, waiting: dict[tuple[int, int], list[Frame]], passed: dict[str, dict[int, list[int]]]
+    ) -> BatchResult:
         watermarks: dict[str, int] = {}
-        for frame in waiting.pop((METRICS_STAGE, 0), []):
+        for frame in waiting.pop((METRICS, 0), []):
             self._metrics.append(frame.content["operators"])
             watermarks |= frame.content.get("watermarks", {})
         sinks = {sink.number: sink for sink in self._plan.sinks}
@@ -173,7 +201,7 @@ def _own(source: Any) -> SourceSpec:
 
 def _through_bytes(frame: Frame) -> Frame:
     """Take the way that a frame takes on Spark, so that what fails there fails here."""
-    return Frame.from_bytes(frame.stage, frame.subtask, frame.to_bytes())
+    return Frame.from_bytes(frame.target, frame.subtask, frame.to_bytes())
 
 
 def _print(sink: SinkSpec, rows: Iterable[tuple[Any, int | None]]) -> None:

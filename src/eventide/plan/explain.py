@@ -1,4 +1,4 @@
-"""A plan in words: the stages, what runs in each, how elements travel, and where state is."""
+"""A plan in words: the levels, what runs in each, how elements travel, and where state is."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.split_stage import SplitStage
-from eventide.runtime.tasks.stage import StageSpec
+from eventide.runtime.tasks.task import TaskSpec
 
 
 def explain(plan: JobPlan) -> str:
     """Describe a plan, one line for each thing that a reader may want to know."""
-    targets = {stage.number: f"stage {stage.number}" for stage in plan.stages}
+    targets = {task.number: f"operator {task.number}" for task in plan.operators}
     targets |= {sink.number: f"sink {sink.name!r}" for sink in plan.sinks}
     lines: list[str] = []
     for source in plan.sources:
@@ -22,8 +21,10 @@ def explain(plan: JobPlan) -> str:
         if source.fields is not None:
             lines.append(f"  reads      {', '.join(source.fields)}")
         lines += _chain(source.root, targets)
-    for stage in plan.stages:
-        lines += [*_stage_title(stage), *_chain(stage.root, targets)]
+    for level in plan.levels:
+        lines.append(f"Level {level.number}: one shuffle, {len(level.tasks)} operator(s)")
+        for task in level.tasks:
+            lines += [*_title(task), *_chain(task.root, targets)]
     lines += [f"Sink {sink.name!r}: {sink.sink!r}, elements of type {sink.type_info}" for sink in plan.sinks]
     return "\n".join(lines)
 
@@ -38,13 +39,11 @@ def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:
     return f"Source {source.name!r}: {type(source.source).__name__}, {kind}, {several}"
 
 
-def _stage_title(stage: StageSpec) -> Iterator[str]:
-    yield f"Stage {stage.number} {stage.name!r}: {stage.speed}, {stage.parallelism} subtask(s)"
-    for topic, text in stage.describe():
+def _title(task: TaskSpec) -> Iterator[str]:
+    yield f"Operator {task.number} {task.name!r}: {task.speed}, {task.parallelism} subtask(s)"
+    for topic, text in task.describe():
         yield f"  {topic:<10} {text}"
-    identity = f"operator id {stage.identity.get('operator id')}"
-    groups = "" if isinstance(stage, SplitStage) else f", in {stage.max_parallelism} key groups"
-    yield f"  {'stored as':<10} 'stage {stage.number}', {identity}{groups}"
+    yield f"  {'stored as':<10} {task.id!r}"
 
 
 def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator[str]:

@@ -1,88 +1,90 @@
-"""What a stage's state depends on: kept in the checkpoint, and compared when a job comes back."""
+"""What an operator's state is kept under, what it depends on, and whether a program fits a checkpoint."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from eventide.datastream._graph import KeyTransformation, Transformation, WindowTransformation
-from eventide.errors import StateError
-from eventide.plan.speeds import PlannedOperator
-from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.errors import ProgramError, StateError
+from eventide.plan.graph import OperatorTransformation, Transformation, heads
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.identity import differences
-from eventide.runtime.window.spec import WindowSpec
-
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+from eventide.runtime.state.operators import FORMAT, check_format, check_program
 
 
-def stage_identity(
-    node: WindowTransformation,
-    operator: PlannedOperator,
-    edges: Sequence[tuple[Edge, Transformation]],
-    max_parallelism: int,
-) -> dict[str, str]:
-    """All that must not change while a checkpoint is in use, in words that a message can show."""
-    key = node.inputs[0] if isinstance(node.inputs[0], KeyTransformation) else None
-    window: WindowSpec = node.build(node.name)
-    return {
-        "operator id": node.uid or "none given",
-        "window": described(window.assigner),
-        "trigger": described(window.trigger),
-        "evictor": described(window.evictor),
-        "allowed lateness": f"{window.lateness_ms} ms",
-        "window contents": window.contents.describe(),
-        "stored form": type(operator.spec).__name__,
-        "element type": str(node.inputs[0].type_info),
-        "key type": "no key" if key is None else str(key.key_type),
-        "key columns": "none" if key is None else ", ".join(key.columns) or "none",
-        "inputs": ", ".join(f"{head.uid or head.name}" for _, head in edges),
-        "parallelism": str(edges[0][0].subtasks),
-        "max parallelism": str(max_parallelism),
-    }
+def operator_ids(nodes: Sequence[Transformation]) -> dict[int, str]:
+    """The id of each node that has tasks of its own, by its number.
 
+    It is the node's uid. Without one, it follows from what the node does and from the ids of those it has its elements
+    from; of several that are alike in that, from which of them was made first. So it stays when sinks, stateless
+    functions or other operators are added, and when the node is renamed.
 
-def split_stage_identity(node: Transformation, edges: Sequence[tuple[Edge, Transformation]]) -> dict[str, str]:
-    """The same for a stage of watermark generators."""
-    return {
-        "operator id": node.uid or "none given",
-        "element type": str(node.inputs[0].type_info),
-        "inputs": ", ".join(f"{head.uid or head.name}" for _, head in edges),
-        "parallelism": str(edges[0][0].subtasks),
-    }
+    Raises:
+        ProgramError: if two operators have one uid.
+    """
+    ids: dict[int, str] = {}
+    alike: Counter[str] = Counter()
+    for node in nodes:
+        if not node.begins_task:
+            continue
+        if node.uid is not None:
+            if node.uid in ids.values():
+                raise ProgramError(f"two operators have the uid {node.uid!r}; give each one of its own")
+            ids[node.number] = node.uid
+            continue
+        does = node.operation.kind if isinstance(node, OperatorTransformation) else type(node).__name__
+        upstream = [[ids[head.number] for head in heads([source]) if head.number in ids] for source in node.inputs]
+        signature = f"{does} of {upstream}"
+        alike[signature] += 1
+        digest = hashlib.sha256(f"{signature}, number {alike[signature]}".encode()).hexdigest()
+        ids[node.number] = digest[:12]
+    return ids
 
 
 def generators_identity(root: ChainNode) -> dict[str, str]:
-    """The watermark generators whose state a stage keeps."""
+    """The watermark generators whose state a task keeps."""
     supplied = [step.strategy.generator.describe() for step in root.assigners() if step.strategy.is_supplied]
     return {"watermark generators": "; ".join(supplied)} if supplied else {}
 
 
-def described(value: Any) -> str:
-    """A user's object in words that are the same in every process."""
-    if getattr(type(value), "__repr__", None) is object.__repr__:
-        return type(value).__qualname__
-    return _ADDRESS.sub("", repr(value))
+def program_identity(
+    sources: Iterable[Any], operators: Mapping[str, Mapping[str, str]], parallelism: int, max_parallelism: int
+) -> dict[str, Any]:
+    """All of a program that must stay as it is for a checkpoint to fit, as JSON values."""
+    return {
+        "format": FORMAT,
+        "parallelism": parallelism,
+        "max parallelism": max_parallelism,
+        "sources": [{"name": source.name, "element type": str(source.type_info)} for source in sources],
+        "operators": {operator: dict(identity) for operator, identity in operators.items()},
+    }
 
 
-def check_identity(
-    checkpoint: str, found: Mapping[str, Mapping[str, str]], program: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Refuse a program that does not fit a checkpoint.
+def check_identity(checkpoint: str, found: Mapping[str, Any], program: Mapping[str, Any]) -> None:
+    """Refuse a program that does not fit a checkpoint. Sinks and operators that are new in the program do.
 
     Raises:
         StateError: naming each difference.
     """
-    changes: list[str] = []
-    for stage in sorted({*found, *program}):
-        if stage not in found:
-            changes.append(f"{stage} is new in the program")
-        elif stage not in program:
-            changes.append(f"{stage} is missing in the program")
-        else:
-            changes += [f"{stage}: {change}" for change in differences(found[stage], program[stage])]
+    check_format(found.get("format", "of an earlier version"))
+    changes = [
+        f"{what} was {found[what]} and is now {program[what]}"
+        for what in ("parallelism", "max parallelism")
+        if found[what] != program[what]
+    ]
+    before, now = found["sources"], program["sources"]
+    if len(before) != len(now):
+        changes.append(f"it had {len(before)} source(s) and has {len(now)}")
+    for number, (was, is_now) in enumerate(zip(before, now, strict=False), start=1):
+        changes += [f"source {number}: {change}" for change in differences(was, is_now)]
+    depths = [max((int(o["level"]) for o in one["operators"].values()), default=0) for one in (found, program)]
+    if depths[0] != depths[1]:
+        changes.append(f"it had {depths[0]} level(s) of operators and has {depths[1]}")
     if changes:
         raise StateError(
-            f"the program does not fit the checkpoint {checkpoint}: " + "; ".join(changes) + ". "
+            f"the program does not fit the checkpoint {checkpoint}: {'; '.join(changes)}. "
             "Start it with a new checkpoint location, or undo these changes"
         )
+    check_program(found["operators"], program["operators"])

@@ -1,4 +1,4 @@
-"""What a host gets to run: sources, keyed stages in order, and sinks, joined by numbered edges."""
+"""What a host gets to run: sources, levels of operators, and sinks, joined by numbered edges."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors import Sink
+from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.stage import StageSpec
+from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.task import TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,23 @@ class SinkSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A whole job.
+    """A whole job: what ``StreamExecutionEnvironment.get_plan`` gives.
 
-    The stages form one line: a frame for a later stage, or for a sink, passes through those before it untouched. So
-    every operator runs exactly once in a micro-batch, however many consumers its results have.
+    The levels form one line: a frame crosses those between where it comes from and where it is meant for, and passes
+    through them untouched. So every operator runs exactly once in a micro-batch, however many consumers its
+    results have, and the number of shuffles is the depth of the graph.
     """
 
     sources: tuple[SourceSpec | DataFrameSourceSpec, ...]
-    stages: tuple[StageSpec, ...]
+    levels: tuple[Level, ...]
     sinks: tuple[SinkSpec, ...]
     parallelism: int
+    max_parallelism: int
+
+    @property
+    def operators(self) -> tuple[TaskSpec, ...]:
+        """All that runs behind a shuffle, level by level."""
+        return tuple(task for level in self.levels for task in level.tasks)
 
     @property
     def bounded(self) -> bool:
@@ -75,7 +84,7 @@ class JobPlan:
     @property
     def needs_clock(self) -> bool:
         """Whether something may have to happen when no data comes."""
-        return any(stage.needs_clock for stage in self.stages)
+        return any(level.needs_clock for level in self.levels)
 
     def with_storage(self, location: str | None) -> JobPlan:
         """The same job, whose sources may keep what they must remember below its checkpoint's location.
@@ -93,15 +102,12 @@ class JobPlan:
 
     def in_batch(self) -> JobPlan:
         """The same job for batch execution."""
-        return replace(self, stages=tuple(replace(stage, in_batch=True) for stage in self.stages))
+        return replace(self, levels=tuple(level.in_batch() for level in self.levels))
 
-    def identity(self) -> dict[str, dict[str, str]]:
-        """What must stay as it is for the state of a checkpoint to fit: the stages, and the sources in their order."""
-        sources = {
-            f"source {number}": {"name": source.name, "element type": str(source.type_info)}
-            for number, source in enumerate(self.sources, start=1)
-        }
-        return sources | {f"stage {stage.number}": stage.identity for stage in self.stages}
+    def identity(self) -> dict[str, Any]:
+        """What must stay as it is for a checkpoint to fit, as JSON values."""
+        operators = {operator: one for level in self.levels for operator, one in level.program().items()}
+        return program_identity(self.sources, operators, self.parallelism, self.max_parallelism)
 
 
 def _below(location: str | None, number: int) -> str | None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eventide.common.typeinfo import RowTypeInfo
-from eventide.datastream._graph import (
-    AssignTransformation,
-    KeyTransformation,
-    Transformation,
-    WindowTransformation,
-)
-from eventide.plan.speeds import PlannedOperator
-from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.plan.graph import AssignTransformation, KeyTransformation, Transformation
+from eventide.runtime.tasks.operator import PlannedOperator
+
+Consumers = Callable[[Transformation], Sequence[Transformation]]
 
 
 def used_fields(
-    node: Transformation,
-    consumers: Mapping[int, Sequence[Transformation]],
-    operators: Mapping[int, PlannedOperator],
+    node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]
 ) -> tuple[str, ...] | None:
     """The fields of the elements of a source that are used, in their order; None if whole elements are.
 
@@ -31,28 +25,29 @@ def used_fields(
     return tuple(name for name in kind.names if name in used) or kind.names[:1]
 
 
-def _used(
-    node: Transformation,
-    consumers: Mapping[int, Sequence[Transformation]],
-    operators: Mapping[int, PlannedOperator],
-) -> set[str] | None:
+def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]) -> set[str] | None:
     used: set[str] = set()
-    for consumer in consumers[node.number]:
-        if isinstance(consumer, AssignTransformation):
-            if consumer.strategy.timestamp_assigner is not None or consumer.strategy.is_supplied:
-                return None
-            column = consumer.strategy.timestamp_column
-            used |= {column} if isinstance(column, str) else set()
-        elif isinstance(consumer, WindowTransformation):
-            window = operators[consumer.number].spec
-            if not isinstance(window, ColumnarWindow) or window.ships_elements:
-                return None
-            used |= {*window.keys, *window.aggregation.input_columns}
-            continue
-        elif not isinstance(consumer, KeyTransformation):
+    for consumer in consumers(node):
+        operator = operators.get(consumer.number)
+        if operator is not None:
+            of_inputs: list[Iterable[str] | None] = [
+                fields for source, fields in zip(consumer.inputs, operator.used_fields, strict=True) if source is node
+            ]
+        elif isinstance(consumer, AssignTransformation):
+            of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
+        elif isinstance(consumer, KeyTransformation):
+            of_inputs = [_used(consumer, consumers, operators)]
+        else:
             return None
-        further = _used(consumer, consumers, operators)
-        if further is None:
-            return None
-        used |= further
+        for fields in of_inputs:
+            if fields is None:
+                return None
+            used.update(fields)
     return used
+
+
+def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
+    strategy = node.strategy
+    if strategy.timestamp_assigner is not None or strategy.is_supplied:
+        return None
+    return {strategy.timestamp_column} if isinstance(strategy.timestamp_column, str) else set()

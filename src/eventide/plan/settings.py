@@ -35,6 +35,10 @@ class Host(ABC):
         """The parallelism of a program that does not set one."""
 
     @abstractmethod
+    def recorded_parallelism(self, checkpoint_location: str) -> int | None:
+        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
+
+    @abstractmethod
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Start a job."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -10,31 +11,64 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
+from eventide.runtime.state.operators import check_format
 from eventide.spark.sinks import refuse_used_directories
 
 
 def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
-    """Check a program against the checkpoint at a location, or record it in a new one.
+    """Check a program against the checkpoint at a location, and write it down if it is not there.
 
-    It is written with Spark itself, so it works wherever Spark's checkpoint does.
+    What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
+    has made no state, and may be changed as one likes. It is written with Spark itself, so it works wherever Spark's
+    checkpoint does.
 
     Raises:
         StateError: if the program does not fit, saying what differs.
         ProgramError: if a file sink's directory holds other output than this job's.
     """
-    path = f"{location.rstrip('/')}/eventide"
-    found = _recorded(spark, path)
+    started, committed = _started(spark, location), _last_commit(spark, location)
+    found = _in_force(started, committed)
     refuse_used_directories(spark, plan.sinks, new=found is None)
-    if found is None:
-        text = json.dumps(plan.identity(), sort_keys=True)
-        spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("overwrite").text(path)
-    else:
-        check_identity(location, json.loads(found), plan.identity())
+    identity = plan.identity()
+    if found is not None:
+        check_identity(location, found, identity)
+    if not started or started[-1]["program"] != identity:
+        text = json.dumps({"start": len(started) + 1, "after": committed, "program": identity}, sort_keys=True)
+        spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
 
 
-def _recorded(spark: SparkSession, path: str) -> str | None:
+def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
+    """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
+    return _in_force(_started(spark, location), _last_commit(spark, location))
+
+
+def _in_force(started: list[dict[str, Any]], committed: int) -> dict[str, Any] | None:
+    """The last program that was started and committed a micro-batch."""
+    counting = [one["program"] for one in started if one["after"] < committed]
+    return counting[-1] if counting else None
+
+
+def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
+    """The programs that were started on a checkpoint, in their order, each with the last micro-batch before it."""
     try:
-        rows = spark.read.text(path, wholetext=True).collect()
+        rows = spark.read.text(_path(location), wholetext=True).collect()
     except AnalysisException:  # there is no such directory: the checkpoint is new
-        return None
-    return rows[0].value if rows and rows[0].value else None
+        return []
+    found = [json.loads(row.value) for row in rows]
+    if any("program" not in one for one in found):
+        check_format("of an earlier version")
+    return sorted(found, key=lambda one: int(one["start"]))
+
+
+def _last_commit(spark: SparkSession, location: str) -> int:
+    """The number of the last micro-batch that was committed; -1 if none was."""
+    try:
+        files = spark.read.text(f"{location.rstrip('/')}/commits").inputFiles()
+    except AnalysisException:
+        return -1
+    names = (file.rpartition("/")[2] for file in files)
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def _path(location: str) -> str:
+    return f"{location.rstrip('/')}/eventide"

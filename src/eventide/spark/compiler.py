@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
+from collections.abc import Mapping
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,21 +14,21 @@ from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
+from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.pickles import dumps_program
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.stage import StageSpec
+from eventide.runtime.tasks.level import Level
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
-from eventide.spark.host import StageProcessor
+from eventide.spark.host import LevelProcessor
 from eventide.spark.source import CAN_LIMIT, FrameSource
 from eventide.spark.subtasks import subtask_ids
 
-METRICS = "eventide"
+OBSERVATION = "eventide"
 
 
 def frames_of(
-    plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool, observation: str = METRICS
+    plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool, observation: str = OBSERVATION
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -43,27 +44,27 @@ def frames_of(
     """
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
+    level_of = {target: level.number for level in plan.levels for target in level.targets}
     waiting = [
-        (_first_target(source.root), _source_frames(source.pruned(), settings, spark, ids, batch))
+        (_first_level(source.root, level_of), _source_frames(source.pruned(), settings, spark, ids, batch))
         for source in plan.sources
     ]
     frames: DataFrame | None = None
-    for stage in plan.stages:
-        frames = _united(frames, [df for target, df in waiting if target <= stage.number])
-        waiting = [(target, df) for target, df in waiting if target > stage.number]
+    for level in plan.levels:
+        frames = _united(frames, [df for first, df in waiting if first == level.number])
         if frames is not None:
-            frames = _through_stage(frames, stage, ids, has_timers=stage.needs_clock and not stage.in_batch)
-    frames = _united(frames, [df for _, df in waiting])
+            frames = _through_level(frames, level, ids)
+    frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
-    is_metrics = F.col("stage") == METRICS_STAGE
+    is_metrics = F.col("target") == METRICS
     content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
     return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias("counters"))
 
 
 def _metrics_offset() -> int:
     """Where the content of a metrics frame begins, counted from 1: such frames are sent without a channel."""
-    return len(Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {}).to_bytes()) - len("{}") + 1
+    return len(metrics_frame({}).to_bytes()) - len("{}") + 1
 
 
 def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | None:
@@ -72,8 +73,9 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
     return frames
 
 
-def _first_target(root: ChainNode) -> int:
-    return min(edge.target for edge in root.all_edges())
+def _first_level(root: ChainNode, level_of: Mapping[int, int]) -> int | None:
+    """The first level that a source has something for; None where all of it goes to sinks."""
+    return min((level_of[edge.target] for edge in root.all_edges() if edge.target in level_of), default=None)
 
 
 def _source_frames(
@@ -114,19 +116,19 @@ def _source_frames(
 def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:
     """A batch DataFrame ends: that is one more signal on each of its edges."""
     signals = [frame for edge in source.root.all_edges() for frame in end_frames(edge)]
-    rows = [(f["stage"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
+    rows = [(f["target"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...], *, has_timers: bool) -> DataFrame:
-    """With timers, Spark runs micro-batches without data too: only where the stage needs the clock."""
-    payload = dumps_program(stage, f"the operator {stage.name!r} or a function behind it")
+def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...]) -> DataFrame:
+    """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
+    payload = dumps_program(level, f"an operator ({level.name}) or a function behind it")
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
-        StageProcessor(payload, stage.number, ids, has_timers),
+        LevelProcessor(payload, level.targets, ids, level.needs_clock),
         outputStructType=FRAME_SCHEMA,
         outputMode="Append",
-        timeMode="ProcessingTime" if has_timers else "None",
+        timeMode="ProcessingTime" if level.needs_clock else "None",
     )
 
 

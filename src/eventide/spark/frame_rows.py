@@ -10,9 +10,9 @@ from pyspark.sql import Row
 
 from eventide.runtime.exchange.frames import Frame
 
-FRAME_SCHEMA = "stage INT, subtask INT, frame BINARY"
-FRAME_ROW = Row("stage", "subtask", "frame")
-_ARROW = pa.schema([("stage", pa.int32()), ("subtask", pa.int32()), ("frame", pa.binary())])
+FRAME_SCHEMA = "target INT, subtask INT, frame BINARY"
+FRAME_ROW = Row("target", "subtask", "frame")
+_ARROW = pa.schema([("target", pa.int32()), ("subtask", pa.int32()), ("frame", pa.binary())])
 _ROWS_PER_BATCH = 64
 
 
@@ -20,7 +20,7 @@ def frame_batches(frames: Iterable[Frame], ids: Sequence[int]) -> Iterator[pa.Re
     """Frames as Arrow record batches of a few rows each: frames are large."""
     waiting: list[tuple[int, int, bytes]] = []
     for frame in frames:
-        waiting.append((frame.stage, ids[frame.subtask], frame.to_bytes()))
+        waiting.append((frame.target, ids[frame.subtask], frame.to_bytes()))
         if len(waiting) == _ROWS_PER_BATCH:
             yield _batch(waiting)
             waiting = []
@@ -37,4 +37,4 @@ def _batch(rows: list[tuple[int, int, bytes]]) -> pa.RecordBatch:
 
 def frame_of(row: Any) -> Frame:
     """A row with the columns of ``FRAME_SCHEMA`` as a frame; its subtask stays Spark's id."""
-    return Frame.from_bytes(row.stage, row.subtask, bytes(row.frame))
+    return Frame.from_bytes(row.target, row.subtask, bytes(row.frame))

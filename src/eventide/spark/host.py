@@ -1,4 +1,4 @@
-"""The stateful processor: hands the frames of a micro-batch to a stage's task, and its frames to Spark."""
+"""The stateful processor: hands the frames of a micro-batch to a level of operators, and their frames to Spark."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
-from eventide.spark.programs import opened_stage
+from eventide.spark.programs import opened_level
 from eventide.spark.state_store import MapStateBackend
 from eventide.spark.worker import settled
 
 
-class StageProcessor(StatefulProcessor):
-    """Runs one stage; its grouping key is the id of the subtask.
+class LevelProcessor(StatefulProcessor):
+    """Runs one level; its grouping key is the id of the subtask.
 
-    Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
-    brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a timer of Spark's
+    Frames for other levels pass through as they are. The meaning of everything is in the runtime: this class only
+    brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
     has it run without data too.
     """
 
-    def __init__(self, payload: bytes, number: int, ids: tuple[int, ...], has_timers: bool) -> None:
+    def __init__(self, payload: bytes, targets: frozenset[int], ids: tuple[int, ...], has_timers: bool) -> None:
         self._payload = payload
-        self._number = number
+        self._targets = targets
         self._ids = ids
         self._has_timers = has_timers
         self._handle: Any = None
@@ -34,7 +34,7 @@ class StageProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before the rows of a micro-batch."""
         self._handle = handle
-        self._map_state = handle.getMapState(f"stage {self._number}", *MapStateBackend.SCHEMAS)
+        self._map_state = handle.getMapState("state", *MapStateBackend.SCHEMAS)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -58,20 +58,20 @@ class StageProcessor(StatefulProcessor):
         mine: list[Frame] = []
         clock_ms = 0
         for row in rows:
-            if row.stage == self._number:
+            if row.target in self._targets:
                 mine.append(frame_of(row))
                 clock_ms = row.clock
             else:
-                yield FRAME_ROW(row.stage, row.subtask, row.frame)
+                yield FRAME_ROW(row.target, row.subtask, row.frame)
         if mine:
             yield from self._run(subtask, mine, clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
-        task = opened_stage(self._payload, subtask).task(subtask, MapStateBackend(self._map_state), clock_ms)
-        for frame in task.run(frames):
-            yield FRAME_ROW(frame.stage, self._ids[frame.subtask], frame.to_bytes())
+        run = opened_level(self._payload, subtask).run(subtask, MapStateBackend(self._map_state), clock_ms)
+        for frame in run.run(frames):
+            yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
         if self._has_timers:
-            self._set_timer(task.next_clock_ms)
+            self._set_timer(run.next_clock_ms)
 
     def _set_timer(self, time_ms: int | None) -> None:
         """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire."""

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.runtime.metrics import OperatorCounters, add_up
-from eventide.spark.compiler import METRICS
+from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
 from eventide.spark.progress import ProgressView, gathered
 
@@ -145,9 +145,9 @@ class StreamingJob(JobClient):
         self._seen = (last.batchId, last.timestamp)
         # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
         for progress in self._query.recentProgress if last.batchId > self._next_batch else [last]:
-            if progress.batchId >= self._next_batch and METRICS in progress.observedMetrics:
+            if progress.batchId >= self._next_batch and OBSERVATION in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
-                contents = [json.loads(text) for text in progress.observedMetrics[METRICS]["counters"]]
+                contents = [json.loads(text) for text in progress.observedMetrics[OBSERVATION]["counters"]]
                 self._counters = add_up([self._counters, *(content["operators"] for content in contents)])
                 self._progress.append(gathered(progress.batchId, contents, self._counters))
                 self._view.show(self._progress[-1])

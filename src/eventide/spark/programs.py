@@ -6,18 +6,18 @@ import pickle
 from functools import lru_cache
 from typing import Any
 
+from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.lifecycle import open_all
-from eventide.runtime.tasks.stage import StageSpec
 from eventide.spark.worker import program_loaded
 
 
 @lru_cache(maxsize=256)
-def opened_stage(payload: bytes, subtask: int) -> StageSpec:
-    """A stage's description in this worker, its functions opened for a subtask."""
-    spec: StageSpec = pickle.loads(payload)
+def opened_level(payload: bytes, subtask: int) -> Level:
+    """A level's description in this worker, its functions opened for a subtask."""
+    level: Level = pickle.loads(payload)
     program_loaded()
-    open_all((), (spec,), subtask)
-    return spec
+    open_all((), level.tasks, subtask)
+    return level
 
 
 @lru_cache(maxsize=256)

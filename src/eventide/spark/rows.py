@@ -26,8 +26,8 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for stage, data in zip(batch.column("stage").to_pylist(), batch.column("frame"), strict=True):
-                if stage != number:
+            for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True):
+                if target != number:
                     continue
                 frame = Frame.from_bytes(number, 0, data.as_py())
                 if frame.signal is Signal.ELEMENTS:

@@ -96,19 +96,19 @@ class Delivery:
         try:
             frames.count()  # all of it, whatever the sinks read: state is stored only by tasks that ran to their end
             if self._on_driver:
-                self._to_driver(frames.where(frames["stage"].isin(list(self._on_driver))))
+                self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))))
             for sink in self._as_rows:
-                _write(typed_rows(frames.where(frames["stage"] == sink.number), sink), sink, batch_id)
+                _write(typed_rows(frames.where(frames["target"] == sink.number), sink), sink, batch_id)
         finally:
             frames.unpersist()
 
     def _to_driver(self, frames: DataFrame) -> None:
         received = sorted(
-            (frame_of(row) for row in frames.collect() if row.stage in self._on_driver),
-            key=lambda f: (f.stage, f.point, f.edge, f.channel),
+            (frame_of(row) for row in frames.collect() if row.target in self._on_driver),
+            key=lambda f: (f.target, f.point, f.edge, f.channel),
         )
         for frame in received:
-            sink = self._on_driver[frame.stage]
+            sink = self._on_driver[frame.target]
             for value in sink.codec.decode(frame.content).values:
                 if isinstance(sink.sink, PrintSink):
                     print(sink.sink.line(value))  # noqa: T201 - its purpose

@@ -26,7 +26,7 @@ from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import Host, JobSettings
-from eventide.spark.checkpoint import fit_checkpoint
+from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.compiler import frames_of
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
@@ -69,6 +69,11 @@ class SparkHost(Host):
     ) -> DataFrameReader:
         """Describe a DataFrame as a source."""
         return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)
+
+    def recorded_parallelism(self, checkpoint_location: str) -> int | None:
+        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
+        found = recorded_program(self.spark, checkpoint_location)
+        return None if found is None else int(found["parallelism"])
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Start a job: a streaming query, or a batch job where all input is bounded and the mode says so.
@@ -131,7 +136,7 @@ class SparkHost(Host):
         batch = _is_batch(plan, settings)
         wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
         wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}
-        if wrong and plan.stages:
+        if wrong and plan.levels:
             settings_text = "; ".join(f"spark.conf.set({name!r}, {value!r})" for name, value in wrong.items())
             warnings.warn(
                 f"before you start a query on this DataFrame, call: {settings_text}. Stateful operators need the state "

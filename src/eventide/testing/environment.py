@@ -9,8 +9,8 @@ from eventide.local.host import LocalHost
 def local_environment() -> StreamExecutionEnvironment:
     """An environment whose jobs run at once in this process, with the operators, frames and state of the real thing.
 
-    A job runs to the end of what its sources have. Only what needs Spark itself is missing: DataFrames, ``writeStream``
-    formats, and batch mode.
+    A job runs to the end of what its sources have. Only what needs Spark itself is missing: DataFrames and
+    ``writeStream`` formats.
 
     >>> from eventide.common import Types
     >>> env = local_environment()

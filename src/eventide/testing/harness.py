@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from eventide.common._ms import MIN_MS
-from eventide.datastream._graph import KeyTransformation, WindowTransformation
 from eventide.datastream.data_stream import DataStream
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
+from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
@@ -16,7 +16,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.lifecycle import close_function, open_function
 from eventide.runtime.window.operator import WindowOperator
-from eventide.runtime.window.spec import WindowSpec
+from eventide.runtime.window.planning import WindowOperation
 
 
 class OperatorHarness:
@@ -49,11 +49,11 @@ class OperatorHarness:
 
     def __init__(self, stream: DataStream) -> None:
         node = stream._transformation
-        if not isinstance(node, WindowTransformation):
+        if not isinstance(node, OperatorTransformation) or not isinstance(node.operation, WindowOperation):
             raise ProgramError(f"{node.name!r} is not a window operator; give the harness the result of a window")
         source = node.inputs[0]
-        self._select = source.select if isinstance(source, KeyTransformation) else None
-        self._spec: WindowSpec = node.build(node.name)
+        self._select = source.key.select if isinstance(source, KeyTransformation) else None
+        self._spec = node.operation.spec(node.name)
         self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
         self._metrics = Metrics()
         self._watermark = MIN_MS

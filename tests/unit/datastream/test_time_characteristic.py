@@ -19,7 +19,7 @@ from twin import AllContents, Contents, by_sink, plan_of, run, timed, values
 
 
 def assigner_of(stream):
-    return stream._transformation.build("w").assigner
+    return stream._transformation.operation.assigner
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_watermark_stands_between_the_files_of_a_monitored_directory(tmp_path)
     assert step("none") == ([], 0)
     assert step("2", ("a", 3), ("a", 14)) == ([], 1), "behind the watermark of files that are no more"
     assert step("3", ("a", 22)) == ([("a", 10, [15, 14])], 0)
-    state = [value for backend in checkpoint.state.values() for name, value in backend.items() if "gate" in str(name)]
+    state = [value for backend in checkpoint.state.values() for name, value in backend.items() if name == "head"]
     assert state
     assert not any(b".parquet" in value for value in state), "a gate forgets files that have ended"
 

@@ -1,6 +1,7 @@
 """The twin runs micro-batches, fails without harm, and goes on where it stopped."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
@@ -111,11 +112,11 @@ def test_an_empty_program_of_a_bounded_source_ends():
     assert run(plan_of(local_environment().from_collection([]))) == [[[]]]
 
 
-def test_batch_mode_and_sinks_of_spark_are_refused():
+def test_batch_mode_of_an_endless_source_and_sinks_of_spark_are_refused():
     env = local_environment()
-    env.from_collection([1]).print()
+    env.from_source(ScriptedSource(["s"], [], bounded=False), WatermarkStrategy.no_watermarks(), "script").print()
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    with pytest.raises(ProgramError, match=r"the local environment runs in streaming mode only"):
+    with pytest.raises(ProgramError, match=r"batch mode needs bounded sources"):
         env.execute()
     env = local_environment()
     env.from_collection([1]).sink_to(FormatSink("parquet")).name("lake")
@@ -130,7 +131,7 @@ def test_a_data_frame_in_a_plan_is_refused():
     (source,) = plan.sources
     spark = DataFrameSourceSpec("table", object(), source.type_info, source.root)
     with pytest.raises(ProgramError, match=r"'table' is a Spark DataFrame, which the local environment cannot read"):
-        runner(type(plan)((spark,), plan.stages, plan.sinks, 1))
+        runner(replace(plan, sources=(spark,)))
 
 
 def test_a_failure_in_the_last_stage_leaves_the_state_of_the_first_untouched():
@@ -225,5 +226,5 @@ def test_watermarks_that_trail_the_clock_close_windows_without_data(behind_an_op
     clocks = iter([1_050, 1_108, 1_109, 1_200])
     batches = list(LocalRunner(plan, clock=lambda: next(clocks)).batches())
     assert [values([by_sink(plan, batch)]) for batch in batches] == [[], [], [(1_000, 1_010, [("a", 1_003)])], []]
-    last = plan.stages[-1].name
-    assert [batch.passed[last] for batch in batches] == [[950], [1_008], [1_009], [1_100]]
+    last = plan.operators[-1].name
+    assert [batch.passed[last] for batch in batches] == [{0: [950]}, {0: [1_008]}, {0: [1_009]}, {0: [1_100]}]

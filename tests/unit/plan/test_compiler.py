@@ -6,7 +6,7 @@ from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.runtime.eventtime.gate import GateInput
+from eventide.runtime.eventtime.gate import GateEdge
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values
 
@@ -38,17 +38,18 @@ def test_functions_are_chained_to_their_source():
         .flat_map(lambda x: [x, x])
     )
     plan = plan_of(stream)
-    assert (len(plan.sources), len(plan.stages), len(plan.sinks)) == (1, 0, 1)
+    assert (len(plan.sources), len(plan.operators), len(plan.sinks)) == (1, 0, 1)
     assert steps(plan.sources[0].root) == [("map", [("filter", [("flat_map", [])])])]
     assert values(run(plan)) == [3, 3, 4, 4]
 
 
 def test_a_stage_begins_at_a_window_and_functions_behind_it_are_chained_to_it():
     plan = plan_of(counts(timed(local_environment(), DATA)), parallelism=3)
-    (stage,) = plan.stages
+    (stage,) = plan.operators
     assert (stage.number, stage.name, stage.parallelism) == (1, "TumblingEventTimeWindows.process", 3)
     assert steps(stage.root) == [("map", [])]
-    assert stage.inputs == (GateInput(1, ("collection",), is_source=True),)
+    (edge,) = stage.edges
+    assert edge == GateEdge(1, edge.name, ("collection",), is_source=True)
     assert sorted(values(run(plan))) == [("a", 0, 1), ("a", 10, 1), ("b", 0, 1)]
 
 
@@ -62,7 +63,7 @@ def test_several_consumers_of_one_stream_each_get_all():
 def test_a_window_with_several_consumers_runs_once():
     results = windows(timed(local_environment(), DATA)).process(Contents())
     plan = plan_of(results, results.map(lambda w: w[1]))
-    assert len(plan.stages) == 1
+    assert len(plan.operators) == 1
     assert sorted(values(run(plan), 1)) == [0, 0, 10]
 
 
@@ -76,8 +77,8 @@ def test_a_union_gives_the_elements_of_all_and_a_stream_with_itself_gives_them_t
 def test_a_window_over_a_union_waits_for_all_inputs():
     env = local_environment()
     plan = plan_of(windows(timed(env, DATA).union(timed(env, [("a", 5)]))).process(Contents()))
-    (stage,) = plan.stages
-    assert [i.is_source for i in stage.inputs] == [True, True]
+    (stage,) = plan.operators
+    assert [i.is_source for i in stage.edges] == [True, True]
     assert sorted(values(run(plan))) == [
         ("a", 0, 10, [("a", 1), ("a", 5)]),
         ("a", 10, 20, [("a", 13)]),
@@ -105,7 +106,7 @@ def test_a_function_behind_key_by_forgets_the_key_and_a_second_key_replaces_the_
 def test_windows_over_the_whole_stream_take_all_keys_together_in_one_subtask():
     for stream in (timed(local_environment(), DATA), timed(local_environment(), DATA).key_by(lambda e: e[0])):
         plan = plan_of(stream.window_all(TENS).process(AllContents()), parallelism=3)
-        assert plan.stages[0].parallelism == 1
+        assert plan.operators[0].parallelism == 1
         assert values(run(plan)) == [(0, 10, [("a", 1), ("b", 2)]), (10, 20, [("a", 13)])]
 
 
@@ -115,7 +116,7 @@ def test_a_diamond_brings_both_ways_together():
     both = source.map(lambda e: e).union(source.map(lambda e: (e[0].upper(), e[1])))
     plan = plan_of(counts(both))
     assert len(plan.sources) == 1
-    assert len(plan.stages[0].inputs) == 2
+    assert len(plan.operators[0].edges) == 2
     assert sorted(values(run(plan))) == [("A", 0, 1), ("A", 10, 1), ("B", 0, 1), ("a", 0, 1), ("a", 10, 1), ("b", 0, 1)]
 
 
@@ -123,7 +124,7 @@ def test_a_diamond_of_a_window_and_its_source():
     source = timed(local_environment(), DATA)
     sums = windows(source).reduce(lambda x, y: (x[0], x[1] + y[1]))
     plan = plan_of(source.union(sums).window_all(TENS).process(AllContents()))
-    assert [(i.is_source, len(i.channels)) for i in plan.stages[1].inputs] in (
+    assert [(i.is_source, len(i.channels)) for i in plan.operators[1].edges] in (
         [(True, 1), (False, 2)],
         [(False, 2), (True, 1)],
     )
@@ -139,7 +140,7 @@ def test_chained_windows_fire_in_the_same_micro_batch():
     second = first.key_by(lambda e: "all").window(TumblingEventTimeWindows.of(20)).process(Contents())
     third = second.window_all(TumblingEventTimeWindows.of(40)).process(AllContents())
     plan = plan_of(third)
-    assert [stage.number for stage in plan.stages] == [1, 2, 3]
+    assert [stage.number for stage in plan.operators] == [1, 2, 3]
     ((batch,),) = [run(plan)]
     (((start, end, (result,)), timestamp),) = batch[0]
     assert (start, end, timestamp) == (0, 40, 39)
@@ -188,7 +189,7 @@ def test_an_operator_may_have_fewer_subtasks_never_more(wanted, given, keys, got
     if wanted is not None:
         stream.set_parallelism(wanted)
     plan = plan_of(stream, parallelism=given, max_parallelism=keys)
-    assert plan.stages[0].parallelism == got
+    assert plan.operators[0].parallelism == got
     assert len(values(run(plan))) == 3
 
 
@@ -196,8 +197,8 @@ def test_a_program_does_not_change_when_its_windowed_stream_is_set_up_further():
     windowed = windows(timed(local_environment(), DATA))
     before = windowed.reduce(lambda x, y: x)
     windowed.allowed_lateness(5)
-    assert plan_of(before).stages[0].operator.lateness_ms == 0
-    assert plan_of(windowed.reduce(lambda x, y: x)).stages[0].operator.lateness_ms == 5
+    assert plan_of(before).operators[0].operator.lateness_ms == 0
+    assert plan_of(windowed.reduce(lambda x, y: x)).operators[0].operator.lateness_ms == 5
 
 
 def test_types_decide_how_elements_travel():
@@ -207,7 +208,7 @@ def test_types_decide_how_elements_travel():
     )
     windowed = typed.key_by(lambda e: e[0], Types.STRING()).window(TENS).allowed_lateness(1)
     plan = plan_of(windowed.reduce(lambda x, y: x))
-    (codec,) = plan.stages[0].codecs.values()
+    (codec,) = plan.operators[0].codecs.values()
     assert (codec.columnar, codec.key_type) == (True, Types.STRING())
     assert plan.sinks[0].codec.columnar
     assert sorted(values(run(plan))) == [("a", 1), ("a", 13), ("b", 2)]

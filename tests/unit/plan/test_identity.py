@@ -7,11 +7,12 @@ import pytest
 from eventide.common import Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
-from eventide.errors import StateError
+from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.explain import explain
-from eventide.plan.identity import check_identity, described
+from eventide.plan.identity import check_identity
 from eventide.runtime.identity import differences
+from eventide.runtime.window.planning import described
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed
 
@@ -53,34 +54,79 @@ def test_the_same_program_has_the_same_identity():
 
 
 CHANGES = {
-    "window was": {"assigner": SlidingEventTimeWindows.of(10, 5)},
+    "window was": {"assigner": TumblingEventTimeWindows.of(20)},
+    "which has 'SlidingEventTimeWindows.process'": {"assigner": SlidingEventTimeWindows.of(10, 5)},
     "trigger was": {"change": lambda w: w.trigger(CountTrigger.of(2))},
     "evictor was 'None' and is now 'TimeEvictor": {"change": lambda w: w.evictor(TimeEvictor.of(2))},
     "allowed lateness was '0 ms' and is now '5 ms'": {"change": lambda w: w.allowed_lateness(5)},
-    "operator id was 'none given' and is now 'mine'": {"uid": "mine"},
-    "parallelism was '2' and is now '3'": {"parallelism": 3},
-    "max parallelism was '128' and is now '64'": {"max_parallelism": 64},
+    "is missing in the program": {"uid": "mine"},
+    "parallelism was 2 and is now 3": {"parallelism": 3},
+    "max parallelism was 128 and is now 64": {"max_parallelism": 64},
     "element type was": {"type_info": Types.TUPLE([Types.STRING(), Types.INT()])},
 }
 
 
 @pytest.mark.parametrize("said", CHANGES)
 def test_a_program_that_does_not_fit_a_checkpoint_is_refused_with_every_change(said):
-    with pytest.raises(
-        StateError,
-        match=r"the program does not fit the checkpoint /there: (source|stage) 1: .*Start it with a new checkpoint",
-    ) as raised:
+    with pytest.raises(StateError, match=r"the program does not fit .*new checkpoint location") as raised:
         check_identity("/there", program().identity(), program(**CHANGES[said]).identity())
     assert said in str(raised.value)
 
 
-def test_stages_that_come_and_go_are_named():
-    one = program().identity()
-    check_identity("/there", one, one)
-    with pytest.raises(StateError, match=r"stage 1 is missing in the program"):
-        check_identity("/there", one, {})
-    with pytest.raises(StateError, match=r"stage 1 is new in the program"):
-        check_identity("/there", {}, one)
+def grown(*, sink=False, function=False, first=False, name=None, deeper=False):
+    """The same windows in a program that has more around them."""
+    env = local_environment()
+    source = timed(env, [("a", 1)])
+    streams = []
+    if first:
+        streams.append(source.window_all(SlidingEventTimeWindows.of(10, 5)).reduce(lambda a, b: a))
+    mapped = source.map(lambda e: e).filter(bool) if function else source
+    result = mapped.key_by(lambda e: e[0]).window(TENS).process(Contents())
+    if name is not None:
+        result.name(name)
+    streams.append(result)
+    if sink:
+        streams.append(result.map(lambda e: e[0]))
+    if deeper:
+        streams.append(result.window_all(TENS).reduce(lambda a, b: a))
+    return plan_of(*streams)
+
+
+@pytest.mark.parametrize(
+    "more", [{"sink": True}, {"function": True}, {"first": True}, {"name": "mine"}], ids=lambda more: str(*more)
+)
+def test_what_is_added_around_an_operator_moves_no_state(more):
+    before, now = grown().identity(), grown(**more).identity()
+    check_identity("/there", before, now)
+    assert set(before["operators"]) <= set(now["operators"])
+
+
+def test_operators_that_go_and_levels_that_come_are_refused():
+    before = grown(first=True).identity()
+    with pytest.raises(StateError, match=r"operator 'SlidingEventTimeWindows.reduce' \(id '\w+'\) is missing"):
+        check_identity("/there", before, grown().identity())
+    with pytest.raises(StateError, match=r"it had 1 level\(s\) of operators and has 2"):
+        check_identity("/there", before, grown(first=True, deeper=True).identity())
+
+
+def test_a_checkpoint_of_another_format_is_refused():
+    with pytest.raises(StateError, match=r"stores state in format 0, and this version of eventide reads format 1"):
+        check_identity("/there", grown().identity() | {"format": 0}, grown().identity())
+
+
+def test_operators_that_are_alike_keep_their_ids_in_the_order_in_which_they_were_made():
+    source = timed(local_environment(), [("a", 1)])
+    one, two = (source.window_all(TENS).reduce(lambda a, b: a) for _ in range(2))
+    first, second = plan_of(one, two).operators
+    assert first.id != second.id
+    assert [operator.id for operator in plan_of(one).operators] == [first.id]
+
+
+def test_two_operators_of_one_uid_are_refused():
+    source = timed(local_environment(), [("a", 1)])
+    one, two = (source.window_all(TENS).reduce(lambda a, b: a).uid("mine") for _ in range(2))
+    with pytest.raises(ProgramError, match=r"two operators have the uid 'mine'"):
+        plan_of(one, two)
 
 
 def test_a_stage_refuses_the_state_of_another_program():
@@ -95,8 +141,8 @@ def test_a_stage_refuses_the_state_of_another_program():
     with pytest.raises(
         StateError,
         match=(
-            r"operator 'TumblingEventTimeWindows.process' was made by another program: allowed "
-            r"lateness was '0 ms' and is now '5 ms'"
+            r"does not fit the state of its checkpoint: operator 'TumblingEventTimeWindows.process': "
+            r"allowed lateness was '0 ms' and is now '5 ms'"
         ),
     ):
         list(runner(plan(5), checkpoint=deepcopy(first.checkpoint)).batches())
@@ -120,14 +166,15 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
     assert text.splitlines() == [
         "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
         "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>",
-        "    -> stage 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
-        "Stage 1 'TumblingEventTimeWindows.process': element by element, because Contents is Python; "
+        "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
+        "Level 1: one shuffle, 1 operator(s)",
+        "Operator 1 'TumblingEventTimeWindows.process': element by element, because Contents is Python; "
         "aggregate(sum_('…'), …) of eventide.aggregates would run on columns, 2 subtask(s)",
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
         "  state      AllElements per key and window",
-        "  stored as  'stage 1', operator id w, in 128 key groups",
+        "  stored as  'w'",
         "  map",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",
         "  side output 'late'",
@@ -171,31 +218,37 @@ def generated(generator, behind=None):
     return plan_of(stream)
 
 
-def test_the_generators_of_splits_have_a_stage_of_their_own_and_the_plan_says_so():
-    assert explain(generated(Mine)).splitlines()[:7] == [
+def test_the_generators_of_splits_have_tasks_of_their_own_and_the_plan_says_so():
+    plan = generated(Mine)
+    assert explain(plan).splitlines()[:9] == [
         "Source 'script': ScriptedSource, bounded, 2 split(s): s, t",
-        "  -> stage 1: ROW(key: STRING, at: LONG) as Arrow columns",
-        "Stage 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
+        "  -> operator 1: ROW(key: STRING, at: LONG) as Arrow columns",
+        "Level 1: one shuffle, 1 operator(s)",
+        "Operator 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
         "  state      the generator of each split",
-        "  stored as  'stage 1', operator id none given",
+        f"  stored as  {plan.operators[0].id!r}",
         "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
-        "    -> stage 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
+        "    -> operator 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
+        "Level 2: one shuffle, 1 operator(s)",
     ]
 
 
 def test_a_generator_behind_a_window_works_in_the_tasks_of_the_window():
-    assert [stage.name for stage in generated(Mine, Yours).stages] == [
+    assert [stage.name for stage in generated(Mine, Yours).operators] == [
         "timestamps and watermarks",
         "TumblingEventTimeWindows.process",
         "TumblingEventTimeWindows.reduce",
     ]
     lines = explain(generated(Mine, Yours)).splitlines()
     mine, yours = (next(n for n, line in enumerate(lines) if said in line) for said in ("of Mine,", "of Yours,"))
-    assert [line.split()[1] for line in lines[:yours] if line.startswith("Stage")] == ["1", "2"]
+    assert [line.split()[1] for line in lines[:yours] if line.startswith("Operator")] == ["1", "2"]
     assert mine < lines.index("  trigger    EventTimeTrigger()") < yours
 
 
-@pytest.mark.parametrize(("now", "stage"), [((Yours, Yours), 1), ((Mine, Mine), 2)])
-def test_another_generator_does_not_fit_the_checkpoint(now, stage):
-    with pytest.raises(StateError, match=rf"stage {stage}: watermark generators was 'watermarks of .*' and is now"):
+@pytest.mark.parametrize(
+    ("now", "operator"),
+    [((Yours, Yours), "timestamps and watermarks"), ((Mine, Mine), "TumblingEventTimeWindows.process")],
+)
+def test_another_generator_does_not_fit_the_checkpoint(now, operator):
+    with pytest.raises(StateError, match=rf"operator '{operator}': watermark generators was 'watermarks of"):
         check_identity("/there", generated(Mine, Yours).identity(), generated(*now).identity())

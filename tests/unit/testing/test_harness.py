@@ -3,10 +3,11 @@
 import pytest
 
 from eventide.common import Types, WatermarkStrategy
-from eventide.datastream import OutputTag
+from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.functions import ReduceFunction
 from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from eventide.errors import ProgramError
+from eventide.local.host import LocalHost
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
 from twin import Contents, timed
 
@@ -137,9 +138,10 @@ def test_the_local_environment_refuses_data_frames():
 def test_a_script_plays_as_written_and_splits_fall_silent():
     source = ScriptedSource(["a", "b"], [[("a", ("x", 5)), Idle("b")], [("a", ("x", 15))], [("b", ("x", 16))]])
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
-    env = local_environment()
+    host = LocalHost()
+    env = StreamExecutionEnvironment(host)
     stream = env.from_source(source, strategy, "script").key_by(lambda e: e[0])
     stream.window(TumblingEventTimeWindows.of(10)).process(Contents()).print()
     env.execute()
-    per_batch = [[value[1:3] for rows in batch.elements.values() for value, _ in rows] for batch in env._host.last_run]
+    per_batch = [[value[1:3] for rows in batch.elements.values() for value, _ in rows] for batch in host.last_run]
     assert per_batch == [[], [(0, 10)], [], [(10, 20)]]

@@ -8,10 +8,11 @@ from typing import Any
 
 from eventide.aggregates import ColumnAggregate
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation, Types
-from eventide.datastream._graph import KeyTransformation, Transformation
 from eventide.errors import ProgramError
+from eventide.plan.graph import KeyTransformation, Transformation
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.tasks.operator import Key
 
 _WINDOW = "window"
 
@@ -26,7 +27,7 @@ def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransfo
         raise ProgramError(f"key_by takes one function, or the names of fields, not {names!r}")
     kind = source.type_info
     if not isinstance(kind, CompositeTypeInfo):  # elements that are dicts or rows of no declared type
-        return KeyTransformation(source, itemgetter(*names), Types.PICKLED_BYTE_ARRAY())
+        return KeyTransformation(source, Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY()))
     types = [field_type(kind, name, "key_by") for name in names]
     for name, field in zip(names, types, strict=True):
         if isinstance(field, CompositeTypeInfo):
@@ -34,7 +35,7 @@ def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransfo
     key_type = types[0] if len(types) == 1 else Types.TUPLE(types)
     check_key_type(key_type)
     places: Sequence[Any] = names if isinstance(kind, RowTypeInfo) else [kind.field_names.index(n) for n in names]
-    return KeyTransformation(source, itemgetter(*places), key_type, tuple(names))
+    return KeyTransformation(source, Key(itemgetter(*places), key_type, tuple(names)))
 
 
 def check_key_type(key_type: TypeInformation | None) -> None:
@@ -97,6 +98,6 @@ def aggregated_by_column(
 def _key_fields(source: Transformation, kind: CompositeTypeInfo) -> list[tuple[str, TypeInformation]]:
     if not isinstance(source, KeyTransformation):
         return []
-    if source.columns:
-        return [(name, field_type(kind, name, "key_by")) for name in source.columns]
-    return [("key", source.key_type)]
+    if source.key.columns:
+        return [(name, field_type(kind, name, "key_by")) for name in source.key.columns]
+    return [("key", source.key.type_info)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from eventide.common.job import JobClient, JobStatus
-from eventide.datastream._graph import SinkTransformation
+from eventide.plan.graph import SinkTransformation
 
 
 class DataStreamSink:

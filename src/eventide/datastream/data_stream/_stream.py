@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.datastream._graph import (
-    AssignTransformation,
-    FunctionTransformation,
-    KeyTransformation,
-    SideOutputTransformation,
-    SinkTransformation,
-    Transformation,
-    UnionTransformation,
-    WindowTransformation,
-)
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
@@ -28,7 +18,18 @@ from eventide.datastream.functions._timestamps import older_strategy
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
 from eventide.errors import ProgramError
+from eventide.plan.graph import (
+    AssignTransformation,
+    FunctionTransformation,
+    KeyTransformation,
+    OperatorTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    Transformation,
+    UnionTransformation,
+)
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
+from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,8 +126,8 @@ class DataStream:
             return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else _callable("key_by", key_selector)
         check_key_type(key_type)
-        key = KeyTransformation(self._transformation, select, key_type or Types.PICKLED_BYTE_ARRAY())
-        return KeyedStream(self._env, key)
+        key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+        return KeyedStream(self._env, KeyTransformation(self._transformation, key))
 
     def union(self, *streams: DataStream) -> DataStream:
         """Take this stream and others of the same type as one; their watermarks combine by minimum.
@@ -195,13 +196,13 @@ class DataStream:
         return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The stream of a side output of the window operator that this stream comes from.
+        """The stream of a side output of the operator that this stream comes from.
 
         Raises:
-            ProgramError: if this stream does not come from a window operator directly.
+            ProgramError: if this stream does not come from an operator with side outputs directly.
         """
         source = self._transformation
-        if not isinstance(source, WindowTransformation):
+        if not isinstance(source, OperatorTransformation):
             raise ProgramError(
                 f"{source.name!r} has no side outputs; call get_side_output on the result of a window operator itself"
             )
@@ -258,8 +259,8 @@ class DataStream:
         return data_frame
 
     def explain(self) -> None:
-        """Print the stages of the job for this stream, what runs in each, how elements travel, and where state is."""
-        print(self._env.explanation([SinkTransformation("result", self._transformation, CollectSink())]))  # noqa: T201 - its purpose
+        """Print the plan of the job for this stream: what runs where, how elements travel, and where state is."""
+        self._env.explain(self)
 
     def _then(self, transformation: Transformation) -> DataStream:
         return DataStream(self._env, transformation)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from eventide.aggregates import ColumnAggregate
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
-from eventide.common.typeinfo import TypeInformation
-from eventide.datastream._graph import Transformation, WindowTransformation
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._columns import aggregated_by_column
 from eventide.datastream.functions import (
     AggregateFunction,
@@ -22,10 +21,8 @@ from eventide.datastream.functions import (
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.datastream.window import (
-    ContinuousEventTimeTrigger,
     Evictor,
     NeverTrigger,
-    PurgingTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     Trigger,
@@ -34,10 +31,11 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.errors import ProgramError
+from eventide.plan.graph import OperatorTransformation, Transformation
 from eventide.runtime.columnar.contents import ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
-from eventide.runtime.window.spec import WindowSpec
+from eventide.runtime.window.planning import WindowOperation
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream._stream import DataStream
@@ -212,24 +210,20 @@ class _Windowed:
                 "trigger, such as trigger(CountTrigger.of(100)), or NeverTrigger() if that is what you want"
             )
         kept: Contents = (contents or AllElements()) if self._evictor is None else Evictable(contents)
-        assigner, evictor, lateness_ms, late = self._assigner, self._evictor, self._lateness_ms, self._late_tag
-
-        def build(name: str) -> WindowSpec:
-            return WindowSpec(
-                name=name,
-                assigner=assigner,
-                trigger=trigger,
-                contents=kept,
-                function=firing,
-                evictor=evictor,
-                lateness_ms=lateness_ms,
-                late_tag=None if late is None else late.tag_id,
-            )
-
+        late = self._late_tag
+        operation = WindowOperation(
+            kind=f"{type(self._assigner).__name__}.{kind}",
+            assigner=self._assigner,
+            trigger=trigger,
+            contents=kept,
+            function=firing,
+            evictor=self._evictor,
+            lateness_ms=self._lateness_ms,
+            late_tag=None if late is None else late.tag_id,
+            result_type=output_type or Types.PICKLED_BYTE_ARRAY(),
+        )
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
-        name = f"{type(self._assigner).__name__}.{kind}"
-        window = WindowTransformation(name, self._source, output_type, build, side_outputs)
-        window.endless_if_bounded = not assigner.has_time_windows and _fires_at_intervals(trigger)
+        window = OperatorTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
         return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: Any) -> FiringFunction:
@@ -252,12 +246,6 @@ def time_windows(
     if slide is None:
         return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
     return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
-
-
-def _fires_at_intervals(trigger: Trigger[Any, Any]) -> bool:
-    if isinstance(trigger, PurgingTrigger):
-        return _fires_at_intervals(trigger.nested_trigger)
-    return isinstance(trigger, ContinuousEventTimeTrigger)
 
 
 class WindowedStream(_Windowed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +15,13 @@ from eventide.runtime.columnar.outlet import value_columns
 from eventide.runtime.columnar.results import Outputs
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+from eventide.runtime.tasks.operator import Receive
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
 
 
-class ColumnarOperator:
+class ColumnarOperator(ABC):
     """The part of a columnar window operator that does not depend on the kind of window."""
 
     def __init__(self, spec: ColumnarWindow, metrics: Metrics, watermark_ms: int) -> None:
@@ -27,6 +30,15 @@ class ColumnarOperator:
         self.watermark = watermark_ms
         self.outputs = Outputs(spec.shape)
         self._metrics = metrics
+
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        """Its one input."""
+        return (self.process,)
+
+    @abstractmethod
+    def process(self, parts: list[TablePayload]) -> None:
+        """Add elements, put in order, all under the current watermark."""
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: any watermark may change something."""

@@ -28,7 +28,7 @@ from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import SessionOperator
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.stage import Operator
+from eventide.runtime.tasks.operator import Operator
 
 
 @dataclass(frozen=True, slots=True)

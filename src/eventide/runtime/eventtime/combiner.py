@@ -10,23 +10,30 @@ from typing import Any
 from eventide.common._ms import MIN_MS
 
 
-class Rejoin(Enum):
-    """When a channel that was idle counts again.
+class Members(Enum):
+    """What a combiner combines, which decides two things: when a member that was idle counts again, and who says so.
 
-    ``AT_ONCE`` is the rule for the splits of a source (Flink's output multiplexer): it counts with its next
-    watermark, however low. ``WHEN_CAUGHT_UP`` is the rule for the inputs of an operator (Flink's valve): it is
-    left out until its watermark has reached what was already put out, so that it does not hold the others.
+    ``SPLITS`` of a source count with their next watermark, however low, and hold the others; the source says that it is
+    active again with its next watermark. Flink: ``WatermarkOutputMultiplexer``.
+
+    ``CHANNELS`` of one input are left out until their watermark has reached what was already put out, so that one that
+    comes back does not hold the others; the input is active as soon as one of them is. Flink: ``StatusWatermarkValve``.
+
+    ``INPUTS`` of an operator count as soon as they are active, and hold the others; the operator is active as soon as
+    one of them is. Flink: the combined watermark of an operator with two inputs.
     """
 
-    AT_ONCE = "at once"
-    WHEN_CAUGHT_UP = "when caught up"
+    SPLITS = "splits"
+    CHANNELS = "channels"
+    INPUTS = "inputs"
 
 
 @dataclass(slots=True)
-class _Channel:
+class _Member:
     watermark: int = MIN_MS
     idle: bool = False
     aligned: bool = True
+    held: int = MIN_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +50,17 @@ class Progress:
 
 
 class Combiner:
-    """The minimum over the channels that count; it never goes back.
+    """The minimum over the members that count; it never goes back.
 
-    An idle channel does not count. When all are idle, the maximum over them is put out, and then the status is idle.
-    Without any channel nothing is put out. Changes are deferred: they take effect together at :meth:`advance`.
+    An idle member does not count. When all are idle, the maximum over them is put out, and then the status is idle.
+    Without any member nothing is put out. Changes are deferred: they take effect together at :meth:`advance`.
 
-    Flink: ``CombinedWatermarkStatus`` with ``WatermarkOutputMultiplexer``, and ``StatusWatermarkValve``.
+    Members that are ``expected`` hold the watermark from the start, until they speak. Others join with what they say
+    first, and leave no trace when they are removed.
 
-    >>> splits = Combiner(Rejoin.AT_ONCE, ["a", "b"])
+    Flink: ``CombinedWatermarkStatus``, and those that use it: see :class:`Members`.
+
+    >>> splits = Combiner(Members.SPLITS, ["a", "b"])
     >>> splits.update("a", 10)
     >>> splits.advance()
     Progress(watermark=None, idle=None)
@@ -59,65 +69,71 @@ class Combiner:
     Progress(watermark=7, idle=None)
     """
 
-    def __init__(self, rejoin: Rejoin, channels: Iterable[str] = ()) -> None:
-        self._rejoin = rejoin
-        self._channels = {name: _Channel() for name in channels}
-        self._expected = frozenset(self._channels)
+    def __init__(self, kind: Members, expected: Iterable[str] = ()) -> None:
+        self._kind = kind
+        self._members = {name: _Member() for name in expected}
+        self._expected = frozenset(self._members)
         self._removed: set[str] = set()
         self.watermark = MIN_MS
         self.idle = False
 
-    def update(self, channel: str, watermark_ms: int) -> None:
-        """Take a channel's watermark: it counts again, and a lower watermark than its last one changes nothing else.
+    def update(self, name: str, watermark_ms: int) -> None:
+        """Take a member's watermark: it counts again, and a lower watermark than its last one changes nothing else.
 
-        An operator says nothing with a watermark that is not higher than its last one, so such an input stays idle.
+        An operator says nothing with a watermark that is not higher than its last one, so such a channel stays idle.
         """
-        state = self._channels.setdefault(channel, _Channel())
-        rises = watermark_ms > state.watermark
-        state.idle = state.idle and not (rises or self._rejoin is Rejoin.AT_ONCE)
-        state.watermark = max(state.watermark, watermark_ms)
+        member = self._members.setdefault(name, _Member())
+        given = max(watermark_ms, member.held)
+        rises = given > member.watermark
+        member.idle = member.idle and not (rises or self._kind is Members.SPLITS)
+        member.watermark = max(member.watermark, given)
+        member.held = MIN_MS
 
-    def mark_idle(self, channel: str) -> None:
-        """Leave a channel out until it is active again."""
-        state = self._channels.setdefault(channel, _Channel())
-        state.idle = True
-        state.aligned = False
+    def hold(self, name: str, watermark_ms: int) -> None:
+        """Keep a watermark that a member was not asked for, because it is idle: it comes with its next one."""
+        member = self._members.setdefault(name, _Member())
+        member.held = max(member.held, watermark_ms)
 
-    def mark_active(self, channel: str) -> None:
-        """Count a channel again, with the watermark that it had."""
-        self._channels.setdefault(channel, _Channel()).idle = False
+    def mark_idle(self, name: str) -> None:
+        """Leave a member out until it is active again."""
+        member = self._members.setdefault(name, _Member())
+        member.idle = True
+        member.aligned = False
 
-    def remove(self, channel: str) -> None:
-        """Count a channel no longer: it has ended and holds nobody back, after a restart too.
+    def mark_active(self, name: str) -> None:
+        """Count a member again, with the watermark that it had."""
+        self._members.setdefault(name, _Member()).idle = False
 
-        Only one that is expected from the start must be remembered for that; the others come and go without a trace.
+    def remove(self, name: str) -> None:
+        """Count a member no longer: it has ended, or is gone, and holds nobody back, after a restart too.
+
+        Only one that is expected from the start must be remembered for that.
         """
-        self._channels.pop(channel, None)
-        if channel in self._expected:
-            self._removed.add(channel)
+        self._members.pop(name, None)
+        if name in self._expected:
+            self._removed.add(name)
 
-    def furthest(self, channels: Iterable[str]) -> str | None:
-        """Of some channels, the active one that is furthest ahead and was not expected; None where there is none."""
-        passing = [name for name in channels if name in self._channels and name not in self._expected]
-        active = [name for name in passing if not self._channels[name].idle]
-        return max(active, key=lambda name: (self._channels[name].watermark, name), default=None)
+    def furthest(self, names: Iterable[str]) -> str | None:
+        """Of some members, the active one that is furthest ahead and was not expected; None where there is none."""
+        passing = [name for name in names if name in self._members and name not in self._expected]
+        active = [name for name in passing if not self._members[name].idle]
+        return max(active, key=lambda name: (self._members[name].watermark, name), default=None)
 
     def advance(self) -> Progress:
         """Bring the combined watermark and status up to date, and say what changed."""
-        if not self._channels:
+        if not self._members:
             return Progress()
-        active = [channel for channel in self._channels.values() if not channel.idle]
+        active = [member for member in self._members.values() if not member.idle]
         if not active:
-            emitted = self._raise_to(max(channel.watermark for channel in self._channels.values()))
+            emitted = self._raise_to(max(member.watermark for member in self._members.values()))
             became_idle = not self.idle
             self.idle = True
             return Progress(emitted, True if became_idle else None)
-        for channel in active:
-            channel.aligned = channel.aligned or channel.watermark >= self.watermark
-        counting = [c.watermark for c in active if c.aligned or self._rejoin is Rejoin.AT_ONCE]
+        for member in active:
+            member.aligned = member.aligned or member.watermark >= self.watermark
+        counting = [m.watermark for m in active if m.aligned or self._kind is not Members.CHANNELS]
         emitted = self._raise_to(min(counting, default=MIN_MS))
-        # A source says that it is active again by its next watermark; an operator as soon as an input is.
-        became_active = self.idle and (emitted is not None or self._rejoin is Rejoin.WHEN_CAUGHT_UP)
+        became_active = self.idle and (emitted is not None or self._kind is not Members.SPLITS)
         self.idle = self.idle and not became_active
         return Progress(emitted, False if became_active else None)
 
@@ -127,19 +143,23 @@ class Combiner:
         self.watermark = candidate
         return candidate
 
-    def channel_watermarks(self) -> dict[str, int]:
-        """Each channel's own watermark, for those who want to see who holds whom."""
-        return {name: channel.watermark for name, channel in self._channels.items()}
+    def watermarks(self) -> dict[str, int]:
+        """Each member's own watermark, for those who want to see who holds whom."""
+        return {name: member.watermark for name, member in self._members.items()}
 
     def snapshot(self) -> list[Any]:
         """All that must survive a restart, as JSON values."""
-        channels = {name: [c.watermark, c.idle, c.aligned] for name, c in self._channels.items()}
-        return [self.watermark, self.idle, channels, sorted(self._removed)]
+        members = {name: [m.watermark, m.idle, m.aligned, m.held] for name, m in self._members.items()}
+        return [self.watermark, self.idle, members, sorted(self._removed), sorted(self._expected)]
 
     def restore(self, snapshot: list[Any]) -> None:
-        """Become what :meth:`snapshot` saw; a channel that is new since then starts at the minimum."""
-        self.watermark, self.idle, channels, removed = snapshot
-        for name in removed:
-            self._channels.pop(name, None)
-        self._removed = set(removed)
-        self._channels.update({name: _Channel(*fields) for name, fields in channels.items()})
+        """Become what :meth:`snapshot` saw.
+
+        A member that is expected since then starts at the minimum. One that was expected and is not any more is gone.
+        """
+        self.watermark, self.idle, members, removed, expected = snapshot
+        gone = {*expected} - self._expected
+        self._removed = {*removed} & self._expected
+        for name in self._removed:
+            self._members.pop(name, None)
+        self._members.update({name: _Member(*fields) for name, fields in members.items() if name not in gone})

@@ -1,4 +1,4 @@
-"""The inputs of one subtask: splits through a multiplexer each, all channels through one valve."""
+"""The gate of one subtask: splits, then the channels of an input, then the inputs of the operator, to one watermark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eventide.common._ms import MAX_MS
-from eventide.runtime.eventtime.combiner import Combiner, Progress, Rejoin
+from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.reports import Report
 
@@ -16,43 +16,52 @@ Reports: TypeAlias = Sequence[tuple[int, Report]]
 
 
 @dataclass(frozen=True, slots=True)
-class GateInput:
-    """One edge into an operator: the splits of a source, or the subtasks of a stage.
+class GateEdge:
+    """One way into an operator: from the splits of a source, or from the subtasks of an operator.
 
-    ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not among them
-    join with their first watermark, and leave no trace when they end. A channel that is silent for ``idle_after_ms``
-    counts as idle (None: none does by itself).
+    ``edge`` is its number in frames, ``name`` what its state is kept under: that stays when the program around it
+    changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
+    among them join with their first watermark, and leave no trace when they end. A channel that is silent for
+    ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to.
     """
 
     edge: int
+    name: str
     channels: tuple[str, ...]
     is_source: bool
     idle_after_ms: int | None = None
+    input: int = 0
 
 
 class Gate:
-    """Keeps the watermark of one subtask.
+    """Keeps the watermark of one subtask, in three steps.
 
-    The splits of each source combine first, as in Flink's source operator; what comes out of that is one channel of
-    the valve, beside each subtask of the stages before. What was reported at one point takes effect together.
+    The splits of each source combine first, as in Flink's source operator. What comes out of that is one channel of an
+    input, beside each subtask of the operators before; a union has the channels of all its streams. The channels of an
+    input combine, as in Flink's valve, and last the inputs of the operator. What was reported at one point takes effect
+    together. With ``in_batch``, nothing is heard but the end: no watermark comes before it.
     """
 
-    def __init__(self, inputs: Sequence[GateInput]) -> None:
-        self._inputs = inputs
-        self._sources = {i.edge: Combiner(Rejoin.AT_ONCE, i.channels) for i in inputs if i.is_source}
-        subtasks = [_name(i.edge, channel) for i in inputs if not i.is_source for channel in i.channels]
-        self._valve = Combiner(Rejoin.WHEN_CAUGHT_UP, [*map(str, self._sources), *subtasks])
-        self._idleness = {i.edge: Idleness(i.idle_after_ms) for i in inputs if i.idle_after_ms is not None}
+    def __init__(self, edges: Sequence[GateEdge], *, in_batch: bool = False) -> None:
+        self._in_batch = in_batch
+        self._edges = {e.edge: e for e in edges}
+        self._idleness = {e.edge: Idleness(e.idle_after_ms) for e in edges if e.idle_after_ms is not None}
+        self._splits = {e.edge: Combiner(Members.SPLITS, e.channels) for e in edges if e.is_source}
+        self._channels = {
+            number: Combiner(Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)])
+            for number in sorted({e.input for e in edges})
+        }
+        self._inputs = Combiner(Members.INPUTS, map(str, self._channels))
 
     @property
     def watermark(self) -> int:
         """The watermark of this subtask, in milliseconds."""
-        return self._valve.watermark
+        return self._inputs.watermark
 
     @property
     def idle(self) -> bool:
         """Whether every input is idle."""
-        return self._valve.idle
+        return self._inputs.idle
 
     @property
     def next_clock_ms(self) -> int | None:
@@ -62,17 +71,21 @@ class Gate:
         deadlines = [watched.next_deadline_ms for watched in self._idleness.values()]
         return min((ms for ms in deadlines if ms is not None), default=None)
 
-    def split_watermarks(self) -> dict[str, int]:
-        """The watermark of each split of each source, in milliseconds."""
-        return {split: ms for source in self._sources.values() for split, ms in source.channel_watermarks().items()}
+    def split_watermarks(self) -> dict[tuple[str, str], int]:
+        """The watermark of each split of each source, by the edge's name and the split's, in milliseconds."""
+        return {
+            (self._edges[edge].name, split): ms
+            for edge, splits in self._splits.items()
+            for split, ms in splits.watermarks().items()
+        }
 
     def advance(self, reports: Reports) -> Progress:
         """Take what was reported at a point in the middle of a micro-batch, and say what changed."""
         self._listen(reports)
         self._receive(reports)
-        for edge, source in self._sources.items():
-            self._pass_on(edge, source.advance())
-        return self._valve.advance()
+        for edge, splits in self._splits.items():
+            self._pass_on(edge, splits.advance())
+        return self._combined()
 
     def end_batch(self, reports: Reports, clock_ms: int) -> Progress:
         """Take what was reported at the end of a micro-batch, look at the clock, and say what changed.
@@ -83,28 +96,29 @@ class Gate:
         """
         self._listen(reports)
         for edge, watched in self._idleness.items():
-            watched.end_batch(self._channels(edge), clock_ms)
+            watched.end_batch(self._members_of(edge), clock_ms)
         self._receive(reports)
         for edge, watched in self._idleness.items():
             # A split that ends is not judged any more: a source that is idle sends no final watermark.
             ended = {r.channel for at, r in reports if at == edge and r.ended}
             for channel in sorted(watched.silent - ended):
-                self._mark_idle(edge, channel)
-        for edge, source in self._sources.items():
-            self._pass_on(edge, source.advance())
-            self._end_splits(edge, source, [r.channel for at, r in reports if at == edge and r.ended])
-        return self._valve.advance()
+                combiner, name = self._combiner(edge, channel)
+                combiner.mark_idle(name)
+        for edge, splits in self._splits.items():
+            self._pass_on(edge, splits.advance())
+            self._end_splits(edge, splits, [r.channel for at, r in reports if at == edge and r.ended])
+        return self._combined()
 
     def end_input(self, reports: Reports, sources: Iterable[int]) -> Progress:
-        """Take the end of whole sources, and what the stages before said at the end of theirs, and say what changed.
+        """Take the end of whole sources, and what operators before said at the end of theirs, and say what changed.
 
         A source that ends while it is idle as a whole stays so: Flink sends no final watermark then.
         """
         self._receive(reports)
         for edge in sources:
-            if not self._sources[edge].idle:
-                self._valve.update(str(edge), MAX_MS)
-        return self._valve.advance()
+            if not self._splits[edge].idle:
+                self._channels[self._edges[edge].input].update(self._edges[edge].name, MAX_MS)
+        return self._combined()
 
     def _listen(self, reports: Reports) -> None:
         for edge, report in reports:
@@ -113,12 +127,16 @@ class Gate:
 
     def _receive(self, reports: Reports) -> None:
         for edge, report in reports:
+            is_last = report.watermark == MAX_MS
+            if self._in_batch and not is_last:
+                continue
             combiner, name = self._combiner(edge, report.channel)
             if report.idle is False:
                 combiner.mark_active(name)
-            is_last = report.watermark == MAX_MS
             if report.watermark is not None and (is_last or not self._is_silent(edge, report.channel)):
-                combiner.update(name, report.watermark)
+                # The generator of a split that is idle is not asked; an operator says its last word before it is.
+                take = combiner.hold if report.idle and edge in self._splits else combiner.update
+                take(name, report.watermark)
             if report.idle:
                 combiner.mark_idle(name)
 
@@ -126,54 +144,72 @@ class Gate:
         """Whether a channel has been silent for too long, so that what its generator says by the clock is not asked."""
         return edge in self._idleness and channel in self._idleness[edge].silent
 
-    def _mark_idle(self, edge: int, channel: str) -> None:
-        combiner, name = self._combiner(edge, channel)
-        combiner.mark_idle(name)
-
     def _combiner(self, edge: int, channel: str) -> tuple[Combiner, str]:
-        source = self._sources.get(edge)
-        return (self._valve, _name(edge, channel)) if source is None else (source, channel)
+        """Who combines what a channel says, and under which name."""
+        e = self._edges[edge]
+        return (self._splits[edge], channel) if e.is_source else (self._channels[e.input], f"{e.name}/{channel}")
 
-    def _channels(self, edge: int) -> list[str]:
-        if edge in self._sources:
-            return [*self._sources[edge].channel_watermarks()]
-        return [channel for i in self._inputs if i.edge == edge for channel in i.channels]
+    def _members_of(self, edge: int) -> list[str]:
+        splits = self._splits.get(edge)
+        return [*self._edges[edge].channels] if splits is None else [*splits.watermarks()]
 
-    def _end_splits(self, edge: int, source: Combiner, ended: list[str]) -> None:
+    def _end_splits(self, edge: int, splits: Combiner, ended: list[str]) -> None:
         if not ended:
             return
-        last = source.furthest(ended)
+        last = splits.furthest(ended)
         for split in ended:
             if split != last:
-                source.remove(split)
-        self._pass_on(edge, source.advance())
+                splits.remove(split)
+        self._pass_on(edge, splits.advance())
         if last is not None:
-            source.remove(last)
-            self._pass_on(edge, source.advance())
+            splits.remove(last)
+            self._pass_on(edge, splits.advance())
 
     def _pass_on(self, edge: int, progress: Progress) -> None:
-        if progress.watermark is not None:
-            self._valve.update(str(edge), progress.watermark)
-        if progress.idle:
-            self._valve.mark_idle(str(edge))
-        elif progress.idle is False:
-            self._valve.mark_active(str(edge))
+        """Tell an input what its source has come to."""
+        e = self._edges[edge]
+        _tell(self._channels[e.input], e.name, progress)
+
+    def _combined(self) -> Progress:
+        """Bring all inputs up to date, then the operator."""
+        for number, channels in self._channels.items():
+            _tell(self._inputs, str(number), channels.advance())
+        return self._inputs.advance()
 
     def snapshot(self) -> dict[str, Any]:
         """All that must survive a restart, as JSON values."""
-        sources = {str(edge): source.snapshot() for edge, source in self._sources.items()}
-        idleness = {str(edge): watched.snapshot() for edge, watched in self._idleness.items()}
-        return {"valve": self._valve.snapshot(), "sources": sources, "idleness": idleness}
+        return {
+            "splits": {self._edges[edge].name: splits.snapshot() for edge, splits in self._splits.items()},
+            "idleness": {self._edges[edge].name: watched.snapshot() for edge, watched in self._idleness.items()},
+            "channels": {str(number): channels.snapshot() for number, channels in self._channels.items()},
+            "inputs": self._inputs.snapshot(),
+        }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Become what :meth:`snapshot` saw; the timeouts of the program count, whatever they were before."""
-        self._valve.restore(snapshot["valve"])
-        for edge, source in self._sources.items():
-            source.restore(snapshot["sources"][str(edge)])
-        for edge, watched in self._idleness.items():
-            if str(edge) in snapshot["idleness"]:
-                watched.restore(snapshot["idleness"][str(edge)])
+        """Become what :meth:`snapshot` saw; the timeouts of the program count, whatever they were before.
+
+        Edges that are new since then start at the beginning, edges that are gone hold nobody.
+        """
+        self._inputs.restore(snapshot["inputs"])
+        for number, channels in self._channels.items():
+            channels.restore(snapshot["channels"][str(number)])
+        for what, keepers in (("splits", self._splits), ("idleness", self._idleness)):
+            for edge, keeper in keepers.items():
+                name = self._edges[edge].name
+                if name in snapshot[what]:
+                    keeper.restore(snapshot[what][name])
 
 
-def _name(edge: int, channel: str) -> str:
-    return f"{edge}/{channel}"
+def _channels_of(edge: GateEdge) -> list[str]:
+    """The channels that an edge is for its input: one for a source, whose splits have combined, or each subtask."""
+    return [edge.name] if edge.is_source else [f"{edge.name}/{channel}" for channel in edge.channels]
+
+
+def _tell(combiner: Combiner, member: str, progress: Progress) -> None:
+    """Hand on what a combiner came to; a watermark comes before an idle status, and after an active one."""
+    if progress.idle is False:
+        combiner.mark_active(member)
+    if progress.watermark is not None:
+        combiner.update(member, progress.watermark)
+    if progress.idle:
+        combiner.mark_idle(member)

@@ -39,11 +39,15 @@ class ChannelWatermarks(Protocol):
     def see(self, batch: Batch) -> None:
         """Look at elements that have their timestamps."""
 
-    def end_batch(self) -> None:
-        """Take note that all elements of the micro-batch have come, but for those that the end of the input brings."""
+    def end_batch(self, *, is_asked: bool) -> None:
+        """Take note that all elements of the micro-batch have come, but for those that the end of the input brings.
+
+        A generator that is not asked for a watermark gives none; a watermark that follows from timestamps alone is
+        worked out in any case, and who hears it decides whether it counts.
+        """
 
     def reports(self) -> list[Report]:
-        """What the channel reports of this micro-batch."""
+        """What the channel reports of this micro-batch; the last report is one of its end."""
 
 
 class HighestTimestamp:
@@ -61,7 +65,7 @@ class HighestTimestamp:
         highest = highest_timestamp(batch)
         self._highest = highest if self._highest is None else max(highest, self._highest)
 
-    def end_batch(self) -> None:
+    def end_batch(self, *, is_asked: bool) -> None:
         """Work out the candidate of this micro-batch."""
         generator = self.step.strategy.generator
         if self._highest is not None and not isinstance(generator, SuppliedGenerator):
@@ -111,11 +115,12 @@ class GeneratorRun:
         except Exception as error:
             raise element_error(self.step.name, error, elements, values) from error
 
-    def end_batch(self) -> None:
+    def end_batch(self, *, is_asked: bool) -> None:
         """Ask for a periodic watermark."""
         self.emitter.point = END_OF_BATCH
-        with calling(self.step.name, during="when the watermark generator was asked at the end of a micro-batch"):
-            self.generator.on_periodic_emit(self.emitter)
+        if is_asked:
+            with calling(self.step.name, during="when the watermark generator was asked at the end of a micro-batch"):
+                self.generator.on_periodic_emit(self.emitter)
         self.emitter.end_batch()
 
     def reports(self) -> list[Report]:

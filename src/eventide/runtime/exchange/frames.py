@@ -1,4 +1,4 @@
-"""Frames: the large, opaque rows that cross a stage boundary, and their layout in bytes."""
+"""Frames: the large, opaque rows that travel from task to task, and their layout in bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from eventide.runtime.exchange.reports import Report
 
-METRICS_STAGE = -1
+METRICS = -1
+"""The target of frames that are meant for the driver."""
 
 _ALIGNED = 16
 _HEADER = struct.Struct("<BiiiI")
@@ -28,7 +29,7 @@ class Signal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message from a task to one subtask of a stage, or to a sink.
+    """One message from a task to one subtask of an operator, or to a sink: its ``target``.
 
     ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
     before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
@@ -36,7 +37,7 @@ class Frame:
     them), a list of :class:`Report`, counters (a dict), None.
     """
 
-    stage: int
+    target: int
     subtask: int
     signal: Signal
     point: int
@@ -46,7 +47,7 @@ class Frame:
     task: int = 0
 
     def to_bytes(self) -> bytes:
-        """All but ``stage`` and ``subtask``, which stand beside the bytes to route them.
+        """All but ``target`` and ``subtask``, which stand beside the bytes to route them.
 
         The layout is little-endian: signal (1 byte), point (4), edge (4), task (4), length of the channel's name (4),
         the name in UTF-8, zeros up to a multiple of 16 bytes, which Arrow's columns need to be read where they are, the
@@ -58,12 +59,17 @@ class Frame:
         return b"".join((head, channel, padding, _content_to_bytes(self.signal, self.content)))
 
     @classmethod
-    def from_bytes(cls, stage: int, subtask: int, data: bytes) -> Frame:
+    def from_bytes(cls, target: int, subtask: int, data: bytes) -> Frame:
         """The inverse of :meth:`to_bytes`."""
         signal, point, edge, task, length = _HEADER.unpack_from(data)
         channel = data[_HEADER.size : _HEADER.size + length].decode()
         content = _content_from(Signal(signal), memoryview(data)[_content_start(length) :])
-        return cls(stage, subtask, Signal(signal), point, edge, channel, content, task)
+        return cls(target, subtask, Signal(signal), point, edge, channel, content, task)
+
+
+def metrics_frame(content: dict[str, Any]) -> Frame:
+    """What a task counted, on its way to the driver."""
+    return Frame(METRICS, 0, Signal.METRICS, 0, 0, "", content)
 
 
 def _content_start(channel: int) -> int:

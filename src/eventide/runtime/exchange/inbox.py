@@ -12,10 +12,11 @@ from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_I
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A part whose elements from index ``begin`` on have not taken effect yet."""
+    """A payload whose elements from index ``begin`` on have not taken effect yet."""
 
+    edge: int
     point: int
-    part: Payload
+    payload: Payload
     begin: int = 0
 
 
@@ -26,19 +27,20 @@ class Inbox:
     """
 
     def __init__(self, frames: Iterable[Frame], codecs: Mapping[int, Codec]) -> None:
-        parts = []
+        waiting = []
         self._reports: dict[int, list[tuple[int, Report]]] = {}
         self.ended_sources: list[int] = []
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
-                part = codecs[frame.edge].decode(frame.content)
-                parts.append(((frame.edge, frame.channel, frame.task, part.first), _Waiting(frame.point, part)))
+                payload = codecs[frame.edge].decode(frame.content)
+                order = (frame.edge, frame.channel, frame.task, payload.first)
+                waiting.append((order, _Waiting(frame.edge, frame.point, payload)))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self.ended_sources.append(frame.edge)
             else:
                 for report in frame.content:
                     self._reports.setdefault(report.point, []).append((frame.edge, report))
-        self._waiting = [waiting for _, waiting in sorted(parts, key=lambda entry: entry[0])]
+        self._waiting = [one for _, one in sorted(waiting, key=lambda entry: entry[0])]
 
     def points(self) -> list[int]:
         """The points at which something is reported, and the end of the micro-batch in any case."""
@@ -49,19 +51,19 @@ class Inbox:
         """What is reported at a point, by edge and channel."""
         return sorted(self._reports.get(point, ()), key=lambda entry: (entry[0], entry[1].channel))
 
-    def elements_until(self, point: int) -> list[Payload]:
-        """The elements that take effect up to a point, and have not been asked for before."""
-        taken: list[Payload] = []
+    def elements_until(self, point: int) -> list[tuple[int, Payload]]:
+        """The elements that take effect up to a point, and have not been asked for before, each with its edge."""
+        taken: list[tuple[int, Payload]] = []
         left: list[_Waiting] = []
         for waiting in self._waiting:
             if waiting.point == BY_ELEMENT:
-                part, rest = waiting.part.cut(waiting.begin, point)
-                if part is not None:
-                    taken.append(part)
+                payload, rest = waiting.payload.cut(waiting.begin, point)
+                if payload is not None:
+                    taken.append((waiting.edge, payload))
                 if rest is not None:
                     left.append(replace(waiting, begin=rest))
             elif waiting.point <= point:
-                taken.append(waiting.part)
+                taken.append((waiting.edge, waiting.payload))
             else:
                 left.append(waiting)
         self._waiting = left

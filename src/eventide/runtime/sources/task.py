@@ -14,21 +14,20 @@ from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.source import IDLE, Source
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
-from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.eventtime.generators import HighestTimestamp
-from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
-from eventide.runtime.exchange.reports import START_OF_BATCH, Report
-from eventide.runtime.exchange.router import Router, end_frames, packed, report_frames
+from eventide.runtime.exchange.frames import Frame, metrics_frame
+from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import RECORDS_OUT, Metrics
 from eventide.runtime.sources.offsets import SplitRange
+from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
-_FRAME = 65_536
 _SPECIAL = {type(IDLE), pa.RecordBatch, TimestampedValue, Watermark}
 
 
@@ -60,18 +59,13 @@ class SourceSpec(ChainSpec):
 
 
 class SourceTask:
-    """One task of a source during one micro-batch."""
+    """One task of a source during one micro-batch; ``task`` is its index among its like."""
 
-    def __init__(self, spec: ChainSpec, place: int = 0) -> None:
+    def __init__(self, spec: ChainSpec, task: int = 0) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
-        self._root = spec.root
-        self._edges = spec.root.all_edges()
-        self._place = place
+        self._chains = SplitChains(spec.name, spec.root, task)
         self._metrics = Metrics()
-        self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
-        self._shared = {edge.address: edge.outlet.open(edge.producer, place, edge.subtasks) for edge in self._mixed}
-        self._reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self._edges}
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
@@ -79,10 +73,10 @@ class SourceTask:
             way = self._way(part.split)
             for batch in self._read(source, part, way):
                 yield from self._send(way, batch)
-            yield from self._finish(way, ended=part.ended)
+            yield from way.finish(ended=part.ended)
         yield from self._last_frames()
         if ends_source:
-            for edge in self._edges:
+            for edge in self._chains.edges:
                 yield from end_frames(edge)
 
     def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:
@@ -96,13 +90,11 @@ class SourceTask:
                 ways[split] = self._way(split)
             yield from self._send(ways[split], batch)
         for way in ways.values():
-            yield from self._finish(way, ended=False)
+            yield from way.finish(ended=False)
         yield from self._last_frames()
 
     def _way(self, split: str) -> _SplitWay:
-        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
-        router = Router(self._root, split, self._place, stable_hash(split), self._shared)
-        return _SplitWay(self._name, self._root, split, router)
+        return _SplitWay(self._chains, split)
 
     def _read(self, source: Source, part: SplitRange, way: _SplitWay) -> Iterator[Batch]:
         """The elements of a range in handy numbers; what else its split says goes to its own output."""
@@ -140,18 +132,10 @@ class SourceTask:
         self._metrics.count(self._name, RECORDS_OUT, len(batch))
         yield from way.send(batch)
 
-    def _finish(self, way: _SplitWay, *, ended: bool) -> Iterator[Frame]:
-        yield from way.finish()
-        for edge in self._edges:
-            self._reports[edge.address] += way.reports(edge, ended=ended)
-
     def _last_frames(self) -> Iterator[Frame]:
         """What all splits sent together, what they reported, and what this task counted."""
-        for edge in self._mixed:
-            yield from packed(edge, self._shared[edge.address], "", START_OF_BATCH, self._place)
-        for edge in self._edges:
-            yield from report_frames(edge, self._reports[edge.address])
-        yield Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {"operators": self._metrics.counters()})
+        yield from self._chains.last_frames()
+        yield metrics_frame({"operators": self._metrics.counters()})
 
 
 def _items(source: Source, part: SplitRange) -> Iterator[Any]:
@@ -182,20 +166,17 @@ def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) 
 
 
 class _SplitWay:
-    """The way of one split's elements through the chain of its source, in one task."""
+    """The way of one split's elements through the chain of its source, with what the source itself says."""
 
-    def __init__(self, name: str, root: ChainNode, split: str, router: Router) -> None:
-        self._name = name
-        self._root = root
-        self._split = split
-        self._router = router
-        self._markers = {step.number: HighestTimestamp(step, split) for step in root.assigners()}
-        self._run = ChainRun(router.send, self._markers)
+    def __init__(self, chains: SplitChains, split: str) -> None:
+        watermarks_of = {step.number: HighestTimestamp(step, split) for step in chains.root.assigners()}
+        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
+        self._chain = chains.open(split, stable_hash(split), watermarks_of)
         self._own = Emitter(split, is_split=True)
         self.idle = False
 
     def say(self, item: Any, behind: int) -> None:
-        """Take what the source itself says of event time, behind the element of a place."""
+        """Take what the source itself says of event time, behind the element of a number."""
         if isinstance(item, Watermark):
             self._own.point = behind
             self._own.emit_watermark(item)
@@ -205,22 +186,8 @@ class _SplitWay:
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""
         self._own.hear()
-        try:
-            self._run.push(self._root, {None: batch})
-        except Exception as error:
-            raise user_function_error(self._name, error, during="behind the source", split=self._split) from error
-        if self._router.size >= _FRAME:
-            yield from self._router.element_frames()
+        yield from self._chain.send(batch)
 
-    def finish(self) -> Iterator[Frame]:
+    def finish(self, *, ended: bool) -> Iterator[Frame]:
         """What is still waiting, and nothing more in this micro-batch."""
-        self._own.end_batch()
-        for marker in self._markers.values():
-            marker.end_batch()
-        yield from self._router.element_frames()
-
-    def reports(self, edge: Edge, *, ended: bool) -> list[Report]:
-        """What the split says on an edge: its assigner's watermarks, or, without one, the source's own."""
-        marker = self._own if edge.assigner is None else self._markers[edge.assigner]
-        *before, last = marker.reports()
-        return [*before, last._replace(idle=self.idle or None, ended=ended)]
+        yield from self._chain.finish(self._own, idle=self.idle, ended=ended)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.invoke import calling
-from eventide.runtime.tasks.stage import StageSpec
+from eventide.runtime.tasks.task import TaskSpec
 
 
 class _HasChain(Protocol):
@@ -19,15 +19,15 @@ class _HasChain(Protocol):
     def root(self) -> ChainNode: ...
 
 
-def open_all(sources: Iterable[_HasChain], stages: Iterable[StageSpec], index: int = 0) -> None:
+def open_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec], index: int = 0) -> None:
     """Call ``open`` of every function, once before its first element."""
-    for name, parallelism, function in _functions(sources, stages):
+    for name, parallelism, function in _functions(sources, tasks):
         open_function(name, parallelism, function, index)
 
 
-def close_all(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> None:
+def close_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> None:
     """Call ``close`` of every function, once behind its last element."""
-    for name, _, function in _functions(sources, stages):
+    for name, _, function in _functions(sources, tasks):
         close_function(name, function)
 
 
@@ -45,22 +45,22 @@ def close_function(name: str, function: Any) -> None:
             function.close()
 
 
-def _functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> Iterator[tuple[str, int, Any]]:
+def _functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[tuple[str, int, Any]]:
     """Each function object once: one that works before a shuffle too may be the same object on both sides of it."""
     seen: set[int] = set()
-    for name, parallelism, function in _all_functions(sources, stages):
+    for name, parallelism, function in _all_functions(sources, tasks):
         if id(function) not in seen:
             seen.add(id(function))
             yield name, parallelism, function
 
 
-def _all_functions(sources: Iterable[_HasChain], stages: Iterable[StageSpec]) -> Iterator[tuple[str, int, Any]]:
+def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[tuple[str, int, Any]]:
     for source in sources:
         yield from _chained(source.root, 1)
-    for stage in stages:
-        for function in stage.user_functions():
-            yield stage.name, stage.parallelism, function
-        yield from _chained(stage.root, stage.parallelism)
+    for task in tasks:
+        for function in task.user_functions():
+            yield task.name, task.parallelism, function
+        yield from _chained(task.root, task.parallelism)
 
 
 def _chained(root: ChainNode, parallelism: int) -> Iterator[tuple[str, int, Any]]:

@@ -19,7 +19,10 @@ GLOBAL_STATE = "global:"
 
 
 class Moment:
-    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
+    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch.
+
+    ``is_over`` says that batch execution is at its end, where no more timers of processing time are taken.
+    """
 
     def __init__(self) -> None:
         self.key: Any = None
@@ -27,6 +30,7 @@ class Moment:
         self.merged: Sequence[Window] = ()
         self.watermark = MIN_MS
         self.processing_time = MIN_MS
+        self.is_over = False
 
     def window_scope(self) -> tuple[Any, Hashable]:
         """The key and window at hand: where the state of one window lives."""
@@ -62,7 +66,9 @@ class TriggerView(Trigger.OnMergeContext):
         self._keyed.event_timers.delete(time, self._moment.key, self._moment.window)
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Have ``on_processing_time`` called when the clock reaches a time."""
+        """Have ``on_processing_time`` called when the clock reaches a time; not at the end of batch execution."""
+        if self._moment.is_over:
+            return
         self._keyed.processing_timers.register(time, self._moment.key, self._moment.window)
 
     def delete_processing_time_timer(self, time: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eventide.common._ms import MIN_MS
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
@@ -16,6 +16,7 @@ from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
+from eventide.runtime.tasks.operator import Receive
 from eventide.runtime.window.contexts import (
     TRIGGER_STATE,
     WINDOW_STATE,
@@ -71,6 +72,11 @@ class WindowOperator:
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
         self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
 
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        """Its one input."""
+        return (self.process,)
+
     def process(self, parts: list[Elements]) -> None:
         """Handle elements of one or several channels in their one order, all under the current watermark.
 
@@ -98,6 +104,7 @@ class WindowOperator:
 
     def advance_clock(self, clock_ms: int) -> None:
         """Fire all timers of processing time that are set for a time or before; it stays that of the micro-batch."""
+        self._moment.is_over = clock_ms == MAX_MS
         self._fire_timers(self._keyed.processing_timers, clock_ms, self._spec.trigger.on_processing_time)
 
     @property

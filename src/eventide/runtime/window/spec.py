@@ -29,6 +29,7 @@ from eventide.runtime.window.functions import FiringFunction
 from eventide.runtime.window.operator import WindowOperator
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
+_TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ class WindowSpec:
     def needs_clock(self) -> bool:
         """Whether windows end by the clock, or a trigger may set timers by it; those of users may."""
         trigger = self.trigger
-        while isinstance(trigger, PurgingTrigger):
+        while type(trigger) is PurgingTrigger:
             trigger = trigger.nested_trigger
         return not (
-            isinstance(trigger, _WITHOUT_CLOCK) and (self.assigner.is_event_time() or _is_timeless(self.assigner))
+            type(trigger) in _WITHOUT_CLOCK and (self.assigner.is_event_time() or type(self.assigner) in _TIMELESS)
         )
 
     def open(
@@ -89,7 +90,3 @@ class WindowSpec:
         """The functions that the user wrote, to be opened and closed."""
         functions = [self.contents.user_function, self.function.user_function]
         return [function for function in functions if function is not None]
-
-
-def _is_timeless(assigner: WindowAssigner[Any, Any]) -> bool:
-    return isinstance(assigner, GlobalWindows | CountTumblingWindowAssigner | CountSlidingWindowAssigner)

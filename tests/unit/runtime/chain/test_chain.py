@@ -138,11 +138,11 @@ def test_the_watermark_of_an_assigner_follows_from_the_highest_timestamp_that_it
     run = ChainRun(lambda edge, elements: None, {7: marker})
     run.push(root, {None: elements(3, 9, 4)})
     run.push(root, {None: elements(5)})
-    marker.end_batch()
+    marker.end_batch(is_asked=True)
     assert marker.reports() == [Report("split", END_OF_BATCH, 8, spoke=True)]
 
 
 def test_a_channel_without_elements_has_nothing_to_report():
     marker = HighestTimestamp(assign(lambda v, _: v), "split")
-    marker.end_batch()
+    marker.end_batch(is_asked=True)
     assert not any(report.says_something for report in marker.reports())

@@ -6,19 +6,20 @@ import pytest
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Progress
-from eventide.runtime.eventtime.gate import Gate, GateInput
+from eventide.runtime.eventtime.gate import Gate, GateEdge
 from eventide.runtime.exchange.reports import END_OF_INPUT, Report
 
 NOTHING = Progress()
-SOURCE = GateInput(1, ("s", "t"), is_source=True)
-OTHER_SOURCE = GateInput(2, ("u",), is_source=True)
-STAGE = GateInput(3, ("0", "1"), is_source=False)
+SOURCE = GateEdge(1, "1", ("s", "t"), is_source=True)
+OTHER_SOURCE = GateEdge(2, "2", ("u",), is_source=True)
+STAGE = GateEdge(3, "3", ("0", "1"), is_source=False)
 
 
 class Told:
     """A gate that hears of a micro-batch at its end, all at once."""
 
     def __init__(self, inputs):
+        self.edges = inputs
         self.gate = Gate(inputs)
         self.reports = []
 
@@ -33,7 +34,7 @@ class Told:
         return self.gate.end_input((), edges)
 
     def restart(self):
-        again = Gate(self.gate._inputs)
+        again = Gate(self.edges)
         again.restore(json.loads(json.dumps(self.gate.snapshot())))
         self.gate = again
 
@@ -45,11 +46,11 @@ def test_the_splits_of_a_source_combine_by_minimum():
     assert gate.gate.watermark == MIN_MS
     gate.report(1, "t", 7)
     assert gate.end_batch() == Progress(7)
-    assert gate.gate.split_watermarks() == {"s": 10, "t": 7}
+    assert gate.gate.split_watermarks() == {("1", "s"): 10, ("1", "t"): 7}
 
 
 def test_a_split_that_appears_later_counts_from_its_first_report():
-    gate = Told([GateInput(1, (), is_source=True)])
+    gate = Told([GateEdge(1, "1", (), is_source=True)])
     assert gate.end_batch() == NOTHING
     gate.report(1, "s", 10)
     assert gate.end_batch() == Progress(10)
@@ -67,12 +68,22 @@ def test_a_report_without_a_watermark_changes_nothing():
     assert gate.end_batch() == NOTHING
 
 
-def test_an_idle_split_gives_its_watermark_first():
+def test_the_watermark_of_a_split_that_falls_idle_is_not_asked_for_and_comes_with_its_next():
     gate = Told([SOURCE])
     gate.report(1, "s", 10)
     gate.report(1, "t", 20, idle=True)
     assert gate.end_batch() == Progress(10)
+    gate.restart()
     gate.report(1, "s", idle=True)
+    assert gate.end_batch() == Progress(idle=True)
+    gate.report(1, "t", 15)
+    assert gate.end_batch() == Progress(20, idle=False)
+
+
+def test_a_subtask_that_falls_idle_gives_its_watermark_first():
+    gate = Told([STAGE])
+    gate.report(3, "0", 10, idle=True)
+    gate.report(3, "1", 20, idle=True)
     assert gate.end_batch() == Progress(20, idle=True)
 
 
@@ -94,9 +105,11 @@ def test_the_end_of_the_source_is_the_largest_watermark():
 
 def test_a_source_that_is_idle_when_it_ends_sends_no_final_watermark():
     gate = Told([SOURCE])
-    gate.report(1, "s", 10, idle=True)
+    gate.report(1, "s", 10)
     gate.report(1, "t", idle=True)
-    assert gate.end_batch() == Progress(10, idle=True)
+    assert gate.end_batch() == Progress(10)
+    gate.report(1, "s", idle=True)
+    assert gate.end_batch() == Progress(idle=True)
     gate.report(1, "s", ended=True)
     gate.report(1, "t", ended=True)
     assert gate.end_batch() == NOTHING
@@ -110,7 +123,7 @@ def files(gate, *reports):
     return gate.end_batch()
 
 
-FILES = GateInput(1, (), is_source=True)
+FILES = GateEdge(1, "1", (), is_source=True)
 
 
 def test_between_files_the_watermark_stays_and_it_never_goes_back():
@@ -135,7 +148,7 @@ def test_files_that_end_together_end_as_if_read_in_turn():
     gate = Told([FILES])
     assert files(gate, ("a", 30, True), ("b", 10, True), ("c", None, True), ("d", 20, True)) == Progress(30)
     assert files(gate, ("e", 40, True), ("f", 35, False), ("g", 50, True)) == Progress(35)
-    assert gate.gate.split_watermarks() == {"f": 35}
+    assert gate.gate.split_watermarks() == {("1", "f"): 35}
 
 
 def test_splits_that_were_expected_end_together():
@@ -177,7 +190,7 @@ def test_sources_combine_by_minimum_and_an_ended_one_holds_nobody():
 
 
 def test_an_idle_source_does_not_hold_another_and_is_left_out_until_it_has_caught_up():
-    gate = Told([GateInput(1, ("s",), is_source=True), OTHER_SOURCE])
+    gate = Told([GateEdge(1, "1", ("s",), is_source=True), OTHER_SOURCE])
     gate.report(1, "s", 10)
     gate.report(2, "u", 3, idle=True)
     assert gate.end_batch() == Progress(10)
@@ -207,7 +220,7 @@ def test_subtasks_combine_by_minimum_and_say_when_they_are_idle():
 
 
 def test_a_subtask_and_a_source_may_have_channels_of_one_name():
-    gate = Told([GateInput(1, ("0",), is_source=True), GateInput(3, ("0",), is_source=False)])
+    gate = Told([GateEdge(1, "1", ("0",), is_source=True), GateEdge(3, "3", ("0",), is_source=False)])
     gate.report(1, "0", 10)
     assert gate.end_batch() == NOTHING
     gate.report(3, "0", 4)
@@ -233,13 +246,13 @@ def test_a_restart_between_any_two_micro_batches_changes_nothing(restarted_after
 
 
 def test_what_is_said_in_the_middle_of_a_micro_batch_counts_there():
-    gate = Gate([GateInput(1, ("s",), is_source=True)])
+    gate = Gate([GateEdge(1, "1", ("s",), is_source=True)])
     assert gate.advance([(1, Report("s", 3, 10, spoke=True))]) == Progress(10)
     assert gate.advance([(1, Report("s", 4, idle=True))]) == Progress(None, idle=True)
     assert gate.advance([(1, Report("s", 5, 20, idle=False))]) == Progress(20, idle=False)
 
 
-TIMED = GateInput(1, ("s", "t"), is_source=True, idle_after_ms=99)
+TIMED = GateEdge(1, "1", ("s", "t"), is_source=True, idle_after_ms=99)
 
 
 def test_a_silent_split_holds_nobody_after_the_timeout_and_counts_again_from_its_next_watermark():
@@ -281,7 +294,7 @@ def test_what_a_generator_says_by_the_clock_is_no_sign_of_life():
 
 
 def test_a_subtask_may_fall_silent_too():
-    gate = Told([GateInput(3, ("0", "1"), is_source=False, idle_after_ms=99)])
+    gate = Told([GateEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
     gate.report(3, "0", 10)
     assert gate.end_batch(clock=0) == NOTHING
     gate.report(3, "0", 20)
@@ -289,7 +302,7 @@ def test_a_subtask_may_fall_silent_too():
 
 
 def test_the_largest_watermark_of_a_silent_subtask_counts():
-    gate = Told([GateInput(3, ("0", "1"), is_source=False, idle_after_ms=99)])
+    gate = Told([GateEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
     gate.report(3, "0", 10)
     gate.report(3, "1", 20)
     assert gate.end_batch(clock=0) == Progress(10)
@@ -299,7 +312,7 @@ def test_the_largest_watermark_of_a_silent_subtask_counts():
 
 
 def test_a_split_that_ends_is_not_judged_any_more_so_the_source_gives_its_final_watermark():
-    gate = Told([GateInput(1, ("s",), is_source=True, idle_after_ms=99)])
+    gate = Told([GateEdge(1, "1", ("s",), is_source=True, idle_after_ms=99)])
     gate.report(1, "s", 10)
     assert gate.end_batch(clock=0) == Progress(10)
     gate.report(1, "s", ended=True, spoke=False)

@@ -46,7 +46,7 @@ def batch(backend, *values, supplier=Counts, clock_ms=0, name="s"):
     run = generators.run(name, step(supplier), "s", is_split=True)
     if values:
         run.see(elements(*values))
-    run.end_batch()
+    run.end_batch(is_asked=True)
     generators.flush()
     return run.reports()
 

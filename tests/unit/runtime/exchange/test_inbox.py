@@ -36,14 +36,15 @@ def inbox(*frames, codec=CODEC):
     return Inbox(frames, {1: codec, 2: codec})
 
 
-def sequences(parts):
+def sequences(entries):
     return [
-        part.table.column(SEQUENCE).to_pylist() if isinstance(part, TablePayload) else part.sequence for part in parts
+        payload.table.column(SEQUENCE).to_pylist() if isinstance(payload, TablePayload) else payload.sequence
+        for _, payload in entries
     ]
 
 
 @pytest.mark.parametrize(("make", "codec"), [(numbered, CODEC), (table, TABLES)])
-def test_elements_are_cut_behind_the_place_that_is_asked_for_and_come_once(make, codec):
+def test_elements_are_cut_behind_the_point_that_is_asked_for_and_come_once(make, codec):
     box = inbox(elements(make(0, 1, 3, 3, 4)), elements(make(0, 2), "t"), codec=codec)
     assert sequences(box.elements_until(START_OF_BATCH)) == []
     assert sequences(box.elements_until(1)) == [[0, 1], [0]]
@@ -62,18 +63,18 @@ def test_a_cut_part_keeps_values_timestamps_and_keys_together():
     assert rest is None
 
 
-def test_partial_aggregates_have_no_places_and_are_not_cut():
+def test_partial_aggregates_have_no_numbers_and_are_not_cut():
     part = TablePayload(pa.table({"v": [1, 2]}), 0)
     assert part.cut(0, START_OF_BATCH) == (part, None)
 
 
-def test_elements_of_a_round_wait_for_it():
+def test_elements_of_a_point_wait_for_it():
     box = inbox(elements(numbered(0, 1), point=5), elements(numbered(7), point=START_OF_BATCH))
     assert sequences(box.elements_until(4)) == [[7]]
     assert sequences(box.elements_until(5)) == [[0, 1]]
 
 
-def test_parts_come_by_edge_channel_task_and_place_whatever_the_order_of_frames():
+def test_parts_come_by_edge_channel_task_and_number_whatever_the_order_of_frames():
     frames = [
         elements(numbered(0), "t"),
         elements(numbered(0), "a", edge=2),
@@ -82,10 +83,12 @@ def test_parts_come_by_edge_channel_task_and_place_whatever_the_order_of_frames(
         elements(numbered(1), "s"),
     ]
     for order in (frames, frames[::-1]):
-        assert sequences(inbox(*order).elements_until(END_OF_BATCH)) == [[1], [9], [0], [0], [0]]
+        taken = inbox(*order).elements_until(END_OF_BATCH)
+        assert sequences(taken) == [[1], [9], [0], [0], [0]]
+        assert [edge for edge, _ in taken] == [1, 1, 1, 1, 2]
 
 
-def test_rounds_are_where_something_is_reported_and_the_end_in_any_case():
+def test_points_are_where_something_is_reported_and_the_end_in_any_case():
     assert inbox().points() == [END_OF_BATCH]
     box = inbox(reports(Report("t", 3, 10), Report("s", 3, 11), Report("s", END_OF_BATCH, 12)), reports(Report("u", 1)))
     assert box.points() == [1, 3, END_OF_BATCH]
@@ -93,11 +96,11 @@ def test_rounds_are_where_something_is_reported_and_the_end_in_any_case():
     assert box.reports(2) == []
 
 
-def test_what_one_channel_says_at_one_place_keeps_its_order():
+def test_what_one_channel_says_at_one_point_keeps_its_order():
     said = [Report("s", 3, 10), Report("s", 3, idle=True), Report("s", 3, 11, idle=False)]
     assert [report for _, report in inbox(reports(*said)).reports(3)] == said
 
 
-def test_the_end_of_a_source_is_a_round_of_its_own():
+def test_the_end_of_a_source_is_a_point_of_its_own():
     box = inbox(Frame(1, 0, Signal.END_OF_SOURCE, END_OF_INPUT, 2, ""))
     assert (box.points(), box.ended_sources) == ([END_OF_BATCH, END_OF_INPUT], [2])

@@ -11,7 +11,7 @@ class MicroBatches:
     """A window operator that is opened for each micro-batch anew, as a stage does."""
 
     def __init__(self, stream):
-        self._spec = stream._transformation.build("w")
+        self._spec = stream._transformation.operation.spec("w")
         self.backend = MemoryBackend()
         self.next_clock = None
 

@@ -183,7 +183,7 @@ def test_a_continuous_trigger_of_either_time_ends_with_its_window():
         bounded.window(TENS).trigger(ContinuousEventTimeTrigger.of(5)).process(Values()),
         bounded.window(GlobalWindows.create()).trigger(ContinuousProcessingTimeTrigger.of(5)).process(Values()),
     ):
-        assert not stream._transformation.endless_if_bounded
+        assert stream._transformation.operation.endless is None
 
 
 def test_a_purging_trigger_empties_the_window_with_every_firing():

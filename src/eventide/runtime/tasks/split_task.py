@@ -1,4 +1,4 @@
-"""The stage in front of all others where generators of the user's make the watermarks of splits."""
+"""Tasks that keep a watermark generator of the user's for each split of a source."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.runtime.chain.chain import ChainRun, Edge
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
-from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
-from eventide.runtime.exchange.reports import START_OF_BATCH, Report
-from eventide.runtime.exchange.router import Router, end_frames, packed, report_frames
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
+from eventide.runtime.sources.splits import SplitChains
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.stage import StageSpec
+from eventide.runtime.tasks.task import TaskSpec
 
 _STATE = "splits"
-_FRAME = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitStage(StageSpec):
-    """A stage whose channels are the splits of sources: each has generators of its own, in one subtask for ever."""
+class SplitTaskSpec(TaskSpec):
+    """Tasks whose channels are the splits of sources: each has generators of its own, in one subtask for ever."""
 
     codec: ElementCodec
 
@@ -50,20 +48,20 @@ class SplitStage(StageSpec):
         """What ``explain`` says of it."""
         return [("state", "the generator of each split")]
 
-    def channel(self, edge: int, split: str) -> str:
-        """The name of a split behind this stage; of several sources, each has its number before it."""
-        return split if len(self.inputs) == 1 else f"{edge}/{split}"
+    def channel(self, edge: str, split: str) -> str:
+        """The name of a split behind these tasks; of several sources, each has the name of its edge before it."""
+        return split if len(self.edges) == 1 else f"{edge}/{split}"
 
     def channels(self) -> tuple[str, ...]:
         """The names of the splits that are expected."""
-        return tuple(self.channel(i.edge, split) for i in self.inputs for split in i.channels)
+        return tuple(self.channel(edge.name, split) for edge in self.edges for split in edge.channels)
 
 
 @dataclass(slots=True)
 class _Split:
-    """One split in one micro-batch: its elements by task and place, and what its source said."""
+    """One split in one micro-batch: its elements by task and number, and what its source said."""
 
-    edge: int
+    edge: str
     name: str
     parts: list[tuple[int, int, Batch]] = field(default_factory=list)
     idle: bool = False
@@ -79,34 +77,36 @@ class _Split:
 
 
 class SplitTask:
-    """One subtask of a split stage during one micro-batch.
+    """One subtask of the generators of splits during one micro-batch.
 
     Each of its splits goes through the chain by itself, in order. What its generators say behind an element takes
     effect there, what they say when they are asked at the end of the micro-batch takes effect then. A split whose
     source says that it is idle is not asked until it has elements again.
+
+    Of the splits that the program expects, those that have ended are remembered; all others that end, or that the
+    program does not expect any more, are forgotten with their generators.
     """
 
-    def __init__(self, spec: SplitStage, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(self, spec: SplitTaskSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
         self._spec = spec
         self._subtask = subtask
         self._backend = backend
         self._clock_ms = clock_ms
-        self._edges = spec.root.all_edges()
-        self.watermarks: list[int] = []
+        self.passed: list[int] = []
+        self._name_of = {edge.edge: edge.name for edge in spec.edges}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
-        self._stored = backend.get(_STATE)
-        state = {} if self._stored is None else spec.checked_state(self._stored)
+        self._chains = SplitChains(spec.name, spec.root, subtask)
+        self._expected = {(edge.name, split) for edge in spec.edges for split in edge.channels if self._is_mine(split)}
+        stored = backend.get(_STATE)
+        state = {} if stored is None else json.loads(stored)
         self._open = {(edge, split): idle for edge, split, idle in state.get("open", ())}
-        self._ended = {(edge, split) for edge, split in state.get("ended", ())}
+        self._ended = {(edge, split) for edge, split in state.get("ended", ())} & self._expected
         self._ended_sources = set(state.get("ended sources", ()))
-        self._mixed = [edge for edge in self._edges if edge.outlet.mixes_splits]
-        self._shared = {edge.address: edge.outlet.open(edge.producer, subtask, edge.subtasks) for edge in self._mixed}
-        self._reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self._edges}
-        for i in spec.inputs:
-            for split in filter(self._is_mine, i.channels):
-                if (i.edge, split) not in self._ended:
-                    self._open.setdefault((i.edge, split), False)
+        for at in {(edge, split) for edge, split in state.get("expected", ())} - self._expected:
+            self._forget(at)
+        for at in self._expected - self._ended:
+            self._open.setdefault(at, False)
 
     @property
     def next_clock_ms(self) -> int | None:
@@ -114,37 +114,38 @@ class SplitTask:
         return self._clock_ms + 1 if self._open else None
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Handle the frames of a micro-batch for this subtask, give those for the next stages, and store the state.
+        """Handle the frames of a micro-batch for this subtask, give those for others, and store the state.
 
         There are none where only the clock has gone on.
         """
-        before = set(self._ended_sources)
+        before = len(self._ended_sources)
         for split in self._splits(frames):
             yield from self._run_split(split)
-        for edge in self._mixed:
-            yield from packed(edge, self._shared[edge.address], "", START_OF_BATCH, self._subtask)
-        for edge in self._edges:
-            yield from report_frames(edge, self._reports[edge.address])
-            if len(before) < len(self._spec.inputs) == len(self._ended_sources):
+        yield from self._chains.last_frames()
+        if before < len(self._spec.edges) == len(self._ended_sources):
+            for edge in self._chains.edges:
                 yield from end_frames(edge)
         self._store()
-        yield Frame(METRICS_STAGE, 0, Signal.METRICS, 0, 0, "", {"operators": self._metrics.counters()})
+
+    def metrics(self) -> dict[str, Any]:
+        """What was counted."""
+        return {"operators": self._metrics.counters()}
 
     def _splits(self, frames: Iterable[Frame]) -> list[_Split]:
         """What there is of each split, by edge and name: also of those without frames."""
-        splits = {(edge, name): _Split(edge, name) for edge, name in self._open}
+        splits = {at: _Split(*at) for at in self._open}
         for frame in frames:
+            edge = self._name_of[frame.edge]
             if frame.signal is Signal.ELEMENTS:
                 batch = self._spec.codec.decode_batch(frame.content)
-                split = splits.setdefault((frame.edge, frame.channel), _Split(frame.edge, frame.channel))
+                split = splits.setdefault((edge, frame.channel), _Split(edge, frame.channel))
                 split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.END_OF_SOURCE:
-                self._ended_sources.add(frame.edge)
+                self._ended_sources.add(edge)
             else:
                 for report in frame.content:
                     if self._is_mine(report.channel):
-                        at = (frame.edge, report.channel)
-                        split = splits.setdefault(at, _Split(*at))
+                        split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))
                         split.idle = split.idle or bool(report.idle)
                         split.ended = split.ended or report.ended
         return [splits[at] for at in sorted(splits)]
@@ -154,62 +155,50 @@ class SplitTask:
 
     def _run_split(self, split: _Split) -> Iterator[Frame]:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
-        steps = {f"{split.edge}/{n}/{split.name}": step for n, step in enumerate(self._spec.root.assigners())}
-        watermarks_of = {step.number: self._marker(name, step, channel) for name, step in steps.items()}
-        router = Router(self._spec.root, channel, self._subtask, self._subtask, self._shared)
-        run = ChainRun(router.send, watermarks_of)
+        steps = self._spec.root.assigners()
+        watermarks_of = {step.number: self._watermarks(at, number, channel) for number, step in enumerate(steps)}
+        chain = self._chains.open(channel, self._subtask, watermarks_of)
         for batch in split.batches():
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
             self._metrics.count(self._spec.name, RECORDS_OUT, len(batch))
-            run.push(self._spec.root, {None: batch})
-            if router.size >= _FRAME:
-                yield from router.element_frames()
-        yield from router.element_frames()
-        is_asked = split.parts or not self._open.get(at, False)
-        if is_asked:
-            for marker in watermarks_of.values():
-                marker.end_batch()
-        for edge in self._edges:
-            self._reports[edge.address] += self._reports_on(edge, watermarks_of, split, channel)
+            yield from chain.send(batch)
+        is_asked = bool(split.parts) or not self._open.get(at, False)
+        yield from chain.finish(idle=split.idle, ended=split.ended, is_asked=is_asked)
         self._open[at] = split.idle or not is_asked
         if split.ended:
-            self._end(at, steps)
+            self._forget(at)
+            self._ended |= {at} & self._expected
 
-    def _marker(self, name: str, step: Any, channel: str) -> ChannelWatermarks:
+    def _watermarks(self, at: tuple[str, str], number: int, channel: str) -> ChannelWatermarks:
+        step = self._spec.root.assigners()[number]
         if not step.strategy.is_supplied:
             return HighestTimestamp(step, channel)
-        return self._generators.run(name, step, channel, is_split=True)
+        return self._generators.run(_generator(at, number), step, channel, is_split=True)
 
-    def _reports_on(
-        self, edge: Edge, watermarks_of: dict[int, ChannelWatermarks], split: _Split, channel: str
-    ) -> list[Report]:
-        said = [] if edge.assigner is None else watermarks_of[edge.assigner].reports()
-        at_end = Report(channel, idle=split.idle or None, ended=split.ended)
-        return [*said, at_end]
-
-    def _end(self, at: tuple[int, str], generators: Iterable[str]) -> None:
-        """Forget a split that has ended, but for the fact, if it was expected."""
-        del self._open[at]
-        if any(at[0] == i.edge and at[1] in i.channels for i in self._spec.inputs):
-            self._ended.add(at)
-        for name in generators:
-            self._generators.forget(name)
+    def _forget(self, at: tuple[str, str]) -> None:
+        """Forget a split, with its generators."""
+        self._open.pop(at, None)
+        for number in range(len(self._spec.root.assigners())):
+            self._generators.forget(_generator(at, number))
 
     def _store(self) -> None:
         self._generators.flush()
         state = {
-            "identity": self._spec.identity,
             "open": [[*at, idle] for at, idle in sorted(self._open.items())],
             "ended": sorted(self._ended),
             "ended sources": sorted(self._ended_sources),
+            "expected": sorted(self._expected),
         }
-        stored = json.dumps(state).encode()
-        if stored != self._stored:
-            self._backend.put(_STATE, stored)
+        self._backend.put(_STATE, json.dumps(state).encode())
+
+
+def _generator(at: tuple[str, str], number: int) -> str:
+    """What the generator of a split is kept under."""
+    return json.dumps([*at, number])
 
 
 def _numbered_through(batches: list[Batch]) -> Batch:
-    """Elements of one split that several tasks had, interleaved by their places, and numbered anew."""
+    """Elements of one split that several tasks had, interleaved by their numbers, and numbered anew."""
     columns = [batch for batch in batches if isinstance(batch, Columns)]
     if len(columns) == len(batches):
         together = Columns.joined(columns)

@@ -56,7 +56,7 @@ def edge_of(plan):
 def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
     plan = reduced(assigner)
     assert isinstance(edge_of(plan).outlet, ReducingOutlet)
-    assert "reduced before the shuffle, because a function is Python" in plan.stages[0].speed
+    assert "reduced before the shuffle, because a function is Python" in plan.operators[0].speed
     assert "reduced before the shuffle to one for each key and pane" in edge_of(plan).outlet.describe()
 
 
@@ -78,7 +78,7 @@ def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
 def test_windows_that_need_each_element_are_not(assigner, change, why):
     plan = reduced(assigner, change)
     assert isinstance(edge_of(plan).outlet, ByKey)
-    speed = plan.stages[0].speed
+    speed = plan.operators[0].speed
     assert speed.startswith("element by element, because a function is Python")
     assert "; not reduced before the shuffle, because " in speed
     assert re.search(why, speed)
@@ -97,7 +97,7 @@ def counted(assigner, trigger=None):
         )
     )
     windowed = rows.key_by("user").window(assigner)
-    return plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count())).stages[0]
+    return plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count())).operators[0]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_windows_by_the_clock_work_element_by_element_and_the_plan_says_why(assi
     assert "follow processing time, which is no column; those of event time would do" in stage.speed
     assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
     plan = reduced(assigner)
-    assert plan.stages[0].speed.startswith(
+    assert plan.operators[0].speed.startswith(
         "element by element, because a function is Python, and the windows follow processing time"
     )
 

@@ -1,4 +1,4 @@
-"""The stage of generators: each split on its own, whatever task its elements come from."""
+"""The tasks of generators: each split on its own, whatever task its elements come from."""
 
 import pickle
 
@@ -55,19 +55,19 @@ class Stage:
     """The stage of generators of a plan, in one subtask."""
 
     def __init__(self, plan):
-        self.sources, self.stage = plan.sources, plan.stages[0]
+        self.sources, self.stage = plan.sources, plan.operators[0]
         self.backend = MemoryBackend()
         self.next_clock_ms = None
 
     def run(self, *frames, clock_ms=0):
         task = self.stage.task(0, self.backend, clock_ms)
-        given = [frame for frame in task.run(frames) if frame.signal is not Signal.METRICS]
+        given = list(task.run(frames))
         self.next_clock_ms = task.next_clock_ms
         return given
 
     def rows(self, task, *parts):
         """What a task sends of rows of a DataFrame."""
-        return [frame for frame in SourceTask(self.sources[0], task).send_rows(parts) if frame.stage > 0]
+        return [frame for frame in SourceTask(self.sources[0], task).send_rows(parts) if frame.target > 0]
 
 
 def reports(frames):
@@ -75,13 +75,13 @@ def reports(frames):
 
 
 def elements(*numbered):
-    return Elements([Row(n=n) for n, _ in numbered], [None] * len(numbered), [place for _, place in numbered])
+    return Elements([Row(n=n) for n, _ in numbered], [None] * len(numbered), [number for _, number in numbered])
 
 
 @pytest.mark.parametrize("type_info", [ROW, Types.PICKLED_BYTE_ARRAY()], ids=["columns", "pickled"])
-def test_elements_of_one_split_from_several_tasks_interleave_by_place_and_are_numbered_anew(type_info):
+def test_elements_of_one_split_from_several_tasks_interleave_by_number_and_are_numbered_anew(type_info):
     job = plan(source(type_info=type_info))
-    stage, codec = Stage(job), job.stages[1].codecs[1]
+    stage, codec = Stage(job), job.operators[1].codecs[1]
     one = stage.rows(0, ("s", elements((1, 0), (4, 2))), ("t", elements((9, 5))))
     other = stage.rows(1, ("s", elements((2, 0), (3, 1), (5, 3))))
     for frames in ([*one, *other], [*other, *one]):
@@ -105,14 +105,17 @@ def test_every_split_is_asked_at_the_end_of_every_batch_with_the_clock_alone_too
 
 def test_a_split_that_its_source_calls_idle_is_not_asked_until_it_has_elements():
     idle = [[("s", Row(n=1))], [Idle("s")], [("t", Row(n=5))], [("s", Row(n=2))], []]
-    marks = [batch.passed.get("TumblingEventTimeWindows.process") for batch in runner(plan(source(*idle))).batches()]
+    marks = [
+        batch.passed.get("TumblingEventTimeWindows.process", {}).get(0)
+        for batch in runner(plan(source(*idle))).batches()
+    ]
     assert marks == [[1], [2], [503], [], None, [MAX_MS]]
 
 
 def test_splits_of_one_name_of_two_sources_are_two():
     one = source([("s", Row(n=1))], [("s", Row(n=7))], splits=["s"])
     two = source([("s", Row(n=3))], [("s", Row(n=4))], splits=["s"])
-    assert plan(one, two).stages[0].channels() == ("1/s", "2/s")
+    assert len(set(plan(one, two).operators[0].channels())) == 2
     found = [batch.watermarks for batch in runner(plan(one, two)).batches()]
     assert [list(marks.values()) for marks in found] == [[101], [402], [MAX_MS]]
 

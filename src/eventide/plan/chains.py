@@ -1,0 +1,177 @@
+"""What is chained: the functions that run in the tasks of a source or an operator, up to the next shuffle or sink."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from eventide.plan.graph import (
+    AssignTransformation,
+    FunctionTransformation,
+    InputTransformation,
+    KeyTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    Transformation,
+    UnionTransformation,
+)
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.exchange.outlets import Outlet
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where elements go: an operator's input, or a sink. ``subtasks`` is how many share what comes."""
+
+    number: int
+    subtasks: int
+    outlet: Outlet
+
+
+class Targets(Protocol):
+    """Knows where the consumers of a stream are that are not chained to it."""
+
+    def target(self, consumer: Transformation, input_number: int) -> Target:
+        """Where a consumer has what comes on one of its inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An edge as who it leads to sees it: whose tasks it comes from, and to which input it leads."""
+
+    edge: Edge
+    head: Transformation
+    input: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How a stream got from its task's head to where the walk stands.
+
+    ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's.
+    """
+
+    head: Transformation
+    producer: str
+    assigner: int | None = None
+    is_supplied: bool = False
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A chain node while its children are still being found."""
+
+    step: Any = None
+    tag: str | None = None
+    nodes: list[_Growing] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+    def finished(self) -> ChainNode:
+        return ChainNode(self.step, self.tag, tuple(node.finished() for node in self.nodes), tuple(self.edges))
+
+
+class Chains:
+    """Builds the chain of each head, those of inputs before those of what they lead to.
+
+    Args:
+        nodes: all of the program.
+        names: the name of each, by number.
+        ids: what state is kept under, of each head, by number.
+        targets: where what is not chained goes.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Transformation], names: Mapping[int, str], ids: Mapping[int, str], targets: Targets
+    ) -> None:
+        self._names = names
+        self._ids = ids
+        self._targets = targets
+        self._consumers: dict[int, list[Transformation]] = defaultdict(list)
+        for node in nodes:
+            for source in dict.fromkeys(node.inputs):
+                self._consumers[source.number].append(node)
+        self._arrivals: dict[int, list[Arrival]] = defaultdict(list)
+        self._ways: Counter[tuple[int, int, str]] = Counter()
+
+    def consumers(self, node: Transformation) -> list[Transformation]:
+        """Who takes the elements of a stream."""
+        return self._consumers[node.number]
+
+    def arrivals(self, node: Transformation) -> list[Arrival]:
+        """The edges to an operator, from the chains that were built so far."""
+        return self._arrivals[node.number]
+
+    def chain(self, head: Transformation) -> ChainNode:
+        """All that runs in the tasks of a head."""
+        root = _Growing()
+        path = _Path(head, self._names[head.number])
+        if isinstance(head, AssignTransformation):
+            self._assign(head, root, path)
+        else:
+            self._follow(head, root, path)
+        return root.finished()
+
+    def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
+        name = self._names[node.number]
+        child = _Growing(AssignTimestamps(name, node.number, node.strategy))
+        grown.nodes.append(child)
+        self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
+
+    def _follow(self, node: Transformation, grown: _Growing, path: _Path) -> None:
+        """Attach everything that consumes a stream to the chain node that produces its elements."""
+        for consumer in self._consumers[node.number]:
+            for input_number, source in enumerate(consumer.inputs):
+                if source is node:
+                    self._attach(consumer, input_number, grown, path)
+
+    def _attach(self, consumer: Transformation, input_number: int, grown: _Growing, path: _Path) -> None:
+        match consumer:
+            case FunctionTransformation():
+                name = self._names[consumer.number]
+                child = _Growing(consumer.kind(name, consumer.call, consumer.user_function))
+                grown.nodes.append(child)
+                self._follow(consumer, child, replace(path, producer=name))
+            case AssignTransformation() if not _needs_tasks(consumer, path.head):
+                self._assign(consumer, grown, path)
+            case SideOutputTransformation():
+                child = _Growing(tag=consumer.tag)
+                grown.nodes.append(child)
+                self._follow(consumer, child, path)
+            case KeyTransformation() | UnionTransformation():
+                self._follow(consumer, grown, path)
+            case _:
+                grown.edges.append(self._edge(consumer, input_number, path))
+
+    def _edge(self, consumer: Transformation, input_number: int, path: _Path) -> Edge:
+        target = self._targets.target(consumer, input_number)
+        edge = Edge(
+            number=len(self._arrivals[consumer.number]) + 1,
+            target=target.number,
+            producer=path.producer,
+            subtasks=target.subtasks,
+            outlet=target.outlet,
+            assigner=path.assigner,
+            has_watermarks=not isinstance(consumer, SinkTransformation),
+            by_element=self._is_by_element(path) and not target.outlet.mixes_splits,
+        )
+        origin = self._ids[path.head.number]
+        way = (consumer.number, input_number, origin)
+        self._ways[way] += 1
+        name = f"{input_number}:{origin}" + (f":{self._ways[way]}" if self._ways[way] > 1 else "")
+        self._arrivals[consumer.number].append(Arrival(edge, path.head, input_number, name))
+        return edge
+
+    def _is_by_element(self, path: _Path) -> bool:
+        """Whether each element has a point of its own: in splits, and where a generator looks at an output."""
+        if isinstance(path.head, InputTransformation | AssignTransformation):
+            return True
+        return path.is_supplied
+
+
+def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:
+    """Whether a generator needs tasks of its own for what comes from a head: on the splits of a source."""
+    return node.strategy.is_supplied and isinstance(head, InputTransformation)

@@ -1,0 +1,231 @@
+"""The logical graph that a program builds: one transformation per call of the fluent API."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream.connectors import Sink, Source
+from eventide.runtime.chain.steps import Step
+from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
+
+_numbers = itertools.count()
+
+
+class Transformation:
+    """A node of the graph. ``name``, ``uid`` and ``parallelism`` may be set until the job runs; all else is fixed.
+
+    ``has_timestamps`` says whether its elements carry event time. Flink: ``Transformation``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[Transformation, ...] = (),
+        type_info: TypeInformation | None = None,
+        has_timestamps: bool | None = None,
+    ) -> None:
+        self.number = next(_numbers)
+        self.name = name
+        self.uid: str | None = None
+        self.parallelism: int | None = None
+        self.inputs = inputs
+        self.type_info = type_info or Types.PICKLED_BYTE_ARRAY()
+        inherited = bool(inputs) and all(node.has_timestamps for node in inputs)
+        self.has_timestamps: bool = inherited if has_timestamps is None else has_timestamps
+
+    @property
+    def begins_task(self) -> bool:
+        """Whether tasks of its own make its elements: those of a source, or those of an operator behind a shuffle."""
+        return False
+
+    @property
+    def by_element(self) -> bool:
+        """Whether a watermark may come between any two of its elements, and not only behind those of a micro-batch."""
+        return any(node.by_element for node in self.inputs)
+
+
+class InputTransformation(Transformation):
+    """Where elements come from outside: what all sources have in common."""
+
+    @property
+    def begins_task(self) -> bool:
+        """True: a source has tasks of its own."""
+        return True
+
+    def known_splits(self) -> tuple[str, ...]:
+        """The splits that hold the watermark from the start."""
+        raise NotImplementedError
+
+
+class SourceTransformation(InputTransformation):
+    """Reads a :class:`~eventide.datastream.connectors.Source`."""
+
+    def __init__(self, name: str, source: Source, type_info: TypeInformation) -> None:
+        super().__init__(name, (), type_info, has_timestamps=source.gives_timestamps())
+        self.source = source
+
+    @property
+    def by_element(self) -> bool:
+        """Whether the source has event time of its own."""
+        return self.source.gives_timestamps()
+
+    def known_splits(self) -> tuple[str, ...]:
+        """What the source names now."""
+        return tuple(self.source.splits())
+
+
+class DataFrameTransformation(InputTransformation):
+    """Reads a Spark DataFrame, which only the Spark host looks into."""
+
+    def __init__(self, name: str, reader: Any, type_info: TypeInformation, has_timestamps: bool) -> None:
+        super().__init__(name, (), type_info, has_timestamps)
+        self.reader = reader
+
+    def known_splits(self) -> tuple[str, ...]:
+        """What the program expects."""
+        return tuple(self.reader.known_splits())
+
+
+class FunctionTransformation(Transformation):
+    """A map, filter or flat_map; ``kind`` builds its step from a name, what to call, and what the user wrote."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Transformation,
+        kind: Callable[[str, Callable[[Any], Any], Any], Step],
+        call: Callable[[Any], Any],
+        user_function: Any,
+        type_info: TypeInformation | None,
+    ) -> None:
+        super().__init__(name, (source,), type_info)
+        self.kind = kind
+        self.call = call
+        self.user_function = user_function
+
+
+class AssignTransformation(Transformation):
+    """Assigns timestamps and watermarks."""
+
+    def __init__(self, name: str, source: Transformation, strategy: WatermarkStrategy) -> None:
+        super().__init__(name, (source,), source.type_info, has_timestamps=True)
+        self.strategy = strategy
+
+    @property
+    def begins_task(self) -> bool:
+        """Whether it is a generator of the user's on the splits of a source, whose tasks cannot keep its state.
+
+        Behind an operator, such a generator works in the operator's tasks.
+        """
+        return self.strategy.is_supplied and any(isinstance(head, InputTransformation) for head in heads(self.inputs))
+
+    @property
+    def by_element(self) -> bool:
+        """Whether its generator may speak between any two elements."""
+        return not self.strategy.is_periodic
+
+
+class UnionTransformation(Transformation):
+    """Several streams of one type as one."""
+
+
+class KeyTransformation(Transformation):
+    """Extracts a key from each element."""
+
+    def __init__(self, source: Transformation, key: Key) -> None:
+        super().__init__("key_by", (source,), source.type_info)
+        self.key = key
+
+
+class OperatorTransformation(Transformation):
+    """An operator behind a shuffle, with any number of inputs, each keyed or not.
+
+    ``side_outputs`` are the types of its side outputs, by tag.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[Transformation, ...],
+        type_info: TypeInformation | None,
+        operation: Operation,
+        side_outputs: dict[str, TypeInformation] | None = None,
+    ) -> None:
+        super().__init__(name, inputs, type_info, has_timestamps=True)
+        self.operation = operation
+        self.side_outputs = side_outputs or {}
+
+    @property
+    def begins_task(self) -> bool:
+        """True: it runs behind a shuffle."""
+        return True
+
+    @property
+    def by_element(self) -> bool:
+        """False: the watermarks of an operator come behind what it put out."""
+        return False
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it works by key; without one, a single subtask has all elements."""
+        return any(isinstance(source, KeyTransformation) for source in self.inputs)
+
+    def operator_inputs(self) -> tuple[OperatorInput, ...]:
+        """What the operator can know of its inputs."""
+        return tuple(
+            OperatorInput(
+                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.by_element
+            )
+            for source in self.inputs
+        )
+
+
+class SideOutputTransformation(Transformation):
+    """One side output of an operator."""
+
+    def __init__(self, source: Transformation, tag: str, type_info: TypeInformation) -> None:
+        super().__init__(f"side output {tag}", (source,), type_info)
+        self.tag = tag
+
+
+class SinkTransformation(Transformation):
+    """Hands elements to a sink."""
+
+    def __init__(self, name: str, source: Transformation, sink: Sink) -> None:
+        super().__init__(name, (source,), source.type_info)
+        self.sink = sink
+
+
+def heads(streams: Iterable[Transformation]) -> list[Transformation]:
+    """In whose tasks the elements of some streams are made, without repetition, in the order of the program."""
+    found: dict[int, Transformation] = {}
+    seen: set[int] = set()
+    waiting = [*streams]
+    while waiting:
+        node = waiting.pop()
+        if node.number not in seen:
+            seen.add(node.number)
+            if node.begins_task:
+                found[node.number] = node
+            if isinstance(node, AssignTransformation) and node.begins_task:
+                # What comes from operators is given its watermarks in their tasks.
+                waiting += [head for head in heads(node.inputs) if not isinstance(head, InputTransformation)]
+            elif not node.begins_task:
+                waiting += node.inputs
+    return [found[number] for number in sorted(found)]
+
+
+def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
+    """Every transformation that some need, inputs first: numbers grow with creation."""
+    found: dict[int, Transformation] = {}
+    waiting = [*streams]
+    while waiting:
+        node = waiting.pop()
+        if node.number not in found:
+            found[node.number] = node
+            waiting += node.inputs
+    return [found[number] for number in sorted(found)]

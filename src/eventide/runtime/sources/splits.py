@@ -1,0 +1,89 @@
+"""Splits on their way through the chain of a task: each by itself, but for what may leave together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.eventtime.generators import ChannelWatermarks
+from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.exchange.reports import START_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, packed, report_frames
+from eventide.runtime.invoke import user_function_error
+
+_FRAME = 65_536
+
+
+class SplitChains:
+    """The splits of one task in one micro-batch: what they send together, and what all of them report.
+
+    ``name`` is whose task it is, ``task`` its index among its like.
+    """
+
+    def __init__(self, name: str, root: ChainNode, task: int) -> None:
+        self.name = name
+        self.root = root
+        self.task = task
+        self.edges = root.all_edges()
+        self._mixed = [edge for edge in self.edges if edge.outlet.mixes_splits]
+        self.shared = {edge.address: edge.outlet.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
+        self.reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self.edges}
+
+    def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> SplitChain:
+        """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
+        return SplitChain(self, split, Router(self.root, split, self.task, slot, self.shared), watermarks_of)
+
+    def last_frames(self) -> Iterator[Frame]:
+        """What all splits sent together, and what they reported."""
+        for edge in self._mixed:
+            yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
+        for edge in self.edges:
+            yield from report_frames(edge, self.reports[edge.address])
+
+
+class SplitChain:
+    """The way of one split's elements, in their order."""
+
+    def __init__(
+        self, chains: SplitChains, split: str, router: Router, watermarks_of: Mapping[int, ChannelWatermarks]
+    ) -> None:
+        self._chains = chains
+        self._split = split
+        self._router = router
+        self._watermarks_of = watermarks_of
+        self._run = ChainRun(router.send, watermarks_of)
+
+    def send(self, batch: Batch) -> Iterator[Frame]:
+        """Run elements through the chain; frames come when enough is waiting."""
+        try:
+            self._run.push(self._chains.root, {None: batch})
+        except Exception as error:
+            during = "behind the source"
+            raise user_function_error(self._chains.name, error, during=during, split=self._split) from error
+        if self._router.size >= _FRAME:
+            yield from self._router.element_frames()
+
+    def finish(self, own: Emitter | None = None, *, idle: bool, ended: bool, is_asked: bool = True) -> Iterator[Frame]:
+        """What is still waiting, and nothing more in this micro-batch; what the split reports is kept for each edge.
+
+        Args:
+            own: what the source itself says, which counts where no assigner is on the way.
+            idle: whether the split has nothing to say for now.
+            ended: whether nothing will ever follow.
+            is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
+        """
+        yield from self._router.element_frames()
+        for watermarks in self._watermarks_of.values():
+            watermarks.end_batch(is_asked=is_asked and not idle)
+        if own is not None:
+            own.end_batch()
+        for edge in self._chains.edges:
+            *before, last = self._said(edge, own)
+            self._chains.reports[edge.address] += [*before, last._replace(idle=idle or None, ended=ended)]
+
+    def _said(self, edge: Edge, own: Emitter | None) -> list[Report]:
+        if edge.assigner is not None:
+            return self._watermarks_of[edge.assigner].reports()
+        return [Report(self._split)] if own is None else own.reports()

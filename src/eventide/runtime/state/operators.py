@@ -1,0 +1,134 @@
+"""The state of several operators in one backend: each under its own id, and what is small in one value for all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+from eventide.errors import StateError
+from eventide.runtime.identity import differences
+from eventide.runtime.state.backend import StateBackend
+
+FORMAT = 1
+"""The version of the stored form of state: another one is not read."""
+
+_HEAD = "head"
+_PROGRAM = "program"
+
+
+class OperatorStates:
+    """What the operators of one subtask keep between micro-batches.
+
+    A call into a backend is dear whatever it carries, so values of operators whose names have no slash, the small ones
+    that nearly every micro-batch reads and writes, lie together in one value, the *head*. Others are values of their
+    own. The head also says in which form all of it is stored, for which program, and when each operator is to run next.
+
+    Args:
+        backend: where it is stored.
+        program: what the state of each operator depends on, by the operator's id.
+
+    Raises:
+        StateError: if the state is of another form, or of another program, saying what differs.
+    """
+
+    def __init__(self, backend: StateBackend, program: Mapping[str, Mapping[str, str]]) -> None:
+        self.backend = backend
+        self._program = program
+        self._stored = backend.get(_HEAD)
+        head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
+        if self._stored is not None:
+            head = pickle.loads(self._stored)
+        check_format(head["format"])
+        self.small: dict[str, dict[str, bytes]] = head["small"]
+        self.clocks: dict[str, int] = head["clocks"]
+        self._digest = _digest(program)
+        if head.get("program", self._digest) != self._digest:
+            check_program(json.loads(backend.get(_PROGRAM) or b"{}"), program)
+        if head.get("program") != self._digest:
+            backend.put(_PROGRAM, json.dumps(program).encode())
+
+    def of(self, operator: str) -> OperatorState:
+        """The state of one operator."""
+        return OperatorState(self, operator)
+
+    def flush(self) -> None:
+        """Store the head, if anything in it has changed."""
+        head = {"format": FORMAT, "program": self._digest, "clocks": self.clocks, "small": self.small}
+        content = pickle.dumps(head, protocol=5)
+        if content != self._stored:
+            self.backend.put(_HEAD, content)
+            self._stored = content
+
+
+class OperatorState:
+    """The state of one operator among others: a :class:`~eventide.runtime.state.backend.StateBackend`."""
+
+    def __init__(self, states: OperatorStates, operator: str) -> None:
+        self._backend = states.backend
+        self._small = states.small.setdefault(operator, {})
+        self._prefix = f"{operator}/"
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None."""
+        return self._backend.get(self._prefix + name) if "/" in name else self._small.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name."""
+        if "/" in name:
+            self._backend.put(self._prefix + name, value)
+        else:
+            self._small[name] = value
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+        if "/" in name:
+            self._backend.delete(self._prefix + name)
+        else:
+            self._small.pop(name, None)
+
+
+def check_format(found: Any) -> None:
+    """Refuse state in a form that this version of eventide does not read.
+
+    Raises:
+        StateError: naming both forms.
+    """
+    if found != FORMAT:
+        raise StateError(
+            f"the checkpoint stores state in format {found!r}, and this version of eventide reads format {FORMAT}; go "
+            "on with the version that wrote it, or start with a new checkpoint location"
+        )
+
+
+def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse a program whose operators do not fit the state that there is. New operators begin without any.
+
+    Raises:
+        StateError: naming each difference.
+    """
+    changes = []
+    new = ", ".join(f"{one.get('name')!r} ({operator!r})" for operator, one in program.items() if operator not in found)
+    for operator, before in found.items():
+        now = program.get(operator)
+        if now is None:
+            instead = f", which has {new} instead" if new else ""
+            changes.append(f"the operator {before.get('name')!r} (id {operator!r}) is missing in the program{instead}")
+        else:
+            stays, is_now = (_without_name(identity) for identity in (before, now))
+            changes += [f"operator {now.get('name')!r}: {change}" for change in differences(stays, is_now)]
+    if changes:
+        raise StateError(
+            f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Start with a new checkpoint "
+            "location, or undo these changes; operators that have a uid(...) may be renamed and moved"
+        )
+
+
+def _without_name(identity: Mapping[str, str]) -> dict[str, str]:
+    return {what: text for what, text in identity.items() if what != "name"}
+
+
+def _digest(program: Mapping[str, Mapping[str, str]]) -> str:
+    return hashlib.sha256(json.dumps(program, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,102 @@
+"""All operators of one depth of a graph: they run behind one shuffle, in one call for each subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventide.runtime.exchange.frames import Frame, metrics_frame
+from eventide.runtime.metrics import add_up
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.operators import OperatorStates
+from eventide.runtime.tasks.task import TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The operators whose inputs all come from sources and from levels before; ``number`` counts from 1."""
+
+    number: int
+    tasks: tuple[TaskSpec, ...]
+
+    @property
+    def name(self) -> str:
+        """The names of its operators, for messages."""
+        return ", ".join(task.name for task in self.tasks)
+
+    @property
+    def targets(self) -> frozenset[int]:
+        """The numbers that frames for its operators are addressed to."""
+        return frozenset(task.number for task in self.tasks)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether it has to run when only the clock has gone on."""
+        return any(task.needs_clock and not task.in_batch for task in self.tasks)
+
+    def program(self) -> dict[str, dict[str, str]]:
+        """What the state of each operator depends on, by the operator's id."""
+        return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
+
+    def in_batch(self) -> Level:
+        """The same for batch execution."""
+        return replace(self, tasks=tuple(replace(task, in_batch=True) for task in self.tasks))
+
+    def run(self, subtask: int, backend: StateBackend, clock_ms: int) -> LevelRun:
+        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+        return LevelRun(self, subtask, backend, clock_ms)
+
+
+class LevelRun:
+    """One subtask of all operators of a level during one micro-batch.
+
+    An operator runs if there are frames for it, or if its time by the clock has come; the others cost nothing.
+    """
+
+    def __init__(self, level: Level, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+        self._level = level
+        self._subtask = subtask
+        self._clock_ms = clock_ms
+        self._states = OperatorStates(backend, level.program())
+        self.passed: dict[str, list[int]] = {}
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
+        return min(self._states.clocks.values(), default=None)
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Handle the frames of a micro-batch for this subtask, give those for other levels, and store the state.
+
+        There are no frames where only the clock has gone on.
+        """
+        mine: dict[int, list[Frame]] = {}
+        for frame in frames:
+            mine.setdefault(frame.target, []).append(frame)
+        counted: list[Mapping[str, Any]] = []
+        for spec in self._level.tasks:
+            if spec.number in mine or self._states.clocks.get(spec.id, self._clock_ms + 1) <= self._clock_ms:
+                task = spec.task(self._subtask, self._states.of(spec.id), self._clock_ms)
+                yield from task.run(mine.get(spec.number, ()))
+                self._set_clock(spec.id, task.next_clock_ms)
+                self.passed[spec.name] = task.passed
+                counted.append(task.metrics())
+        self._states.flush()
+        if counted:
+            yield metrics_frame(_together(counted))
+
+    def _set_clock(self, operator: str, next_ms: int | None) -> None:
+        self._states.clocks.pop(operator, None)
+        if next_ms is not None:
+            self._states.clocks[operator] = next_ms
+
+
+def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the tasks of a level counted, as one."""
+    content: dict[str, Any] = {"operators": add_up([one["operators"] for one in counted])}
+    for what in ("watermarks", "splits"):
+        known = {name: ms for one in counted for name, ms in one.get(what, {}).items()}
+        if known:
+            content[what] = known
+    return content

@@ -1,0 +1,128 @@
+"""The seam between the plan, the tasks and the operators: what each of them asks of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import StateBackend
+
+Receive: TypeAlias = Callable[[list[Any]], None]
+"""Handles the payloads of one input, put in order, all under the current watermark."""
+
+
+class Operator(Protocol):
+    """What works in a task: it takes elements and watermarks, and keeps its state in a backend."""
+
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        """Who handles the elements of each input."""
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """Whether it matters when exactly, between two elements, the watermark moves there: if not, it may be later."""
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and fire all that it passes."""
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Fire what was to happen by a time of the clock: processing time.
+
+        ``MAX_MS`` stands for the end of batch execution: what waits for the clock happens then, and what is set
+        meanwhile never does, as in Flink.
+        """
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which it has something to do, with no data too; None if never."""
+
+    def timers_left(self) -> int:
+        """How many timers of processing time are set, which never fire when the input has ended."""
+
+    def take_outputs(self) -> dict[str | None, Batch]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+
+    def flush(self) -> None:
+        """Store the state; called once, at the end of the micro-batch."""
+
+
+class OperatorSpec(Protocol):
+    """Describes an operator; picklable, and opened by each task."""
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+
+    def open(
+        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
+    ) -> Operator:
+        """The operator on its state, under the watermark that it stands at."""
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether it may have something to do when only the clock has gone on."""
+
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote, to be opened and closed."""
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it: topic and text, line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How an element's key is found; ``columns`` are the fields that it consists of, if it was given by them."""
+
+    select: Callable[[Any], Any]
+    type_info: TypeInformation
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorInput:
+    """What an operator can know of one of its inputs when it is planned.
+
+    ``key`` is None for a stream without keys. ``by_element`` says that a watermark may come between any two elements.
+    """
+
+    value_type: TypeInformation
+    key: Key | None = None
+    by_element: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """An operator as it will run, and all that the plan asks of it.
+
+    Attributes:
+        spec: its description, which travels to the tasks.
+        outlets: for each input, how elements leave the tasks that send them here.
+        speed: whether it works on columns or element by element, and why.
+        identity: what its stored state depends on, in words that a message can show.
+        used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
+    """
+
+    spec: OperatorSpec
+    outlets: tuple[Outlet, ...]
+    speed: str
+    identity: dict[str, str] = field(default_factory=dict)
+    used_fields: tuple[frozenset[str] | None, ...] = ()
+
+
+class Operation(Protocol):
+    """What a program asks for with one operator, before it is decided how that runs."""
+
+    @property
+    def kind(self) -> str:
+        """What it does, in words that stay when it is renamed: what its id is derived from where it has no uid."""
+
+    @property
+    def endless(self) -> str | None:
+        """Why it would never come to an end when its input does; None if it comes to an end."""
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Decide how it runs, under a name of its own; the results are the same either way."""

@@ -1,0 +1,207 @@
+"""One micro-batch of an operator in one subtask, from the frames that come to the frames that go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common._ms import MAX_MS, add_ms
+from eventide.runtime.chain.chain import ChainRun, Edge
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.eventtime.combiner import Progress
+from eventide.runtime.eventtime.gate import Gate
+from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
+from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.outlets import Codec
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
+from eventide.runtime.exchange.router import Router, report_frames
+from eventide.runtime.invoke import calling
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.tasks.operator import OperatorSpec
+from eventide.runtime.tasks.task import TaskSpec
+
+_GATE = "gate"
+_NOTHING = Progress()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorTaskSpec(TaskSpec):
+    """The tasks of an operator; ``codecs`` say how the elements of each edge travel."""
+
+    operator: OperatorSpec
+    codecs: dict[int, Codec]
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether its tasks have to run when only the clock has gone on."""
+        idleness = any(edge.idle_after_ms is not None for edge in self.edges)
+        return self.has_generators or idleness or self.operator.needs_clock
+
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> OperatorTask:
+        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+        return OperatorTask(self, subtask, backend, clock_ms)
+
+    def user_functions(self) -> list[Any]:
+        """The functions of the operator."""
+        return self.operator.user_functions()
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What the operator says of itself."""
+        return self.operator.describe()
+
+
+class OperatorTask:
+    """One subtask of an operator during one micro-batch.
+
+    The frames of the batch are put into one defined order, so that a batch that is run again gives the same output.
+    Point by point, the elements are handled first, under the watermark as it stands; then what was reported takes
+    effect together, the operator fires what the new watermark passes, and the results go out before the watermark.
+    Processing time is that of the micro-batch: what was due before it fires before the elements, what is due at it
+    behind them.
+    """
+
+    def __init__(self, spec: OperatorTaskSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+        self._spec = spec
+        self._subtask = subtask
+        self._backend = backend
+        self._clock_ms = clock_ms
+        self._gate = Gate(spec.edges, in_batch=spec.in_batch)
+        stored = backend.get(_GATE)
+        if stored is not None:
+            self._gate.restore(json.loads(stored))
+        self._metrics = Metrics()
+        self._operator = spec.operator.open(
+            backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
+        )
+        self._input_of = {edge.edge: edge.input for edge in spec.edges}
+        self._channel = str(subtask)
+        self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
+        self._watermarks_of = {s.number: self._watermarks(i, s) for i, s in enumerate(spec.root.assigners())}
+        self._router = Router(spec.root, self._channel, subtask, subtask)
+        self._run = ChainRun(self._router.send, self._watermarks_of)
+        self._edges = spec.root.all_edges()
+        self._reports: list[Report] = []
+        self.passed: list[int] = []
+        self._sent = 0
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Handle the frames of a micro-batch for this subtask, give those for others, and store the state.
+
+        There are none where only the clock has gone on.
+        """
+        inbox = Inbox(frames, self._spec.codecs)
+        self._operator.advance_clock(add_ms(self._clock_ms, -1))
+        yield from self._send_outputs(START_OF_BATCH)
+        for point in inbox.points():
+            progress = self._progress(point, inbox)
+            if self._can_wait(point, progress):
+                self._report(point, progress)
+            else:
+                yield from self._run_to(point, inbox, progress)
+        for edge in self._edges:
+            yield from report_frames(edge, self._reports_on(edge))
+        self._store()
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
+        times = [self._gate.next_clock_ms, self._operator.next_clock_ms]
+        if self._generators is not None and self._gate.watermark != MAX_MS:
+            times.append(self._clock_ms + 1)
+        return min((ms for ms in times if ms is not None), default=None)
+
+    def metrics(self) -> dict[str, Any]:
+        """What was counted, and, from the first subtask, where its watermark and those of the splits stand."""
+        content: dict[str, Any] = {"operators": self._metrics.counters()}
+        if self._subtask == 0:
+            splits = self._gate.split_watermarks()
+            several = len({edge for edge, _ in splits}) > 1
+            content["watermarks"] = {self._spec.name: self._gate.watermark}
+            content["splits"] = {f"{edge}/{split}" if several else split: ms for (edge, split), ms in splits.items()}
+        return content
+
+    def _watermarks(self, number: int, step: Any) -> ChannelWatermarks:
+        if self._generators is None or not step.strategy.is_supplied:
+            return HighestTimestamp(step, self._channel)
+        return self._generators.run(str(number), step, self._channel, is_split=False)
+
+    def _progress(self, point: int, inbox: Inbox) -> Progress:
+        """Let what is reported at a point through the gate."""
+        reports = inbox.reports(point)
+        if point == END_OF_INPUT:
+            return self._gate.end_input(reports, inbox.ended_sources)
+        if point == END_OF_BATCH:
+            return self._gate.end_batch(reports, self._clock_ms)
+        return self._gate.advance(reports)
+
+    def _can_wait(self, point: int, progress: Progress) -> bool:
+        """Whether elements need not be cut here, because it makes no difference to them or to what comes out."""
+        if point >= END_OF_BATCH or progress.idle is not None:
+            return False
+        return progress.watermark is None or not self._operator.reacts_to(progress.watermark)
+
+    def _report(self, point: int, progress: Progress) -> None:
+        """Take note of what changed at a point, for the operators behind."""
+        if progress.watermark is not None:
+            self.passed.append(progress.watermark)
+        if progress != _NOTHING:
+            self._reports.append(Report(self._channel, point, progress.watermark, progress.idle))
+
+    def _run_to(self, point: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
+        self._receive(inbox, point)
+        if progress.watermark is not None:
+            self._operator.advance(progress.watermark)
+        if point == END_OF_BATCH:
+            self._operator.advance_clock(self._clock_ms)
+        elif point == END_OF_INPUT and self._spec.in_batch:
+            self._operator.advance_clock(MAX_MS)
+        if point == END_OF_INPUT and progress.watermark == MAX_MS:
+            self._metrics.count(self._spec.name, TIMERS_LEFT, self._operator.timers_left())
+        yield from self._send_outputs(point)
+        self._report(point, progress)
+        if point == END_OF_BATCH:
+            for watermarks in self._watermarks_of.values():
+                watermarks.end_batch(is_asked=True)
+            self._sent = END_OF_BATCH + 1
+
+    def _receive(self, inbox: Inbox, point: int) -> None:
+        """Hand the elements up to a point to the operator, input by input."""
+        payloads: dict[int, list[Any]] = {}
+        for edge, payload in inbox.elements_until(point):
+            payloads.setdefault(self._input_of[edge], []).append(payload)
+        for number in sorted(payloads):
+            self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, payloads[number])))
+            self._operator.inputs[number](payloads[number])
+
+    def _send_outputs(self, point: int) -> Iterator[Frame]:
+        outputs = self._operator.take_outputs()
+        count = sum(map(len, outputs.values()))
+        if count:
+            self._metrics.count(self._spec.name, RECORDS_OUT, count)
+            self._run.push(self._spec.root, self._in_sequence(outputs))
+            yield from self._router.element_frames(point)
+
+    def _in_sequence(self, outputs: dict[str | None, Batch]) -> dict[str | None, Batch]:
+        """Where a generator looks at the output, its elements are numbered through over the points of the batch."""
+        if self._generators is None:
+            return outputs
+        base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
+        return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}
+
+    def _reports_on(self, edge: Edge) -> list[Report]:
+        """What this subtask says on an edge; an assigner on the way replaces all but the last watermark."""
+        if edge.assigner is None:
+            return self._reports
+        last = [Report(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
+        return [*self._watermarks_of[edge.assigner].reports(), *last]
+
+    def _store(self) -> None:
+        with calling(self._spec.name, during="when its state was stored"):
+            self._operator.flush()
+        if self._generators is not None:
+            self._generators.flush()
+        self._backend.put(_GATE, json.dumps(self._gate.snapshot()).encode())

@@ -1,0 +1,86 @@
+"""What every task behind a shuffle is: its description, and one subtask of it during one micro-batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.state.backend import StateBackend
+
+
+class Task(Protocol):
+    """One subtask during one micro-batch."""
+
+    @property
+    def passed(self) -> list[int]:
+        """The watermarks that it reached in this micro-batch, in milliseconds, lowest first."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
+
+    def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Handle the frames of a micro-batch for this subtask, give those for others, and store the state.
+
+        There are no frames where only the clock has gone on.
+        """
+
+    def metrics(self) -> dict[str, Any]:
+        """What was counted, as plain values: ``operators``, and the ``watermarks`` and ``splits`` that it knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec(ABC):
+    """All that a host must know to run an operator and what is chained to it; picklable.
+
+    Attributes:
+        number: where frames for it are addressed to.
+        id: what its state is kept under: its uid, or what follows from its place in the graph.
+        name: its name, for messages and counters.
+        edges: the ways to it.
+        root: what is chained to it.
+        parallelism: the number of its subtasks.
+        max_parallelism: the number of key groups.
+        identity: what its stored state depends on.
+        speed: whether it works on columns or elements, and why.
+        in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
+            happens then.
+    """
+
+    number: int
+    id: str
+    name: str
+    edges: tuple[GateEdge, ...]
+    root: ChainNode
+    parallelism: int
+    max_parallelism: int
+    identity: dict[str, str] = field(default_factory=dict)
+    speed: str = ""
+    in_batch: bool = False
+
+    @property
+    def has_generators(self) -> bool:
+        """Whether watermark generators of the user's work in its tasks."""
+        return any(step.strategy.is_supplied for step in self.root.assigners())
+
+    @property
+    @abstractmethod
+    def needs_clock(self) -> bool:
+        """Whether its tasks have to run when only the clock has gone on."""
+
+    @abstractmethod
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> Task:
+        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+
+    @abstractmethod
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote for its operator, to be opened and closed."""
+
+    @abstractmethod
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it: topic and text, line by line."""

@@ -1,0 +1,245 @@
+"""How a window operator runs: on columns where the program allows it, else on elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    Evictor,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.columnar.results import ResultShape
+from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
+from eventide.runtime.tasks.operator import Key, OperatorInput, PlannedOperator
+from eventide.runtime.window.contents import Contents, Reduced
+from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.partials import PartialsCodec
+from eventide.runtime.window.reducing_outlet import ReducingOutlet
+from eventide.runtime.window.spec import WindowSpec
+
+_COLUMNAR = "columns"
+_ELEMENT = "element by element"
+_WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
+_ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, EventTimeSessionWindows)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOperation:
+    """Windows as a program describes them; everything about them but their input.
+
+    What is asked of assigners and triggers is their exact type: a subclass of a built-in one may do anything, so its
+    windows run element by element.
+    """
+
+    kind: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: FiringFunction
+    evictor: Evictor[Any, Any] | None
+    lateness_ms: int
+    late_tag: str | None
+    result_type: TypeInformation
+
+    @property
+    def endless(self) -> str | None:
+        """Why it would never come to an end when its input does; None if it comes to an end."""
+        trigger = self.trigger
+        while isinstance(trigger, PurgingTrigger):
+            trigger = trigger.nested_trigger
+        if self.assigner.has_time_windows or not isinstance(trigger, ContinuousEventTimeTrigger):
+            return None
+        return (
+            "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
+            "of event time, or a CountTrigger"
+        )
+
+    def spec(self, name: str) -> WindowSpec:
+        """The operator that works element by element."""
+        return WindowSpec(
+            name=name,
+            assigner=self.assigner,
+            trigger=self.trigger,
+            contents=self.contents,
+            function=self.function,
+            evictor=self.evictor,
+            lateness_ms=self.lateness_ms,
+            late_tag=self.late_tag,
+        )
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Choose the speed; the results are the same at both."""
+        (source,) = inputs
+        spec, contents = self.spec(name), self.contents
+        if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
+            obstacle = _obstacle(spec, source.key)
+            if obstacle is None:
+                return self._on_columns(spec, contents, self.function, source, max_parallelism)
+        else:
+            obstacle = _python_in(spec)
+        outlet = _element_outlet(spec, source, max_parallelism)
+        if isinstance(outlet, ReducingOutlet):
+            speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
+        else:
+            reason = _unreduced(spec, source) if _reduces(spec) else None
+            unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
+            speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
+        return PlannedOperator(spec, (outlet,), speed, self._identity(spec, source, max_parallelism), (None,))
+
+    def _on_columns(
+        self,
+        spec: WindowSpec,
+        contents: AggregatedColumns,
+        result: ColumnResult,
+        source: OperatorInput,
+        max_parallelism: int,
+    ) -> PlannedOperator:
+        keys = () if source.key is None else source.key.columns
+        window = ColumnarWindow(
+            name=spec.name,
+            assigner=spec.assigner,
+            trigger=spec.trigger,
+            aggregation=contents.aggregation,
+            value_type=contents.value_type,
+            keys=keys,
+            shape=ResultShape(self.result_type, len(keys), result.has_window, contents.aggregation),
+            lateness_ms=spec.lateness_ms,
+            late_tag=spec.late_tag,
+            one_by_one=source.by_element,
+        )
+        return PlannedOperator(
+            window,
+            (window.outlet(max_parallelism),),
+            f"{_COLUMNAR}, {_why_fast(window)}",
+            self._identity(window, source, max_parallelism),
+            (None if window.ships_elements else frozenset({*keys, *contents.aggregation.input_columns}),),
+        )
+
+    def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
+        key = source.key
+        return {
+            "window": described(self.assigner),
+            "trigger": described(self.trigger),
+            "evictor": described(self.evictor),
+            "allowed lateness": f"{self.lateness_ms} ms",
+            "window contents": self.contents.describe(),
+            "stored form": type(spec).__name__,
+            "element type": str(source.value_type),
+            "key type": "no key" if key is None else str(key.type_info),
+            "key columns": "none" if key is None else ", ".join(key.columns) or "none",
+            "max parallelism": str(max_parallelism),
+        }
+
+
+def described(value: Any) -> str:
+    """A user's object in words that are the same in every process."""
+    if getattr(type(value), "__repr__", None) is object.__repr__:
+        return type(value).__qualname__
+    return _ADDRESS.sub("", repr(value))
+
+
+def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
+    """Why aggregates by column cannot run on columns, and what to change; None if they can."""
+    assigner, trigger = spec.assigner, spec.trigger
+    if key is not None and not key.columns:
+        return "the key is a Python function; name columns instead: key_by('…')"
+    if spec.evictor is not None:
+        return f"the evictor {spec.evictor!r} looks at single elements"
+    if _follows_clock(assigner):
+        return f"the windows {assigner!r} follow processing time, which is no column; those of event time would do"
+    if type(assigner) is CountTumblingWindowAssigner:
+        default = assigner.get_default_trigger()
+        if type(trigger) is type(default) and trigger == default:
+            return None
+        return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
+    if type(assigner) not in _ON_COLUMNS:
+        return f"the windows {assigner!r} need each element; use tumbling, sliding, session or count windows"
+    if type(trigger) is EventTimeTrigger:
+        return None
+    if type(trigger) is ContinuousEventTimeTrigger:
+        if type(assigner) is TumblingEventTimeWindows:
+            return None
+        return "a ContinuousEventTimeTrigger runs on columns with tumbling windows only"
+    by_clock = type(trigger) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
+    what = "waits for processing time" if by_clock else "looks at single elements"
+    return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
+
+
+def _follows_clock(assigner: WindowAssigner[Any, Any]) -> bool:
+    return assigner.has_time_windows and not assigner.is_event_time()
+
+
+def _python_in(spec: WindowSpec) -> str:
+    functions = ", ".join(map(_name_of, spec.user_functions())) or "the window function"
+    if _follows_clock(spec.assigner):
+        return f"{functions} is Python, and the windows follow processing time"
+    return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
+
+
+def _name_of(function: Any) -> str:
+    kind = type(function)
+    return "a function" if kind.__module__.startswith("eventide.") else kind.__name__
+
+
+def _why_fast(window: ColumnarWindow) -> str:
+    if window.aggregates_first:
+        return "aggregated before the shuffle"
+    if window.ships_elements:
+        return "rows go through the shuffle, because late ones are wanted; without side_output_late_data they need not"
+    if window.one_by_one:
+        reason = "rows go through the shuffle, because watermarks may come between any two of them"
+        return f"{reason}; {_WITHOUT} they do not"
+    if window.is_continuous:
+        return "rows go through the shuffle, because the trigger follows from the first element of a key"
+    return "rows go through the shuffle, because their order decides what these windows hold"
+
+
+def _reduces(spec: WindowSpec) -> bool:
+    return isinstance(spec.contents, Reduced)
+
+
+def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
+    """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
+    if not spec.is_fixed:
+        windows = f"{spec.assigner!r} with {spec.trigger!r}"
+        return f"{windows} asks each element; tumbling and sliding windows of event time by themselves do not"
+    if spec.late_tag is not None:
+        return "late elements are wanted as they are; without side_output_late_data they could be"
+    if spec.lateness_ms:
+        return "each late element fires its window; without allowed_lateness they could be"
+    if source.by_element:
+        return f"watermarks may come between any two elements; {_WITHOUT} they do not"
+    if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
+        return "some elements are in no window; a slide of at most the size would leave none out"
+    return None
+
+
+def _element_outlet(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> Outlet:
+    value_type, key = source.value_type, source.key
+    panes = panes_of(spec.assigner)
+    if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec, source) is None:
+        codec = PartialsCodec(value_type, Types.PICKLED_BYTE_ARRAY() if key is None else key.type_info)
+        select = None if key is None else key.select
+        return ReducingOutlet(spec.name, spec.contents, panes, codec, select, max_parallelism)
+    if key is None:
+        return Together(ElementCodec(value_type))
+    return ByKey(ElementCodec(value_type, key.type_info), key.select, max_parallelism)
