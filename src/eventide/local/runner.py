@@ -15,7 +15,7 @@ from eventide.runtime.exchange.frames import METRICS_STAGE, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import OperatorCounters, add_up
 from eventide.runtime.pickles import dumps_program
-from eventide.runtime.sources.offsets import Offsets, initial_offsets, next_offsets, ranges_between, source_ends
+from eventide.runtime.sources.offsets import Offsets, next_offsets, ranges_between, source_ends
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.lifecycle import close_all, open_all
@@ -27,13 +27,15 @@ _PATIENCE_S = 0.05
 class LocalCheckpoint:
     """All that survives a restart of a local run: where each source stands, and the state of each subtask.
 
-    ``timers`` say when, by the clock, a subtask has to run without data too.
+    ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is where the micro-batch ends
+    that was begun last, until it is done: one that fails is repeated as it was.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
     state: dict[tuple[int, int], dict[str, bytes]] = field(default_factory=dict)
     timers: dict[tuple[int, int], int] = field(default_factory=dict)
     batch: int = 0
+    planned: dict[str, Offsets] | None = None
 
 
 @dataclass
@@ -52,7 +54,7 @@ class BatchResult:
 class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
-    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves it untouched. With
+    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
     ``available_now`` it ends with what the sources have when it starts.
     """
 
@@ -95,8 +97,10 @@ class LocalRunner:
         return add_up(self._metrics)
 
     def _next_offsets(self) -> dict[str, Offsets] | None:
+        if self.checkpoint.planned is not None:
+            return self.checkpoint.planned
         at = self.checkpoint.offsets
-        starts = {spec.name: at.get(spec.name) or initial_offsets(spec.source) for spec in self._sources}
+        starts = {spec.name: at.get(spec.name, {}) for spec in self._sources}
         ends = {}
         for spec in self._sources:
             with calling(spec.name, during="while its source was planned"):
@@ -104,7 +108,8 @@ class LocalRunner:
                     self._targets[spec.name] = spec.source.latest_positions()
                 target = self._targets.get(spec.name)
                 ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target)
-        return None if ends == starts else ends
+        self.checkpoint.planned = None if ends == starts else ends
+        return self.checkpoint.planned
 
     def _wait(self) -> bool:
         """Wait a moment for sources that bring more by themselves; False where there are none."""
@@ -132,7 +137,7 @@ class LocalRunner:
                         timers[at] = task.next_clock_ms
         result = self._deliver(waiting, passed)
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
-        self.checkpoint.batch += 1
+        self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, None
         for spec in self._sources:
             spec.source.commit({part: at["position"] for part, at in ends[spec.name].items()})
         return result
@@ -141,7 +146,7 @@ class LocalRunner:
         for spec in self._sources:
             start = self.checkpoint.offsets.get(spec.name, {})
             end = ends[spec.name]
-            ranges = ranges_between(spec.source, start or initial_offsets(spec.source), end)
+            ranges = ranges_between(spec.source, start, end)
             task = SourceTask(spec)
             for frame in task.read_ranges(spec.source, ranges, source_ends(spec.source, start, end)):
                 yield _through_bytes(frame)

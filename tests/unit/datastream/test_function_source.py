@@ -16,7 +16,7 @@ from eventide.datastream.connectors.function_source._log import WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.sources.offsets import everything, initial_offsets, next_offsets, source_ends
+from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
 
 PATIENCE_S = 10
 
@@ -117,13 +117,17 @@ def planned(source, start, max_rows=None):
 
 
 def read(source, start, end):
-    return list(source.read("function", start["function"]["position"], end["function"]["position"]))
+    return [item for part in ranges_between(source, start, end) for way in part.parts for item in _items(source, way)]
+
+
+def _items(source, way):
+    return source.read(way.part, way.start, way.end)
 
 
 def all_of(source, start=None, max_rows=None):
     """Everything up to the end of the source, micro-batch by micro-batch."""
-    start, batches = start or initial_offsets(source), []
-    while not start["function"]["ended"]:
+    start, batches = start or {}, []
+    while not (start and start["function"]["ended"]):
         end = planned(source, start, max_rows)
         batches.append(read(deepcopy(source), start, end))
         start = end
@@ -131,7 +135,7 @@ def all_of(source, start=None, max_rows=None):
 
 
 def at(position, ended=False):
-    return {"function": {"position": position, "ended": ended}}
+    return {"function": {"start": 0, "position": position, "ended": ended}}
 
 
 def test_the_log_has_what_was_written_by_position_across_segments(tmp_path):
@@ -219,7 +223,7 @@ def test_an_element_is_as_it_was_when_it_was_emitted(tmp_path):
 
 def test_a_limit_of_rows_cuts_what_came_into_micro_batches(tmp_path):
     source = source_of(Says(*range(5), ...), tmp_path)
-    next_offsets(source, initial_offsets(source), None)
+    next_offsets(source, {}, None)
     Gates.reached.wait(PATIENCE_S)
     Gates.opened.set()
     assert all_of(source, max_rows=2)[:3] == [[0, 1], [2, 3], [4]]
@@ -228,7 +232,7 @@ def test_a_limit_of_rows_cuts_what_came_into_micro_batches(tmp_path):
 def test_it_ends_when_the_function_returns_though_it_is_not_bounded(tmp_path):
     source = source_of(Says(1, ..., 2), tmp_path)
     assert not source.is_bounded()
-    start = initial_offsets(source)
+    start = {}
     first = planned(source, start)
     assert first == at(1)
     assert next_offsets(source, first, None) == first
@@ -250,7 +254,7 @@ def test_a_function_that_emits_nothing_ends_too(tmp_path):
 
 def test_what_the_function_raises_comes_out_of_the_next_planning(tmp_path):
     source = source_of(Says(1, ..., OSError("the line is dead")), tmp_path)
-    first = planned(source, initial_offsets(source))
+    first = planned(source, {})
     Gates.opened.set()
     with pytest.raises(OSError, match=r"the line is dead"):
         planned(source, first)
@@ -259,7 +263,7 @@ def test_what_the_function_raises_comes_out_of_the_next_planning(tmp_path):
 def test_a_function_that_exits_fails_the_job_and_not_the_process(tmp_path):
     source = source_of(Says(SystemExit(3)), tmp_path)
     with pytest.raises(Exception, match=r"run\(\) raised SystemExit\(3\)"):
-        planned(source, initial_offsets(source))
+        planned(source, {})
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,7 @@ def test_half_a_state_is_refused():
 
 def test_a_planned_micro_batch_has_the_same_elements_in_a_new_process(tmp_path):
     source = source_of(Says("a", "b", ..., "c"), tmp_path)
-    start = initial_offsets(source)
+    start = {}
     Gates.opened.set()
     end = planned(source, start)
     before = read(source, start, end)
@@ -327,7 +331,7 @@ def test_without_state_the_function_runs_again_from_its_own_start(tmp_path):
     source = source_of(Says("a", "b", ..., "c"), tmp_path)
     source.latest_position("function")
     Gates.reached.wait(PATIENCE_S)
-    first = planned(source, initial_offsets(source))
+    first = planned(source, {})
     source.stop()
     Gates.close()
     Gates.opened.set()
@@ -373,7 +377,7 @@ def test_a_log_that_is_gone_is_noticed(tmp_path):
 
 def test_what_was_committed_twice_is_deleted_and_the_last_micro_batch_stays(tmp_path):
     source = source_of(Steps(), tmp_path)
-    start, batches = initial_offsets(source), []
+    start, batches = {}, []
     for _ in range(3):
         Gates.steps.release()
         end = planned(source, start)
@@ -439,7 +443,7 @@ def test_what_could_not_be_kept_stays():
 
 def test_a_job_that_stops_cancels_its_function(tmp_path):
     source = source_of(Says(1, ..., 2), tmp_path)
-    planned(source, initial_offsets(source))
+    planned(source, {})
     assert not Gates.cancelled.is_set()
     source.stop()
     assert Gates.cancelled.is_set()

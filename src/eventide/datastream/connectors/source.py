@@ -58,13 +58,15 @@ class Source(ABC):
     def splits(self) -> list[str]:
         """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
 
-        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak.
+        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak. One
+        that is not named any more is gone: it ends, and holds nobody.
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
         """The names of what has positions: by default, the splits.
 
-        What is not named any more is forgotten, if it has ended or was not begun.
+        What is not named any more is gone, and forgotten: its split ends when no part of it is left, and what had not
+        been read to its end is counted (``numPartsLost``).
 
         Args:
             known: what the job has heard of so far, with its position, or None where it has ended. Empty at the start.
@@ -96,7 +98,7 @@ class Source(ABC):
         """
 
     def initial_position(self, split: str) -> int:
-        """Where a split is read from when the job starts without a checkpoint."""
+        """Where a split is read from. Asked once, when it is first seen: from then on the checkpoint has the answer."""
         return 0
 
     def is_bounded(self) -> bool:

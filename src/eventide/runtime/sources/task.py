@@ -24,7 +24,7 @@ from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
 from eventide.runtime.exchange.router import Router, end_frames, packed, report_frames
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import RECORDS_OUT, Metrics
+from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
 from eventide.runtime.sources.offsets import SplitRange
 
 _CHUNK = 8_192
@@ -80,6 +80,7 @@ class SourceTask:
             for batch in self._read(source, part, way):
                 yield from self._send(way, batch)
             yield from self._finish(way, ended=part.ended)
+            self._metrics.count(self._name, PARTS_LOST, part.lost)
         yield from self._last_frames()
         if ends_source:
             for edge in self._edges:
@@ -130,7 +131,7 @@ class SourceTask:
                 if len(chunk) >= _CHUNK:
                     yield chunk
                     chunk = Elements()
-        except Exception as error:
+        except Exception as error:  # while it read, so that there are parts
             where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
             raise user_function_error(self._name, error, during="while it read its source", **where) from error
         if chunk:

@@ -19,7 +19,6 @@ from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
     everything,
-    initial_offsets,
     next_offsets,
     ranges_between,
     source_ends,
@@ -65,8 +64,8 @@ class Yields(Growing):
         return self.type_info or super().get_produced_type()
 
 
-def at(position, ended=False):
-    return {"position": position, "ended": ended}
+def at(position, ended=False, start=0):
+    return {"start": start, "position": position, "ended": ended}
 
 
 def part(split, start, end, *, ended):
@@ -121,10 +120,8 @@ def test_a_limit_is_kept_and_not_wasted_and_no_split_starves(lengths, limit):
 def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded):
     source = Growing(lengths, bounded)
     read, ends, offsets = [], 0, {}
-    while (end := next_offsets(source, offsets or initial_offsets(source), limit)) != (
-        offsets or initial_offsets(source)
-    ):
-        ranges = ranges_between(source, offsets or initial_offsets(source), end)
+    while (end := next_offsets(source, offsets, limit)) != offsets:
+        ranges = ranges_between(source, offsets, end)
         ways = [way for part in ranges for way in part.parts]
         read += [element for way in ways for element in source.read(way.part, way.start, way.end)]
         ends += source_ends(source, offsets, end)
@@ -137,26 +134,24 @@ def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded)
 
 def test_a_source_without_splits_is_refused():
     with pytest.raises(ProgramError, match=r"has no splits.*must name at least one"):
-        initial_offsets(Growing({}))
+        next_offsets(Growing({}), {}, None)
 
 
 def test_an_empty_collection_ends_in_its_first_micro_batch():
     source = CollectionSource([])
-    start = initial_offsets(source)
-    end = next_offsets(source, start, None)
-    assert (start, end) == ({"collection": at(0)}, {"collection": at(0, ended=True)})
-    assert ranges_between(source, start, end) == [part("collection", 0, 0, ended=True)]
-    assert source_ends(source, start, end)
+    end = next_offsets(source, {}, None)
+    assert end == {"collection": at(0, ended=True)}
+    assert ranges_between(source, {}, end) == [part("collection", 0, 0, ended=True)]
+    assert source_ends(source, {}, end)
     assert next_offsets(source, end, None) == end
     assert not source_ends(source, end, end)
 
 
 def test_the_source_ends_with_its_last_split():
     source = Growing({"a": 1, "b": 3}, bounded=True)
-    start = initial_offsets(source)
-    first = next_offsets(source, start, 2)
+    first = next_offsets(source, {}, 2)
     assert first == {"a": at(1, ended=True), "b": at(1)}
-    assert not source_ends(source, start, first)
+    assert not source_ends(source, {}, first)
     second = next_offsets(source, first, 2)
     assert ranges_between(source, first, second) == [part("b", 1, 3, ended=True)]
     assert source_ends(source, first, second)
@@ -164,10 +159,10 @@ def test_the_source_ends_with_its_last_split():
 
 def test_a_split_that_appears_later_is_read_from_its_initial_position():
     source = Growing({"a": 5}, first=2)
-    start = next_offsets(source, initial_offsets(source), None)
+    start = next_offsets(source, {}, None)
     source.lengths["b"] = 4
     end = next_offsets(source, start, None)
-    assert end == {"a": at(5), "b": at(4)}
+    assert end == {"a": at(5, start=2), "b": at(4, start=2)}
     assert ranges_between(source, start, end) == [part("b", 2, 4, ended=False)]
 
 
@@ -243,10 +238,10 @@ def test_a_number_sequence_needs_a_split():
 
 def test_a_scripted_source_goes_a_micro_batch_further_each_time_and_then_ends():
     source = ScriptedSource(["a", "b"], [[("a", 1)], []])
-    offsets = [initial_offsets(source)]
+    offsets = [{}]
     while (end := next_offsets(source, offsets[-1], 1)) != offsets[-1]:
         offsets.append(end)
-    assert [(o["a"]["position"], o["a"]["ended"]) for o in offsets] == [(0, False), (1, False), (2, False), (3, True)]
+    assert [(o["a"]["position"], o["a"]["ended"]) for o in offsets[1:]] == [(1, False), (2, False), (3, True)]
 
 
 def test_an_unbounded_scripted_source_stops_without_an_end():
