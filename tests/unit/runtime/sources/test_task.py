@@ -24,7 +24,7 @@ from eventide.runtime.sources.offsets import (
     source_ends,
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
-from eventide.testing import ScriptedSource
+from eventide.testing import End, Idle, ScriptedSource
 
 
 class Growing(Source):
@@ -247,6 +247,56 @@ def test_a_scripted_source_goes_a_micro_batch_further_each_time_and_then_ends():
 def test_an_unbounded_scripted_source_stops_without_an_end():
     source = ScriptedSource(["a"], [[("a", 1)]], bounded=False)
     assert everything(source) == {"a": at(1)}
+
+
+def played(source):
+    """What each micro-batch of a script reads, by split, which splits end with it, and whether the source does."""
+    batches, start = [], {}
+    while (end := next_offsets(source, start, None)) != start:
+        ranges = ranges_between(source, start, end)
+        read = {
+            part.split: [i for way in part.parts for i in source.read(way.part, way.start, way.end)] for part in ranges
+        }
+        batches.append((read, [part.split for part in ranges if part.ended], source_ends(source, start, end)))
+        start = end
+    return batches
+
+
+def test_a_split_ends_with_the_micro_batch_of_its_end_and_the_others_in_the_last_of_their_own():
+    source = ScriptedSource(["a", "b"], [[("a", 1), ("b", 2), End("a")], [("b", 3)]])
+    assert played(source) == [
+        ({"a": [1], "b": [2]}, ["a"], False),
+        ({"b": [3]}, [], False),
+        ({"b": []}, ["b"], True),
+    ]
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_source_whose_splits_have_all_ended_has_ended_with_the_last_of_them(bounded):
+    source = ScriptedSource(["a", "b"], [[("b", 2), End("b")], [End("a")], []], bounded=bounded)
+    assert source.is_bounded() == bounded
+    assert source.may_end()
+    assert played(source) == [({"a": [], "b": [2]}, ["b"], False), ({"a": []}, ["a"], True)]
+
+
+def test_an_unbounded_script_ends_only_the_splits_that_it_names():
+    source = ScriptedSource(["a", "b"], [[End("a")], [("b", 1)]], bounded=False)
+    assert not source.may_end()
+    assert played(source) == [({"a": [], "b": []}, ["a"], False), ({"b": [1]}, [], False)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([[End("a"), ("a", 1)]], r"batch 0 has \('a', 1\), but the split 'a' has ended in batch 0"),
+        ([[End("a")], [Idle("a")]], r"batch 1 has Idle\(split='a'\), but the split 'a' has ended in batch 0"),
+        ([[End("a")], [], [End("a")]], r"batch 2 has End\(split='a'\), but the split 'a' has ended in batch 0"),
+        ([[End("b")]], r"batch 0 names the split 'b'; the splits are"),
+    ],
+)
+def test_a_script_in_which_something_follows_an_end_is_refused(batches, message):
+    with pytest.raises(ProgramError, match=message):
+        ScriptedSource(["a"], batches)
 
 
 def test_a_script_that_names_an_unknown_split_is_refused():
