@@ -163,7 +163,8 @@ class _Compiler:
         if isinstance(head, WindowTransformation):
             subtasks = tuple(map(str, range(self._subtasks_of(head))))
             return GateInput(edge.number, subtasks, is_source=False, idle_after_ms=idle_after_ms)
-        return GateInput(edge.number, self._splits_of(head), is_source=True, idle_after_ms=idle_after_ms)
+        by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
+        return GateInput(edge.number, self._splits_of(head), True, idle_after_ms, active_by_elements=by_elements)
 
     def _splits_of(self, head: Transformation) -> tuple[str, ...]:
         """The splits that are known from the start, of a source or behind a split stage."""

@@ -21,8 +21,8 @@ class _Idle(Enum):
 
 
 IDLE = _Idle.IDLE
-"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: it no longer holds the
-watermark back, until its next element."""
+"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: if nothing follows in the same
+micro-batch, it no longer holds the watermark back, until its next watermark."""
 
 
 class Source(ABC):
@@ -115,6 +115,10 @@ class Source(ABC):
 
     def gives_timestamps(self) -> bool:
         """Whether it yields elements with timestamps, so that windows of event time need no assigner."""
+        return False
+
+    def active_by_elements(self) -> bool:
+        """Whether what is idle counts again with its next element; splits do so with their next watermark alone."""
         return False
 
     def has_ended(self, split: str, position: int) -> bool:

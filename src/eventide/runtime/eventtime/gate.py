@@ -21,13 +21,15 @@ class GateInput:
 
     ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not among them
     join with their first watermark, and leave no trace when they end. A channel that is silent for ``idle_after_ms``
-    counts as idle (None: none does by itself).
+    counts as idle (None: none does by itself). A source that is ``active_by_elements`` is one operator, not several
+    splits: it counts again as soon as it is active.
     """
 
     edge: int
     channels: tuple[str, ...]
     is_source: bool
     idle_after_ms: int | None = None
+    active_by_elements: bool = False
 
 
 class Gate:
@@ -39,7 +41,7 @@ class Gate:
 
     def __init__(self, inputs: Sequence[GateInput]) -> None:
         self._inputs = inputs
-        self._sources = {i.edge: Combiner(Rejoin.AT_ONCE, i.channels) for i in inputs if i.is_source}
+        self._sources = {i.edge: Combiner(_rejoin(i), i.channels) for i in inputs if i.is_source}
         subtasks = [_name(i.edge, channel) for i in inputs if not i.is_source for channel in i.channels]
         self._valve = Combiner(Rejoin.WHEN_CAUGHT_UP, [*map(str, self._sources), *subtasks])
         self._idleness = {i.edge: Idleness(i.idle_after_ms) for i in inputs if i.idle_after_ms is not None}
@@ -173,6 +175,10 @@ class Gate:
         for edge, watched in self._idleness.items():
             if str(edge) in snapshot["idleness"]:
                 watched.restore(snapshot["idleness"][str(edge)])
+
+
+def _rejoin(source: GateInput) -> Rejoin:
+    return Rejoin.WHEN_CAUGHT_UP if source.active_by_elements else Rejoin.AT_ONCE
 
 
 def _name(edge: int, channel: str) -> str:

@@ -108,9 +108,13 @@ class SourceTask:
     def _read(self, source: Source, part: SplitRange, way: _SplitWay) -> Iterator[Batch]:
         """The elements of a range in handy numbers; what else its split says goes to its own output."""
         chunk, sequence = Elements(), 0
+        may_be_idle = source.active_by_elements()
         try:
             for item in _items(source, part):
                 kind = type(item)
+                if may_be_idle and kind is not type(IDLE):
+                    way.mark_active(behind=sequence - 1)
+                    may_be_idle = False
                 if kind not in _SPECIAL:
                     chunk.append(item, None, sequence)
                 elif kind is TimestampedValue:
@@ -200,8 +204,12 @@ class _SplitWay:
         if isinstance(item, Watermark):
             self._own.point = behind
             self._own.emit_watermark(item)
-        else:
-            self.idle = True
+        self.idle = not isinstance(item, Watermark)
+
+    def mark_active(self, behind: int) -> None:
+        """Say, behind the element of a place, that the split counts again."""
+        self._own.point = behind
+        self._own.mark_active()
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""

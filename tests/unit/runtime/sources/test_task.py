@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.common import Row, Types
+from eventide.common import Row, Types, Watermark
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
@@ -187,11 +187,44 @@ def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
     ]
 
 
-@pytest.mark.parametrize(("items", "idle"), [([1, IDLE], True), ([IDLE, 1], False), ([IDLE], True), ([], False)])
-def test_a_split_is_idle_if_it_says_so_behind_its_last_element(items, idle):
+@pytest.mark.parametrize(
+    ("items", "idle"),
+    [
+        ([1, IDLE], True),
+        ([IDLE, 1], False),
+        ([IDLE], True),
+        ([], False),
+        ([Watermark(1), IDLE], True),
+        ([IDLE, Watermark(1)], False),
+    ],
+)
+def test_a_split_is_idle_if_it_says_so_behind_its_last_element_and_watermark(items, idle):
     frames = sent(Yields(items), [part("s", 0, 2, ended=False)])
     reports = [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content]
     assert any(report.idle for report in reports) == idle
+
+
+class Operator(Yields):
+    """Is not made of splits, and so counts again with whatever it gives."""
+
+    def active_by_elements(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ([1, 2], [Report("s", -1, idle=False), Report("s", spoke=True)]),
+        ([IDLE, 1], [Report("s", -1, idle=False), Report("s", spoke=True)]),
+        ([1, IDLE], [Report("s", -1, idle=False), Report("s", idle=True, spoke=True)]),
+        ([Watermark(3), 1], [Report("s", -1, idle=False), Report("s", -1, watermark=3), Report("s", spoke=True)]),
+        ([IDLE], [Report("s", idle=True)]),
+        ([], []),
+    ],
+)
+def test_a_source_that_is_active_by_elements_says_so_in_front_of_the_first_of_a_micro_batch(items, said):
+    frames = sent(Operator(items), [part("s", 0, 2, ended=False)])
+    assert [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content] == said
 
 
 def test_record_batches_are_rows_of_the_declared_type():

@@ -111,6 +111,10 @@ class FunctionSource(Source):
         """Yes: the function may give them."""
         return True
 
+    def active_by_elements(self) -> bool:
+        """Yes: whatever a function emits says that it is not idle any more, as in Flink's contexts of functions."""
+        return True
+
     def has_ended(self, split: str, position: int) -> bool:
         """Whether the function has returned, and this is behind all that it emitted."""
         return self._run is not None and self._run.has_ended and position >= self._run.end
