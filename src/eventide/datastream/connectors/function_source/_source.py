@@ -10,7 +10,7 @@ from typing import Any
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
-from eventide.datastream.connectors.function_source._folder import absolute
+from eventide.datastream.connectors._storage import absolute
 from eventide.datastream.connectors.function_source._log import WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.connectors.source import IDLE, Source
