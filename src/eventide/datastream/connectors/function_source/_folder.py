@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError
@@ -52,8 +53,9 @@ class Folder:
         self._sync(self._path)
 
     def delete(self, name: str) -> None:
-        """Delete a file."""
-        self._file_system.delete_file(f"{self._path}/{name}")
+        """Delete a file, if it is still there."""
+        with suppress(FileNotFoundError):
+            self._file_system.delete_file(f"{self._path}/{name}")
 
     def _sync(self, path: str) -> None:
         """Bring it to the disk, if it lies on one: other stores do so when a file is closed."""
