@@ -19,7 +19,6 @@ from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
     everything,
-    initial_offsets,
     next_offsets,
     ranges_between,
     source_ends,
@@ -35,13 +34,15 @@ _PATIENCE_S = 0.05
 class LocalCheckpoint:
     """All that survives a restart of a local run: where each source stands, and the state of each subtask of a level.
 
-    ``timers`` say when, by the clock, a subtask has to run without data too.
+    ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is where the micro-batch ends
+    that was begun last, until it is done: one that fails is repeated as it was.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
     state: dict[tuple[int, int], dict[str, bytes]] = field(default_factory=dict)
     timers: dict[tuple[int, int], int] = field(default_factory=dict)
     batch: int = 0
+    planned: dict[str, Offsets] | None = None
 
 
 @dataclass
@@ -60,7 +61,7 @@ class BatchResult:
 class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
-    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves it untouched. With
+    With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
     ``available_now`` it ends with what the sources have when it starts. With ``in_batch``, all input is one batch, in
     which nothing is late.
     """
@@ -112,10 +113,12 @@ class LocalRunner:
         return add_up(self._metrics)
 
     def _next_offsets(self) -> dict[str, Offsets] | None:
+        if self.checkpoint.planned is not None:
+            return self.checkpoint.planned
         at = self.checkpoint.offsets
         if self._in_batch:
             return None if at else {spec.name: everything(spec.source) for spec in self._sources}
-        starts = {spec.name: at.get(spec.name) or initial_offsets(spec.source) for spec in self._sources}
+        starts = {spec.name: at.get(spec.name, {}) for spec in self._sources}
         ends = {}
         for spec in self._sources:
             with calling(spec.name, during="while its source was planned"):
@@ -123,7 +126,8 @@ class LocalRunner:
                     self._targets[spec.name] = spec.source.latest_positions()
                 target = self._targets.get(spec.name)
                 ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target)
-        return None if ends == starts else ends
+        self.checkpoint.planned = None if ends == starts else ends
+        return self.checkpoint.planned
 
     def _wait(self) -> bool:
         """Wait a moment for sources that bring more by themselves; False where there are none."""
@@ -155,7 +159,7 @@ class LocalRunner:
                         timers[at] = run.next_clock_ms
         result = self._deliver(waiting, passed)
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
-        self.checkpoint.batch += 1
+        self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, None
         for spec in self._sources:
             spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
         return result
@@ -164,7 +168,7 @@ class LocalRunner:
         """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
         for spec in self._sources:
             start, end = self.checkpoint.offsets.get(spec.name, {}), ends.get(spec.name, {})
-            ranges = ranges_between(spec.source, start or initial_offsets(spec.source), end)
+            ranges = ranges_between(spec.source, start, end)
             is_over = source_ends(spec.source, start, end)
             count = max(1 if is_over else 0, min(len(ranges), self._plan.parallelism))
             for number, dealt in enumerate(dealt_out(ranges, count)):

@@ -152,7 +152,10 @@ class _Compiler:
         else:
             channels = self._splits.get(head.number) or tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
-        return GateEdge(arrival.edge.number, arrival.name, channels, is_source, idle_after_ms, arrival.input)
+        by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
+        return GateEdge(
+            arrival.edge.number, arrival.name, channels, is_source, idle_after_ms, arrival.input, by_elements
+        )
 
     def _subtasks_of(self, node: Transformation) -> int:
         """The number of its subtasks; one where there are no keys to deal elements out by."""

@@ -16,7 +16,6 @@ from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
     everything,
-    initial_offsets,
     next_offsets,
     ranges_between,
     source_ends,
@@ -100,8 +99,8 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._has_planned = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the source stands before its first micro-batch."""
-        return initial_offsets(self._source)
+        """Nowhere: what there is, is seen in the first micro-batch, and so its start is in Spark's log with its end."""
+        return {}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember what is there now: nothing later is read in this run."""
@@ -142,4 +141,4 @@ class FrameBatchReader(_Tasks, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""
-        return self._partitions(initial_offsets(self._source), everything(self._source))
+        return self._partitions({}, everything(self._source))

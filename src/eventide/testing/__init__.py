@@ -2,6 +2,6 @@
 
 from eventide.testing.environment import local_environment
 from eventide.testing.harness import OperatorHarness
-from eventide.testing.scripted_source import Idle, ScriptedSource
+from eventide.testing.scripted_source import End, Idle, ScriptedSource
 
-__all__ = ["Idle", "ScriptedSource", "OperatorHarness", "local_environment"]
+__all__ = ["End", "Idle", "ScriptedSource", "OperatorHarness", "local_environment"]

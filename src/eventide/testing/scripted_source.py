@@ -18,50 +18,74 @@ class Idle:
     split: str
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Ends a split with a micro-batch: nothing of it may follow. With the last of its splits the source ends."""
+
+    split: str
+
+
 class ScriptedSource(Source):
     """Plays micro-batches exactly as they are written, without Spark and on Spark.
 
-    Each inner list of ``batches`` is one micro-batch of ``(split, element)`` pairs and :class:`Idle` markers; an empty
-    one is a micro-batch without data. With ``bounded``, the end of all splits, and with it ``MAX_WATERMARK``, follows
-    in one more micro-batch of its own.
+    Each inner list of ``batches`` is one micro-batch of ``(split, element)`` pairs and of :class:`Idle` and
+    :class:`End` markers; an empty one is a micro-batch without data. With ``bounded``, the end of the splits that have
+    not ended by then, and with it ``MAX_WATERMARK``, follows in one more micro-batch of its own. A source all of whose
+    splits have an :class:`End` ends with the last of these, bounded or not.
 
     A position of this source is a number of micro-batches.
 
     Raises:
-        ProgramError: if a batch names a split that is not in ``splits``.
+        ProgramError: if a batch names a split that is not in ``splits``, or one that has ended.
 
-    >>> source = ScriptedSource(["a", "b"], [[("a", 1), ("b", 2), Idle("b")], [("a", 3)]])
+    >>> source = ScriptedSource(["a", "b"], [[("a", 1), ("b", 2), Idle("b")], [("a", 3), End("a")]])
     >>> list(source.read("b", 0, 1))
     [2, IDLE]
+    >>> [source.has_ended("a", position) for position in (1, 2)]
+    [False, True]
     """
 
     def __init__(
         self,
         splits: Sequence[str],
-        batches: Sequence[Sequence[tuple[str, Any] | Idle]],
+        batches: Sequence[Sequence[tuple[str, Any] | Idle | End]],
         type_info: TypeInformation | None = None,
         bounded: bool = True,
     ) -> None:
         self._splits = list(splits)
         self._bounded = bounded
         self._type_info = type_info or Types.PICKLED_BYTE_ARRAY()
-        self._script: list[dict[str, list[Any]]] = []
-        for number, batch in enumerate(batches):
-            script: dict[str, list[Any]] = {}
-            for entry in batch:
-                split, item = (entry.split, IDLE) if isinstance(entry, Idle) else entry
-                if split not in self._splits:
-                    raise ProgramError(f"batch {number} names the split {split!r}; the splits are {self._splits!r}")
+        self._ends: dict[str, int] = {}
+        self._script = [self._batch(number, batch) for number, batch in enumerate(batches)]
+
+    def _batch(self, number: int, batch: Sequence[tuple[str, Any] | Idle | End]) -> dict[str, list[Any]]:
+        """The items of each split; where one ends is remembered."""
+        script: dict[str, list[Any]] = {}
+        for entry in batch:
+            split, item = (entry.split, IDLE) if isinstance(entry, Idle | End) else entry
+            if split not in self._splits:
+                raise ProgramError(f"batch {number} names the split {split!r}; the splits are {self._splits!r}")
+            if split in self._ends:
+                raise ProgramError(
+                    f"batch {number} has {entry!r}, but the split {split!r} has ended in batch {self._ends[split] - 1}"
+                )
+            if isinstance(entry, End):
+                self._ends[split] = number + 1
+            else:
                 script.setdefault(split, []).append(item)
-            self._script.append(script)
+        return script
 
     def splits(self) -> list[str]:
         """The splits, as given."""
         return self._splits
 
     def latest_position(self, split: str) -> int:
-        """The number of micro-batches, and one for the end."""
-        return len(self._script) + self._bounded
+        """The number of micro-batches, and one for the end; for a split with an `End`, that up to there."""
+        return self._ends.get(split, len(self._script) + self._bounded)
+
+    def has_ended(self, split: str, position: int) -> bool:
+        """Whether this is behind the split's `End`, or behind the end of all."""
+        return (self._bounded or split in self._ends) and position >= self.latest_position(split)
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
         """What the script has for a split."""
@@ -75,6 +99,10 @@ class ScriptedSource(Source):
     def is_bounded(self) -> bool:
         """As given."""
         return self._bounded
+
+    def may_end(self) -> bool:
+        """Whether it is bounded, or the script ends all of its splits."""
+        return self._bounded or self._ends.keys() == set(self._splits)
 
     def get_produced_type(self) -> TypeInformation:
         """The type that was declared."""

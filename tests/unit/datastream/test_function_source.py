@@ -12,11 +12,11 @@ from eventide.datastream.connectors import IDLE
 from eventide.datastream.connectors.function_source import FunctionSource
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
 from eventide.datastream.connectors.function_source._folder import Folder
-from eventide.datastream.connectors.function_source._log import WriteAheadLog
+from eventide.datastream.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.sources.offsets import everything, initial_offsets, next_offsets, source_ends
+from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
 
 PATIENCE_S = 10
 
@@ -117,13 +117,17 @@ def planned(source, start, max_rows=None):
 
 
 def read(source, start, end):
-    return list(source.read("function", start["function"]["position"], end["function"]["position"]))
+    return [item for part in ranges_between(source, start, end) for way in part.parts for item in _items(source, way)]
+
+
+def _items(source, way):
+    return source.read(way.part, way.start, way.end)
 
 
 def all_of(source, start=None, max_rows=None):
     """Everything up to the end of the source, micro-batch by micro-batch."""
-    start, batches = start or initial_offsets(source), []
-    while not start["function"]["ended"]:
+    start, batches = start or {}, []
+    while not (start and start["function"]["ended"]):
         end = planned(source, start, max_rows)
         batches.append(read(deepcopy(source), start, end))
         start = end
@@ -131,15 +135,15 @@ def all_of(source, start=None, max_rows=None):
 
 
 def at(position, ended=False):
-    return {"function": {"position": position, "ended": ended}}
+    return {"function": {"start": 0, "position": position, "ended": ended}}
 
 
 def test_the_log_has_what_was_written_by_position_across_segments(tmp_path):
-    log = WriteAheadLog(str(tmp_path / "log"))
+    log = LogWriter(str(tmp_path / "log"))
     log.append([b"0", b"1", b"2"], None)
     log.append([b"3"], b"behind 3")
     log.append([b"4", b"5"], b"behind 5")
-    again = WriteAheadLog(str(tmp_path / "log"))
+    again = LogWriter(str(tmp_path / "log"))
     assert [again.end, again.state(), again.is_complete] == [6, b"behind 5", False]
     for start in range(7):
         for end in range(start, 7):
@@ -149,27 +153,124 @@ def test_the_log_has_what_was_written_by_position_across_segments(tmp_path):
 
 
 def test_the_log_says_what_it_does_not_have(tmp_path):
-    log = WriteAheadLog(str(tmp_path))
+    log = LogWriter(str(tmp_path))
     log.append([b"0", b"1"], None)
     with pytest.raises(StateError, match=r"from position 2 to 3, which the job has planned to read, are not in"):
         list(log.read(1, 3))
 
 
 def test_the_log_forgets_segments_but_never_the_last(tmp_path):
-    log = WriteAheadLog(str(tmp_path))
+    log = LogWriter(str(tmp_path))
     for _ in range(3):
         log.append([b"x", b"y"], None)
     log.forget(3)
     assert WriteAheadLog(str(tmp_path)).end == 6
     assert list(log.read(2, 6)) == [b"x", b"y"] * 2
     log.forget(6)
-    assert len(Folder(str(tmp_path)).names()) == 1
+    assert [name.partition("-")[0] for name in Folder(str(tmp_path)).names()] == [f"{4:020}", "begun", "writer"]
     assert WriteAheadLog(str(tmp_path)).end == 6
+
+
+TAKEN_OVER = "another run of this job has taken over its checkpoint"
+
+
+def test_a_later_writer_goes_on_where_the_earlier_one_was_and_the_earlier_one_stops_before_anyone_has_heard(tmp_path):
+    first = LogWriter(str(tmp_path))
+    first.append([b"0", b"1"], b"behind 1")
+    second = LogWriter(str(tmp_path))
+    assert [second.end, second.state()] == [2, b"behind 1"]
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        first.append([b"lost", b"lost", b"lost"], b"lost")
+    assert first.end == 2
+    second.append([b"2"], b"behind 2")
+    second.append([b"3"], b"behind 3")
+    log = WriteAheadLog(str(tmp_path))
+    assert [log.end, log.state(), list(log.read(0, 4))] == [4, b"behind 3", [b"0", b"1", b"2", b"3"]]
+
+
+def test_what_was_written_by_one_who_was_taken_over_counts_for_nobody(tmp_path):
+    first = LogWriter(str(tmp_path))
+    first.append([b"0"], b"behind 0")
+    second = LogWriter(str(tmp_path))
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        first.append([b"lost"], b"lost")
+    third = LogWriter(str(tmp_path))
+    assert [third.end, third.state()] == [1, b"behind 0"]
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        second.append([b"lost", b"lost"], None)
+    assert WriteAheadLog(str(tmp_path)).end == 1
+    third.append([b"1"], None)
+    assert list(WriteAheadLog(str(tmp_path)).read(0, 2)) == [b"0", b"1"]
+    LogWriter(str(tmp_path))
+    assert len(Folder(str(tmp_path)).names()) == 4, "two segments, a writer and what it began with"
+
+
+def test_the_end_that_an_earlier_writer_saw_is_none_where_a_later_one_has_gone_on(tmp_path):
+    first, second = LogWriter(str(tmp_path)), LogWriter(str(tmp_path))
+    second.append([b"0"], None)
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        first.complete()
+    assert not first.is_complete
+    assert not WriteAheadLog(str(tmp_path)).is_complete
+    second.complete()
+    assert WriteAheadLog(str(tmp_path)).is_complete
+    assert LogWriter(str(tmp_path)).is_complete
+    assert LogWriter(str(tmp_path)).is_complete
+
+
+def test_an_earlier_writer_deletes_nothing(tmp_path):
+    first = LogWriter(str(tmp_path))
+    for _ in range(3):
+        first.append([b"x"], None)
+    LogWriter(str(tmp_path))
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        first.forget(2)
+    assert list(WriteAheadLog(str(tmp_path)).read(0, 3)) == [b"x"] * 3
+
+
+class Interleaved(Folder):
+    """A folder in which somebody else does something behind the first look of a writer."""
+
+    behind_the_first_look = None
+
+    def names(self):
+        names, then = super().names(), Interleaved.behind_the_first_look
+        Interleaved.behind_the_first_look = None
+        if then is not None:
+            then()
+        return names
+
+
+@pytest.mark.parametrize("other", ["0", "z"])
+def test_of_two_writers_that_begin_at_the_same_moment_exactly_one_goes_on(tmp_path, monkeypatch, other):
+    """Both saw nobody; their names decide, and who is the lesser finds out at its first look."""
+    monkeypatch.setattr("eventide.datastream.connectors.function_source._log.Folder", Interleaved)
+    name = f"writer-{1:08}-{other}"
+    Interleaved.behind_the_first_look = lambda: Folder(str(tmp_path)).write(name, b"")
+    if other == "z":
+        with pytest.raises(StateError, match=TAKEN_OVER):
+            LogWriter(str(tmp_path))
+    else:
+        LogWriter(str(tmp_path)).append([b"0"], None)
+        assert WriteAheadLog(str(tmp_path)).end == 1
+
+
+def test_a_second_run_takes_over_and_the_first_fails_at_its_next_planning(tmp_path):
+    first = source_of(Counts(8, stops=[3]), tmp_path)
+    first.latest_position("function")
+    Gates.reached.wait(PATIENCE_S)
+    start = planned(first, {})
+    Gates.opened.set()
+    second = source_of(Counts(8), tmp_path)
+    rest = flat(all_of(second, start))
+    assert read(second, {}, start) + rest == list(range(8))
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        planned(first, start)
 
 
 def test_a_file_that_was_not_finished_is_not_there(tmp_path):
     (tmp_path / ".00000000000000000000-00000000000000000005").write_bytes(b"cut off")
-    log = WriteAheadLog(str(tmp_path))
+    log = LogWriter(str(tmp_path))
     assert log.end == 0
     log.append([b"0"], None)
     assert list(WriteAheadLog(f"file://{tmp_path}").read(0, 1)) == [b"0"]
@@ -219,7 +320,7 @@ def test_an_element_is_as_it_was_when_it_was_emitted(tmp_path):
 
 def test_a_limit_of_rows_cuts_what_came_into_micro_batches(tmp_path):
     source = source_of(Says(*range(5), ...), tmp_path)
-    next_offsets(source, initial_offsets(source), None)
+    next_offsets(source, {}, None)
     Gates.reached.wait(PATIENCE_S)
     Gates.opened.set()
     assert all_of(source, max_rows=2)[:3] == [[0, 1], [2, 3], [4]]
@@ -228,7 +329,7 @@ def test_a_limit_of_rows_cuts_what_came_into_micro_batches(tmp_path):
 def test_it_ends_when_the_function_returns_though_it_is_not_bounded(tmp_path):
     source = source_of(Says(1, ..., 2), tmp_path)
     assert not source.is_bounded()
-    start = initial_offsets(source)
+    start = {}
     first = planned(source, start)
     assert first == at(1)
     assert next_offsets(source, first, None) == first
@@ -250,7 +351,7 @@ def test_a_function_that_emits_nothing_ends_too(tmp_path):
 
 def test_what_the_function_raises_comes_out_of_the_next_planning(tmp_path):
     source = source_of(Says(1, ..., OSError("the line is dead")), tmp_path)
-    first = planned(source, initial_offsets(source))
+    first = planned(source, {})
     Gates.opened.set()
     with pytest.raises(OSError, match=r"the line is dead"):
         planned(source, first)
@@ -259,7 +360,7 @@ def test_what_the_function_raises_comes_out_of_the_next_planning(tmp_path):
 def test_a_function_that_exits_fails_the_job_and_not_the_process(tmp_path):
     source = source_of(Says(SystemExit(3)), tmp_path)
     with pytest.raises(Exception, match=r"run\(\) raised SystemExit\(3\)"):
-        planned(source, initial_offsets(source))
+        planned(source, {})
 
 
 @pytest.mark.parametrize(
@@ -315,7 +416,7 @@ def test_half_a_state_is_refused():
 
 def test_a_planned_micro_batch_has_the_same_elements_in_a_new_process(tmp_path):
     source = source_of(Says("a", "b", ..., "c"), tmp_path)
-    start = initial_offsets(source)
+    start = {}
     Gates.opened.set()
     end = planned(source, start)
     before = read(source, start, end)
@@ -327,7 +428,7 @@ def test_without_state_the_function_runs_again_from_its_own_start(tmp_path):
     source = source_of(Says("a", "b", ..., "c"), tmp_path)
     source.latest_position("function")
     Gates.reached.wait(PATIENCE_S)
-    first = planned(source, initial_offsets(source))
+    first = planned(source, {})
     source.stop()
     Gates.close()
     Gates.opened.set()
@@ -373,7 +474,7 @@ def test_a_log_that_is_gone_is_noticed(tmp_path):
 
 def test_what_was_committed_twice_is_deleted_and_the_last_micro_batch_stays(tmp_path):
     source = source_of(Steps(), tmp_path)
-    start, batches = initial_offsets(source), []
+    start, batches = {}, []
     for _ in range(3):
         Gates.steps.release()
         end = planned(source, start)
@@ -387,7 +488,7 @@ def test_what_was_committed_twice_is_deleted_and_the_last_micro_batch_stays(tmp_
 
 
 def test_who_emits_waits_while_too_much_waits_to_be_written(tmp_path):
-    log = WriteAheadLog(str(tmp_path))
+    log = LogWriter(str(tmp_path))
     run = FunctionRun(Counts(25), log, "numbers", max_items=10)
     ends = []
     while not run.has_ended:
@@ -397,7 +498,7 @@ def test_who_emits_waits_while_too_much_waits_to_be_written(tmp_path):
 
 
 def test_no_more_is_written_ahead_than_a_limit_of_rows_needs(tmp_path):
-    run = FunctionRun(Counts(100), WriteAheadLog(str(tmp_path)), "numbers", max_items=10)
+    run = FunctionRun(Counts(100), LogWriter(str(tmp_path)), "numbers", max_items=10)
     run._emission.wait(PATIENCE_S, until_full=True)
     assert run.write_ahead(up_to=3) == 10
     run._emission.wait(PATIENCE_S, until_full=True)
@@ -439,7 +540,7 @@ def test_what_could_not_be_kept_stays():
 
 def test_a_job_that_stops_cancels_its_function(tmp_path):
     source = source_of(Says(1, ..., 2), tmp_path)
-    planned(source, initial_offsets(source))
+    planned(source, {})
     assert not Gates.cancelled.is_set()
     source.stop()
     assert Gates.cancelled.is_set()
@@ -447,7 +548,7 @@ def test_a_job_that_stops_cancels_its_function(tmp_path):
 
 
 def test_who_waits_for_room_is_thrown_out_when_the_job_stops(tmp_path):
-    run = FunctionRun(Counts(25), WriteAheadLog(str(tmp_path)), "numbers", max_items=10)
+    run = FunctionRun(Counts(25), LogWriter(str(tmp_path)), "numbers", max_items=10)
     run._emission.wait(PATIENCE_S, until_full=True)
     run.stop()
     assert not run._thread.is_alive()

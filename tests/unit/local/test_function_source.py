@@ -6,8 +6,8 @@ from eventide.common import Types, Watermark, WatermarkStrategy
 from eventide.datastream import SourceFunction
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
-from eventide.local.runner import LocalCheckpoint
-from eventide.testing import local_environment
+from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.testing import ScriptedSource, local_environment
 from twin import Contents, by_sink, plan_of, runner, values
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -109,6 +109,51 @@ def test_functions_meet_each_other_and_other_sources():
         ("a", 20, 30, [("a", 22)]),
         ("b", 0, 10, [("b", 5), ("b", 6)]),
     ]
+
+
+class Says(SourceFunction):
+    """Emits keyed times, watermarks, and that it is idle (None)."""
+
+    def __init__(self, *said):
+        self.said = said
+
+    def run(self, ctx):
+        for item in self.said:
+            if item is None:
+                ctx.mark_as_temporarily_idle()
+            elif isinstance(item, Watermark):
+                ctx.emit_watermark(item)
+            else:
+                ctx.collect_with_timestamp(item, item[1])
+
+    def cancel(self):
+        pass
+
+
+class Timed(ScriptedSource):
+    """A script that has watermarks of its own."""
+
+    def gives_timestamps(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("said", "in_time"),
+    [
+        ([("a", 1), Watermark(5), None, ("a", 7), ("a", 8)], [("a", 1), ("a", 7), ("a", 8)]),
+        ([("a", 1), Watermark(5), None, Watermark(5), ("a", 8)], [("a", 1), ("a", 8)]),
+        ([("a", 1), Watermark(5), ("a", 7), None, ("a", 8)], [("a", 1), ("a", 7)]),
+    ],
+)
+def test_a_function_that_was_idle_holds_the_watermark_again_from_whatever_it_emits_next(tmp_path, said, in_time):
+    """The last case shows that it would be late, were it idle when the other source goes on."""
+    env = local_environment()
+    silent = [[], [("b", Watermark(5))], [], [("b", Watermark(100))], [], [], []]
+    other = env.from_source(Timed(["b"], silent), WatermarkStrategy.no_watermarks(), "other")
+    plan = plan_of(windows(env.add_source(Says(*said)).union(other))).with_storage(str(tmp_path))
+    one = LocalRunner(plan, max_rows=1, available_now=True)  # an item a micro-batch, all of them written before
+    found = values([by_sink(plan, batch) for batch in one.batches()])
+    assert found == [("a", 0, 10, in_time)]
 
 
 def test_a_declared_type_travels_as_columns():

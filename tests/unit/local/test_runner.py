@@ -39,7 +39,7 @@ class FailsOnce(MapFunction):
         return value
 
 
-def test_a_micro_batch_that_fails_leaves_the_checkpoint_untouched_and_runs_again():
+def test_a_micro_batch_that_fails_leaves_nothing_but_its_plan_and_runs_again():
     function = FailsOnce(("a", 12))
     source = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("a", 12))]])
     stream = local_environment().from_source(source, BY_SECOND_FIELD, "script").map(function)
@@ -50,7 +50,7 @@ def test_a_micro_batch_that_fails_leaves_the_checkpoint_untouched_and_runs_again
     before = deepcopy(checkpoint)
     with pytest.raises(UserFunctionError, match=r"once"):
         next(first)
-    assert checkpoint == before
+    assert replace(checkpoint, planned=None) == before
     rest = [by_sink(plan, batch) for batch in runner(plan, checkpoint=checkpoint).batches()]
     assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
     assert function.life == ["open", "close", "open", "close"]
@@ -145,7 +145,7 @@ def test_a_failure_in_the_last_stage_leaves_the_state_of_the_first_untouched():
     before = deepcopy(checkpoint)
     with pytest.raises(UserFunctionError, match="once"):
         next(first)
-    assert checkpoint == before
+    assert replace(checkpoint, planned=None) == before
     rest = [by_sink(plan, batch) for batch in runner(plan, checkpoint=checkpoint).batches()]
     assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
 

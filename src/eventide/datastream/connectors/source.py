@@ -21,8 +21,8 @@ class _Idle(Enum):
 
 
 IDLE = _Idle.IDLE
-"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: it no longer holds the
-watermark back, until its next element."""
+"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: if nothing follows in the same
+micro-batch, it no longer holds the watermark back, until its next watermark."""
 
 
 class Source(ABC):
@@ -58,13 +58,15 @@ class Source(ABC):
     def splits(self) -> list[str]:
         """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
 
-        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak.
+        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak. One
+        that is not named any more is gone: it ends, and holds nobody.
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
         """The names of what has positions: by default, the splits.
 
-        What is not named any more is forgotten, if it has ended or was not begun.
+        What is not named any more is gone, and forgotten: its split ends when no part of it is left, and what had not
+        been read to its end is counted (``numPartsLost``).
 
         Args:
             known: what the job has heard of so far, with its position, or None where it has ended. Empty at the start.
@@ -96,7 +98,7 @@ class Source(ABC):
         """
 
     def initial_position(self, split: str) -> int:
-        """Where a split is read from when the job starts without a checkpoint."""
+        """Where a split is read from. Asked once, when it is first seen: from then on the checkpoint has the answer."""
         return 0
 
     def is_bounded(self) -> bool:
@@ -113,6 +115,10 @@ class Source(ABC):
 
     def gives_timestamps(self) -> bool:
         """Whether it yields elements with timestamps, so that windows of event time need no assigner."""
+        return False
+
+    def active_by_elements(self) -> bool:
+        """Whether what is idle counts again with its next element; splits do so with their next watermark alone."""
         return False
 
     def has_ended(self, split: str, position: int) -> bool:

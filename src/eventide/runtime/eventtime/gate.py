@@ -23,6 +23,7 @@ class GateEdge:
     changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
     among them join with their first watermark, and leave no trace when they end. A channel that is silent for
     ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to.
+    One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
     """
 
     edge: int
@@ -31,6 +32,7 @@ class GateEdge:
     is_source: bool
     idle_after_ms: int | None = None
     input: int = 0
+    active_by_elements: bool = False
 
 
 class Gate:
@@ -46,7 +48,7 @@ class Gate:
         self._in_batch = in_batch
         self._edges = {e.edge: e for e in edges}
         self._idleness = {e.edge: Idleness(e.idle_after_ms) for e in edges if e.idle_after_ms is not None}
-        self._splits = {e.edge: Combiner(Members.SPLITS, e.channels) for e in edges if e.is_source}
+        self._splits = {e.edge: Combiner(_members(e), e.channels) for e in edges if e.is_source}
         self._channels = {
             number: Combiner(Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)])
             for number in sorted({e.input for e in edges})
@@ -168,12 +170,12 @@ class Gate:
     def _pass_on(self, edge: int, progress: Progress) -> None:
         """Tell an input what its source has come to."""
         e = self._edges[edge]
-        _tell(self._channels[e.input], e.name, progress)
+        _hand_on(self._channels[e.input], e.name, progress)
 
     def _combined(self) -> Progress:
         """Bring all inputs up to date, then the operator."""
         for number, channels in self._channels.items():
-            _tell(self._inputs, str(number), channels.advance())
+            _hand_on(self._inputs, str(number), channels.advance())
         return self._inputs.advance()
 
     def snapshot(self) -> dict[str, Any]:
@@ -200,12 +202,16 @@ class Gate:
                     keeper.restore(snapshot[what][name])
 
 
+def _members(source: GateEdge) -> Members:
+    return Members.CHANNELS if source.active_by_elements else Members.SPLITS
+
+
 def _channels_of(edge: GateEdge) -> list[str]:
     """The channels that an edge is for its input: one for a source, whose splits have combined, or each subtask."""
     return [edge.name] if edge.is_source else [f"{edge.name}/{channel}" for channel in edge.channels]
 
 
-def _tell(combiner: Combiner, member: str, progress: Progress) -> None:
+def _hand_on(combiner: Combiner, member: str, progress: Progress) -> None:
     """Hand on what a combiner came to; a watermark comes before an idle status, and after an active one."""
     if progress.idle is False:
         combiner.mark_active(member)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -10,7 +11,12 @@ from typing import Any, TypeAlias
 from eventide.datastream.connectors.source import Source
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
-"""Where a source stands: for each part of it (most often, a split) its ``position``, and whether it has ``ended``."""
+"""Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
+reached, and whether it has ``ended``. Empty before the first micro-batch.
+
+A start is asked for once, when a part is first seen, and then is in the checkpoint with the end of that micro-batch: if
+it is repeated, it reads what it read before, although a start may be "now".
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +30,16 @@ class PartRange:
 
 @dataclass(frozen=True, slots=True)
 class SplitRange:
-    """What one micro-batch reads of one split, part by part; ``ended`` says that nothing comes behind it."""
+    """What one micro-batch reads of one split, part by part; ``ended`` says that nothing comes behind it.
+
+    A split that is gone has ended, and nothing of it is read. ``lost`` counts the parts that are gone and had not been
+    read to their end.
+    """
 
     split: str
     parts: tuple[PartRange, ...]
     ended: bool
+    lost: int = 0
 
     @property
     def length(self) -> int:
@@ -36,15 +47,14 @@ class SplitRange:
         return sum(part.end - part.start for part in self.parts)
 
 
-def initial_offsets(source: Source) -> Offsets:
-    """Where a source stands before its first micro-batch."""
-    return {part: _beginning(source, part) for part in source.parts({})}
-
-
 def next_offsets(
     source: Source, start: Offsets, max_rows: int | None, target: Mapping[str, int] | None = None
 ) -> Offsets:
-    """Where the next micro-batch ends; equal to ``start`` if there is nothing to do.
+    """Where the next micro-batch ends; ``start`` itself if there is nothing to do.
+
+    There is something to do where there is something to read, and also where a part is new, so that its start is kept,
+    and where it has to be said that one is gone. Of what was said before, the gone parts are forgotten with the next
+    micro-batch.
 
     Args:
         source: the source.
@@ -55,20 +65,20 @@ def next_offsets(
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
     now = {part: start.get(part) or _beginning(source, part) for part in named}
-    planned = source.next_positions({part: at["position"] for part, at in now.items() if not at["ended"]}, max_rows)
+    unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
+    planned = source.next_positions(unread, max_rows)
     if target is not None:
-        planned = {part: min(position, target.get(part, position)) for part, position in planned.items()}
-    ends = {part: {"position": at, "ended": source.has_ended(part, at)} for part, at in planned.items()}
-    if all(now[part] == end for part, end in ends.items()):
-        return start
-    in_progress = {part: at for part, at in start.items() if not at["ended"] and at != _beginning(source, part)}
-    return in_progress | now | ends
+        planned = {part: max(unread[part], min(at, target.get(part, at))) for part, at in planned.items()}
+    ends = {part: {**now[part], "position": at, "ended": source.has_ended(part, at)} for part, at in planned.items()}
+    end = now | ends
+    is_over = all(start.get(part) == at for part, at in end.items()) and not ranges_between(source, start, end)
+    return start if is_over else end
 
 
 def everything(source: Source) -> Offsets:
     """Where a source stands behind all that it has now."""
-    end = initial_offsets(source)
-    now = {part: source.latest_position(part) for part in end}  # what never rests would give more again and again
+    end: Offsets = {}
+    now = {part: source.latest_position(part) for part in source.parts({})}  # what never rests would give ever more
     while (further := next_offsets(source, end, None, now)) != end:
         end = further
     return end
@@ -77,25 +87,30 @@ def everything(source: Source) -> Offsets:
 def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRange]:
     """What is read between two offsets, split by split; a split that merely ends has an empty range.
 
-    A part that is new since ``start`` begins at its initial position. Of the parts of one split, what was begun comes
-    first, the others follow in the order of their names.
+    Of the parts of one split, what was begun comes first, the others follow in the order of their names.
     """
     moved: dict[str, list[tuple[bool, str, PartRange]]] = {}
-    unfinished = set()
     for part, at in end.items():
-        if not at["ended"]:
-            unfinished.add(source.split_of(part))
-        initial = _beginning(source, part)
-        before = start.get(part) or initial
-        if at != before:
+        before = start.get(part) or {"start": at["start"], "position": at["start"], "ended": False}
+        if (at["position"], at["ended"]) != (before["position"], before["ended"]):
+            is_new = before["position"] == before["start"]
             way = PartRange(part, before["position"], at["position"])
-            moved.setdefault(source.split_of(part), []).append((before == initial, part, way))
+            moved.setdefault(source.split_of(part), []).append((is_new, part, way))
+    lost = Counter(source.split_of(part) for part, at in start.items() if part not in end and not at["ended"])
+    still_open = _open_splits(source, end)
+    closed = _open_splits(source, start) - still_open
     ranges = []
-    for split, parts in moved.items():
-        last = source.is_bounded() or all(part == split for _, part, _ in parts)
-        ways = tuple(way for _, _, way in sorted(parts, key=lambda entry: entry[:2]))
-        ranges.append(SplitRange(split, ways, ended=last and split not in unfinished))
+    for split in [*moved, *sorted((closed | lost.keys()) - moved.keys())]:
+        ways = tuple(way for _, _, way in sorted(moved.get(split, []), key=lambda entry: entry[:2]))
+        ranges.append(SplitRange(split, ways, ended=split not in still_open, lost=lost[split]))
     return ranges
+
+
+def _open_splits(source: Source, offsets: Offsets) -> set[str]:
+    """The splits that have not ended: something is unread, or one more part of it may appear."""
+    may_grow = not source.is_bounded()
+    split_of = {part: source.split_of(part) for part in offsets}
+    return {split for part, split in split_of.items() if not offsets[part]["ended"] or (may_grow and part != split)}
 
 
 def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]]:
@@ -116,4 +131,5 @@ def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
 
 
 def _beginning(source: Source, part: str) -> dict[str, Any]:
-    return {"position": source.initial_position(part), "ended": False}
+    start = source.initial_position(part)
+    return {"start": start, "position": start, "ended": False}

@@ -23,7 +23,7 @@ from eventide.runtime.eventtime.generators import HighestTimestamp
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import RECORDS_OUT, Metrics
+from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import SplitChains
 
@@ -74,6 +74,7 @@ class SourceTask:
             for batch in self._read(source, part, way):
                 yield from self._send(way, batch)
             yield from way.finish(ended=part.ended)
+            self._metrics.count(self._name, PARTS_LOST, part.lost)
         yield from self._last_frames()
         if ends_source:
             for edge in self._chains.edges:
@@ -99,9 +100,13 @@ class SourceTask:
     def _read(self, source: Source, part: SplitRange, way: _SplitWay) -> Iterator[Batch]:
         """The elements of a range in handy numbers; what else its split says goes to its own output."""
         chunk, sequence = Elements(), 0
+        may_be_idle = source.active_by_elements()
         try:
             for item in _items(source, part):
                 kind = type(item)
+                if may_be_idle and kind is not type(IDLE):
+                    way.mark_active(behind=sequence - 1)
+                    may_be_idle = False
                 if kind not in _SPECIAL:
                     chunk.append(item, None, sequence)
                 elif kind is TimestampedValue:
@@ -122,7 +127,7 @@ class SourceTask:
                 if len(chunk) >= _CHUNK:
                     yield chunk
                     chunk = Elements()
-        except Exception as error:
+        except Exception as error:  # while it read, so that there are parts
             where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
             raise user_function_error(self._name, error, during="while it read its source", **where) from error
         if chunk:
@@ -180,8 +185,12 @@ class _SplitWay:
         if isinstance(item, Watermark):
             self._own.point = behind
             self._own.emit_watermark(item)
-        else:
-            self.idle = True
+        self.idle = not isinstance(item, Watermark)
+
+    def mark_active(self, behind: int) -> None:
+        """Say, behind the element of a place, that the split counts again."""
+        self._own.point = behind
+        self._own.mark_active()
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""

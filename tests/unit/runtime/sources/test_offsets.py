@@ -9,7 +9,6 @@ from eventide.runtime.sources.offsets import (
     SplitRange,
     dealt_out,
     everything,
-    initial_offsets,
     next_offsets,
     ranges_between,
     source_ends,
@@ -45,13 +44,13 @@ class Parted(Source):
         raise NotImplementedError
 
 
-def at(position, ended=False):
-    return {"position": position, "ended": ended}
+def at(position, ended=False, start=0):
+    return {"start": start, "position": position, "ended": ended}
 
 
 def test_parts_of_a_split_are_one_range_what_was_begun_first_then_by_name():
     source = Parted({"a/3": 5, "a/1": 5, "b/1": 2, "a/2": 5})
-    start = initial_offsets(source) | {"a/2": at(1)}
+    start = {"a/1": at(0), "a/2": at(1)}
     assert ranges_between(source, start, everything(source)) == [
         SplitRange("a", (PartRange("a/2", 1, 5), PartRange("a/1", 0, 5), PartRange("a/3", 0, 5)), ended=True),
         SplitRange("b", (PartRange("b/1", 0, 2),), ended=True),
@@ -61,7 +60,7 @@ def test_parts_of_a_split_are_one_range_what_was_begun_first_then_by_name():
 def test_a_split_ends_with_the_last_of_its_parts_and_only_if_the_source_is_bounded():
     for bounded in (True, False):
         source = Parted({"a/1": 5, "a/2": 5}, bounded)
-        start = initial_offsets(source)
+        start = {"a/1": at(0), "a/2": at(0)}
         first, second = start | {"a/1": at(5, ended=True)}, everything(source)
         assert [r.ended for r in ranges_between(source, start, first)] == [False]
         assert [r.ended for r in ranges_between(source, first, second)] == [bounded]
@@ -77,25 +76,89 @@ def test_a_part_that_does_not_move_is_not_read():
     assert ranges_between(source, start, end) == []
 
 
-def test_what_is_not_named_any_more_is_forgotten_if_it_has_ended_or_was_not_begun():
+def test_what_is_not_named_any_more_is_forgotten_and_what_was_not_read_is_counted():
     source = Parted({"new": 2}, bounded=False)
     start = {"ended": at(5, ended=True), "waiting": at(0), "begun": at(3)}
-    assert next_offsets(source, start, None) == {"begun": at(3), "new": at(2, ended=True)}
+    end = next_offsets(source, start, None)
+    assert end == {"new": at(2, ended=True)}
     assert source.known == {"ended": None, "waiting": 0, "begun": 3}
+    assert ranges_between(source, start, end) == [
+        SplitRange("new", (PartRange("new", 0, 2),), ended=True),
+        SplitRange("begun", (), ended=True, lost=1),
+        SplitRange("waiting", (), ended=True, lost=1),
+    ]
 
 
-def test_where_nothing_moves_the_offsets_stay_whatever_has_gone():
-    source = Parted({"b/1": 2}, bounded=False)
-    start = {"a/1": at(5, ended=True), "b/1": at(2, ended=True)}
+def test_a_split_that_may_grow_ends_when_the_last_of_its_parts_is_gone():
+    source = Parted({"a/1": 5, "a/2": 5}, bounded=False)
+    start = next_offsets(source, {}, None)
+    del source.lengths["a/1"]
     assert next_offsets(source, start, None) is start
+    del source.lengths["a/2"]
+    end = next_offsets(source, start, None)
+    assert end == {}
+    assert ranges_between(source, start, end) == [SplitRange("a", (), ended=True)]
+    assert not source_ends(source, start, end)
+
+
+def test_of_a_split_that_goes_on_only_what_was_not_read_is_said():
+    source = Parted({"a/1": 5, "a/2": 5}, bounded=False)
+    start = {"a/1": at(2), "a/2": at(0)}
+    del source.lengths["a/1"]
+    assert ranges_between(source, start, {"a/2": at(0)}) == [SplitRange("a", (), ended=False, lost=1)]
+
+
+def test_a_split_that_has_ended_is_not_reported_again_when_it_is_gone():
+    source = Parted({"a": 5, "b": 5}, bounded=False)
+    start = next_offsets(source, {}, None)
+    del source.lengths["a"]
+    assert next_offsets(source, start, None) is start, "nothing to do is no reason for a micro-batch"
+    source.lengths["c"] = 1
+    end = next_offsets(source, start, None)
+    assert end == {"b": at(5, ended=True), "c": at(1, ended=True)}
+    assert ranges_between(source, start, end) == [SplitRange("c", (PartRange("c", 0, 1),), ended=True)]
+
+
+class Latest(Parted):
+    """Read from where it stands when it is first seen."""
+
+    def initial_position(self, split):
+        return self.lengths[split]
+
+    def has_ended(self, split, position):
+        return False
+
+
+def test_where_a_part_starts_is_asked_once_and_then_is_in_the_offsets():
+    source = Latest({"a": 7}, bounded=False)
+    first = next_offsets(source, {}, None)
+    assert first == {"a": at(7, start=7)}
+    source.lengths["a"] = 9
+    source.lengths["b"] = 4
+    second = next_offsets(source, first, None)
+    assert second == {"a": at(9, start=7), "b": at(4, start=4)}
+    assert ranges_between(source, first, second) == [SplitRange("a", (PartRange("a", 7, 9),), ended=False)]
+    source.lengths |= {"a": 20, "b": 20}
+    third = next_offsets(source, second, 2)
+    assert third == {"a": at(10, start=7), "b": at(5, start=4)}
+
+
+def test_a_first_micro_batch_that_is_repeated_reads_the_same_though_its_start_would_be_another_now():
+    source = Latest({"a": 9}, bounded=False)
+    end = {"a": at(9, start=4)}
+    source.lengths["a"] = 50
+    assert ranges_between(source, {}, end) == [SplitRange("a", (PartRange("a", 4, 9),), ended=False)]
+
+
+def test_a_start_behind_the_target_of_a_run_is_no_way_back():
+    source = Latest({"a": 9}, bounded=False)
+    assert next_offsets(source, {}, None, {"a": 5}) == {"a": at(9, start=9)}
 
 
 def test_a_run_that_stops_goes_no_further_than_its_target():
     source = Parted({"a/1": 5, "b/1": 5, "c/1": 5})
-    start = initial_offsets(source)
     target = {"a/1": 3, "b/1": 5}
-    del start["c/1"]
-    assert next_offsets(source, start, None, target) == {"a/1": at(3), "b/1": at(5, ended=True)}
+    assert next_offsets(source, {}, None, target) == {"a/1": at(3), "b/1": at(5, ended=True)}
 
 
 def test_what_was_begun_before_a_run_is_finished_though_it_is_no_target():
@@ -110,10 +173,10 @@ def test_a_source_is_its_own_parts_unless_it_says_otherwise():
         def splits(self):
             return list(self.lengths)
 
-    assert initial_offsets(Plain({"a": 1, "b": 2})) == {"a": at(0), "b": at(0)}
+    assert next_offsets(Plain({"a": 1, "b": 2}), {}, None) == {"a": at(1, ended=True), "b": at(2, ended=True)}
     assert Plain({"a": 1, "b": 2}).latest_positions() == {"a": 1, "b": 2}
     with pytest.raises(ProgramError, match="has no splits"):
-        initial_offsets(Plain({}))
+        next_offsets(Plain({}), {}, None)
 
 
 def test_columns_are_left_out_only_by_sources_that_can():

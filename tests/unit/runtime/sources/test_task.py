@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.common import Row, Types
+from eventide.common import Row, Types, Watermark
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
@@ -19,13 +19,12 @@ from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
     everything,
-    initial_offsets,
     next_offsets,
     ranges_between,
     source_ends,
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
-from eventide.testing import ScriptedSource
+from eventide.testing import End, Idle, ScriptedSource
 
 
 class Growing(Source):
@@ -65,8 +64,8 @@ class Yields(Growing):
         return self.type_info or super().get_produced_type()
 
 
-def at(position, ended=False):
-    return {"position": position, "ended": ended}
+def at(position, ended=False, start=0):
+    return {"start": start, "position": position, "ended": ended}
 
 
 def part(split, start, end, *, ended):
@@ -121,10 +120,8 @@ def test_a_limit_is_kept_and_not_wasted_and_no_split_starves(lengths, limit):
 def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded):
     source = Growing(lengths, bounded)
     read, ends, offsets = [], 0, {}
-    while (end := next_offsets(source, offsets or initial_offsets(source), limit)) != (
-        offsets or initial_offsets(source)
-    ):
-        ranges = ranges_between(source, offsets or initial_offsets(source), end)
+    while (end := next_offsets(source, offsets, limit)) != offsets:
+        ranges = ranges_between(source, offsets, end)
         ways = [way for part in ranges for way in part.parts]
         read += [element for way in ways for element in source.read(way.part, way.start, way.end)]
         ends += source_ends(source, offsets, end)
@@ -137,26 +134,24 @@ def test_micro_batches_read_every_position_once_and_end(lengths, limit, bounded)
 
 def test_a_source_without_splits_is_refused():
     with pytest.raises(ProgramError, match=r"has no splits.*must name at least one"):
-        initial_offsets(Growing({}))
+        next_offsets(Growing({}), {}, None)
 
 
 def test_an_empty_collection_ends_in_its_first_micro_batch():
     source = CollectionSource([])
-    start = initial_offsets(source)
-    end = next_offsets(source, start, None)
-    assert (start, end) == ({"collection": at(0)}, {"collection": at(0, ended=True)})
-    assert ranges_between(source, start, end) == [part("collection", 0, 0, ended=True)]
-    assert source_ends(source, start, end)
+    end = next_offsets(source, {}, None)
+    assert end == {"collection": at(0, ended=True)}
+    assert ranges_between(source, {}, end) == [part("collection", 0, 0, ended=True)]
+    assert source_ends(source, {}, end)
     assert next_offsets(source, end, None) == end
     assert not source_ends(source, end, end)
 
 
 def test_the_source_ends_with_its_last_split():
     source = Growing({"a": 1, "b": 3}, bounded=True)
-    start = initial_offsets(source)
-    first = next_offsets(source, start, 2)
+    first = next_offsets(source, {}, 2)
     assert first == {"a": at(1, ended=True), "b": at(1)}
-    assert not source_ends(source, start, first)
+    assert not source_ends(source, {}, first)
     second = next_offsets(source, first, 2)
     assert ranges_between(source, first, second) == [part("b", 1, 3, ended=True)]
     assert source_ends(source, first, second)
@@ -164,10 +159,10 @@ def test_the_source_ends_with_its_last_split():
 
 def test_a_split_that_appears_later_is_read_from_its_initial_position():
     source = Growing({"a": 5}, first=2)
-    start = next_offsets(source, initial_offsets(source), None)
+    start = next_offsets(source, {}, None)
     source.lengths["b"] = 4
     end = next_offsets(source, start, None)
-    assert end == {"a": at(5), "b": at(4)}
+    assert end == {"a": at(5, start=2), "b": at(4, start=2)}
     assert ranges_between(source, start, end) == [part("b", 2, 4, ended=False)]
 
 
@@ -192,11 +187,44 @@ def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
     ]
 
 
-@pytest.mark.parametrize(("items", "idle"), [([1, IDLE], True), ([IDLE, 1], False), ([IDLE], True), ([], False)])
-def test_a_split_is_idle_if_it_says_so_behind_its_last_element(items, idle):
+@pytest.mark.parametrize(
+    ("items", "idle"),
+    [
+        ([1, IDLE], True),
+        ([IDLE, 1], False),
+        ([IDLE], True),
+        ([], False),
+        ([Watermark(1), IDLE], True),
+        ([IDLE, Watermark(1)], False),
+    ],
+)
+def test_a_split_is_idle_if_it_says_so_behind_its_last_element_and_watermark(items, idle):
     frames = sent(Yields(items), [part("s", 0, 2, ended=False)])
     reports = [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content]
     assert any(report.idle for report in reports) == idle
+
+
+class Operator(Yields):
+    """Is not made of splits, and so counts again with whatever it gives."""
+
+    def active_by_elements(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ([1, 2], [Report("s", -1, idle=False), Report("s", spoke=True)]),
+        ([IDLE, 1], [Report("s", -1, idle=False), Report("s", spoke=True)]),
+        ([1, IDLE], [Report("s", -1, idle=False), Report("s", idle=True, spoke=True)]),
+        ([Watermark(3), 1], [Report("s", -1, idle=False), Report("s", -1, watermark=3), Report("s", spoke=True)]),
+        ([IDLE], [Report("s", idle=True)]),
+        ([], []),
+    ],
+)
+def test_a_source_that_is_active_by_elements_says_so_in_front_of_the_first_of_a_micro_batch(items, said):
+    frames = sent(Operator(items), [part("s", 0, 2, ended=False)])
+    assert [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content] == said
 
 
 def test_record_batches_are_rows_of_the_declared_type():
@@ -243,15 +271,65 @@ def test_a_number_sequence_needs_a_split():
 
 def test_a_scripted_source_goes_a_micro_batch_further_each_time_and_then_ends():
     source = ScriptedSource(["a", "b"], [[("a", 1)], []])
-    offsets = [initial_offsets(source)]
+    offsets = [{}]
     while (end := next_offsets(source, offsets[-1], 1)) != offsets[-1]:
         offsets.append(end)
-    assert [(o["a"]["position"], o["a"]["ended"]) for o in offsets] == [(0, False), (1, False), (2, False), (3, True)]
+    assert [(o["a"]["position"], o["a"]["ended"]) for o in offsets[1:]] == [(1, False), (2, False), (3, True)]
 
 
 def test_an_unbounded_scripted_source_stops_without_an_end():
     source = ScriptedSource(["a"], [[("a", 1)]], bounded=False)
     assert everything(source) == {"a": at(1)}
+
+
+def played(source):
+    """What each micro-batch of a script reads, by split, which splits end with it, and whether the source does."""
+    batches, start = [], {}
+    while (end := next_offsets(source, start, None)) != start:
+        ranges = ranges_between(source, start, end)
+        read = {
+            part.split: [i for way in part.parts for i in source.read(way.part, way.start, way.end)] for part in ranges
+        }
+        batches.append((read, [part.split for part in ranges if part.ended], source_ends(source, start, end)))
+        start = end
+    return batches
+
+
+def test_a_split_ends_with_the_micro_batch_of_its_end_and_the_others_in_the_last_of_their_own():
+    source = ScriptedSource(["a", "b"], [[("a", 1), ("b", 2), End("a")], [("b", 3)]])
+    assert played(source) == [
+        ({"a": [1], "b": [2]}, ["a"], False),
+        ({"b": [3]}, [], False),
+        ({"b": []}, ["b"], True),
+    ]
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_source_whose_splits_have_all_ended_has_ended_with_the_last_of_them(bounded):
+    source = ScriptedSource(["a", "b"], [[("b", 2), End("b")], [End("a")], []], bounded=bounded)
+    assert source.is_bounded() == bounded
+    assert source.may_end()
+    assert played(source) == [({"a": [], "b": [2]}, ["b"], False), ({"a": []}, ["a"], True)]
+
+
+def test_an_unbounded_script_ends_only_the_splits_that_it_names():
+    source = ScriptedSource(["a", "b"], [[End("a")], [("b", 1)]], bounded=False)
+    assert not source.may_end()
+    assert played(source) == [({"a": [], "b": []}, ["a"], False), ({"b": [1]}, [], False)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([[End("a"), ("a", 1)]], r"batch 0 has \('a', 1\), but the split 'a' has ended in batch 0"),
+        ([[End("a")], [Idle("a")]], r"batch 1 has Idle\(split='a'\), but the split 'a' has ended in batch 0"),
+        ([[End("a")], [], [End("a")]], r"batch 2 has End\(split='a'\), but the split 'a' has ended in batch 0"),
+        ([[End("b")]], r"batch 0 names the split 'b'; the splits are"),
+    ],
+)
+def test_a_script_in_which_something_follows_an_end_is_refused(batches, message):
+    with pytest.raises(ProgramError, match=message):
+        ScriptedSource(["a"], batches)
 
 
 def test_a_script_that_names_an_unknown_split_is_refused():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
+from eventide.datastream.connectors._storage import absolute, opened
 from eventide.errors import DataError, ProgramError, StateError
 
 if TYPE_CHECKING:
@@ -129,42 +127,18 @@ class FileTree:
                 f"the checkpoint is about the file {path}, which lies under none of the paths of the source "
                 f"({', '.join(self._roots)}); start with a new checkpoint location, or with the path that it lies under"
             )
-        file_system, inner = _file_system(self._roots[root])
+        file_system, inner = opened(self._roots[root])
         return File(path, file_system, inner + path[len(root) :])
-
-
-def absolute(path: str) -> str:
-    """A path as it is understood anywhere: URIs stay as they are.
-
-    >>> absolute("s3://bucket/in"), absolute("file:///in/")
-    ('s3://bucket/in', '/in')
-    """
-    if path.startswith("file:"):
-        path = "/" + unquote(path.removeprefix("file:")).lstrip("/")
-    return path if "://" in path else os.path.abspath(path)
 
 
 def _shown(path: str) -> str:
     return absolute(path).partition("?")[0].rstrip("/")
 
 
-@lru_cache(maxsize=64)
-def _file_system(uri: str) -> tuple[FileSystem, str]:
-    from pyarrow.fs import FileSystem, LocalFileSystem
-
-    if "://" not in uri:
-        return LocalFileSystem(), uri.rstrip("/")
-    try:
-        file_system, inner = FileSystem.from_uri(uri)
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise ProgramError(f"the path {uri!r} is no URI that Arrow can open: {error}") from error
-    return file_system, inner.rstrip("/")
-
-
 def _listed(shown: str, uri: str) -> dict[str, FileInfo]:
     from pyarrow.fs import FileSelector, FileType
 
-    file_system, inner = _file_system(uri)
+    file_system, inner = opened(uri)
     root = file_system.get_file_info(inner or "/")
     if root.type is FileType.NotFound:
         raise ProgramError(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.connectors._storage import absolute
 from eventide.datastream.connectors.file_system._columns import check_columns, narrowed
-from eventide.datastream.connectors.file_system._files import FileTree, absolute
+from eventide.datastream.connectors.file_system._files import FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
 from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
 from eventide.datastream.connectors.file_system._planning import next_positions

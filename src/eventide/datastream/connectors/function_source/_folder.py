@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from contextlib import suppress
 
+from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError
 
-if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
-
 _HIDDEN = "."
-_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Names that Hadoop has for what Arrow knows by another."""
 
 
 class Folder:
@@ -27,7 +22,10 @@ class Folder:
     """
 
     def __init__(self, location: str) -> None:
-        self._file_system, self._path = _opened(location)
+        try:
+            self._file_system, self._path = opened(location)
+        except ProgramError as error:
+            raise ProgramError(f"what a SourceFunction emits is kept below the job's checkpoint: {error}") from error
         self._is_there = False
 
     def names(self) -> list[str]:
@@ -55,8 +53,9 @@ class Folder:
         self._sync(self._path)
 
     def delete(self, name: str) -> None:
-        """Delete a file."""
-        self._file_system.delete_file(f"{self._path}/{name}")
+        """Delete a file, if it is still there."""
+        with suppress(FileNotFoundError):
+            self._file_system.delete_file(f"{self._path}/{name}")
 
     def _sync(self, path: str) -> None:
         """Bring it to the disk, if it lies on one: other stores do so when a file is closed."""
@@ -67,30 +66,3 @@ class Folder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def absolute(location: str) -> str:
-    """A location as it is understood in any process: a URI stays as it is.
-
-    >>> absolute("s3://bucket/checkpoint"), absolute("file:///checkpoint/")
-    ('s3://bucket/checkpoint', '/checkpoint')
-    """
-    if location.startswith("file:"):
-        location = "/" + unquote(location.removeprefix("file:")).lstrip("/")
-    return location if "://" in location else os.path.abspath(location)
-
-
-def _opened(location: str) -> tuple[FileSystem, str]:
-    from pyarrow.fs import FileSystem, LocalFileSystem
-
-    scheme, separator, rest = absolute(location).partition("://")
-    if not separator:
-        return LocalFileSystem(), scheme
-    try:
-        file_system, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise ProgramError(
-            f"what a SourceFunction emits is kept below the job's checkpoint, and Arrow cannot open {location!r}: "
-            f"{error}"
-        ) from error
-    return file_system, path.rstrip("/")

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventide.datastream.connectors.function_source._folder import Folder
 from eventide.errors import StateError
 
-_SEGMENT = re.compile(r"(\d{20})-(\d{20})")
-_END = "end"
+_SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Writer:
+    """One life of the process that writes: a later one is greater, and which of two at the same moment is chance."""
+
+    epoch: int
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.epoch:08}-{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file: the items from position ``start`` up to, not including, ``end``."""
+    """One file: the items from position ``start`` up to, not including, ``end``, and who wrote it."""
 
     start: int
     end: int
+    writer: Writer
 
     @property
     def name(self) -> str:
         """The name of the file."""
-        return f"{self.start:020}-{self.end:020}"
+        return f"{self.start:020}-{self.end:020}-{self.writer}"
 
 
 class WriteAheadLog:
-    """The items of one source by their positions, which count from 0 and go on for ever.
+    """The items of one source by their positions, which count from 0 and go on for ever; as its readers see it.
 
-    One process writes at its end and deletes at its beginning, others read. Each segment also has the state of the
-    function behind its last item, so that the end of the log is where the function goes on after a restart: whether
-    Spark has planned all of the log by then does not matter.
+    Each segment also has the state of the function behind its last item, so that the end of the log is where the
+    function goes on after a restart: whether Spark has planned all of the log by then does not matter.
+
+    What counts is what the latest writer wrote, and what it found when it began, which it has written down. An earlier
+    writer that was taken over, and wrote one more segment all the same, wrote it for nobody.
 
     Args:
         location: its folder.
@@ -41,9 +56,21 @@ class WriteAheadLog:
     def __init__(self, location: str) -> None:
         self._location = location
         self._folder = Folder(location)
-        names = self._folder.names()
-        self._segments = _segments(names)
-        self._is_complete = _END in names
+        self._names: list[str] = []
+        self._segments: list[Segment] = []
+        self._is_complete = False
+        self._look()
+
+    def _look(self) -> None:
+        """Read what is there now."""
+        self._names = self._folder.names()
+        begun = _writers("begun", self._names)
+        if begun:
+            last = max(begun)
+            found = json.loads(self._folder.read(f"begun-{last}"))
+            counting = [s for s in _segments(self._names) if s.writer == last or s.name in found["segments"]]
+            self._segments = sorted(counting, key=lambda segment: segment.start)
+            self._is_complete = found["complete"] or f"end-{last}" in self._names
 
     @property
     def end(self) -> int:
@@ -54,18 +81,6 @@ class WriteAheadLog:
     def is_complete(self) -> bool:
         """Whether nothing will ever come behind its end."""
         return self._is_complete
-
-    def append(self, items: Sequence[bytes], state: bytes | None) -> None:
-        """Write items, and the state behind them; they are safe when this returns."""
-        segment = Segment(self.end, self.end + len(items))
-        self._folder.write(segment.name, pickle.dumps((list(items), state), protocol=5))
-        self._segments.append(segment)
-
-    def complete(self) -> None:
-        """Write down that nothing will come behind the end."""
-        if not self._is_complete:
-            self._folder.write(_END, b"")
-            self._is_complete = True
 
     def state(self) -> bytes | None:
         """The state behind the last item; None if there is none."""
@@ -89,19 +104,86 @@ class WriteAheadLog:
                 f"{self._location}; what lies there must stay as long as the checkpoint, or start with a new one"
             )
 
-    def forget(self, position: int) -> None:
-        """Delete segments that end at or before a position. The last one stays, because of the state."""
-        for segment in self._segments[:-1]:
-            if segment.end > position:
-                break
-            self._folder.delete(segment.name)
-            self._segments.remove(segment)
-
     def _content(self, segment: Segment) -> tuple[list[bytes], bytes | None]:
         content: tuple[list[bytes], bytes | None] = pickle.loads(self._folder.read(segment.name))
         return content
 
 
+class LogWriter(WriteAheadLog):
+    """Writes at the end of a log and deletes at its beginning. There is one at a time: the latest.
+
+    Whoever begins to write leaves a file with its name first, and looks at what is there then. Whoever writes looks,
+    behind that, whether a later writer has left its name; if so, it stops, before anyone has heard of what it wrote.
+    One of the two sees the other, whichever way they meet: either the later one takes over what the earlier one wrote,
+    or the earlier one stops. That needs a store that shows a file, and lists it, as soon as it is written, and nothing
+    more: local disks, HDFS, S3, Google's and Microsoft's stores do.
+
+    Raises:
+        StateError: if another writer began at the same moment, and this one gives way.
+    """
+
+    def __init__(self, location: str) -> None:
+        folder = Folder(location)
+        before = _writers("writer", folder.names())
+        self._me = Writer(max((writer.epoch for writer in before), default=0) + 1, uuid.uuid4().hex)
+        folder.write(f"writer-{self._me}", b"")
+        super().__init__(location)
+        self._check()
+        counting = {segment.name for segment in self._segments}
+        content = {"segments": sorted(counting), "complete": self._is_complete}
+        folder.write(f"begun-{self._me}", json.dumps(content).encode())
+        for name in set(self._names) - counting - {f"writer-{self._me}"}:
+            folder.delete(name)
+
+    def append(self, items: Sequence[bytes], state: bytes | None) -> None:
+        """Write items, and the state behind them; they are safe when this returns.
+
+        Raises:
+            StateError: if a later writer has taken over.
+        """
+        segment = Segment(self.end, self.end + len(items), self._me)
+        self._folder.write(segment.name, pickle.dumps((list(items), state), protocol=5))
+        self._check()
+        self._segments.append(segment)
+
+    def complete(self) -> None:
+        """Write down that nothing will come behind the end.
+
+        Raises:
+            StateError: if a later writer has taken over.
+        """
+        if not self._is_complete:
+            self._folder.write(f"end-{self._me}", b"")
+            self._check()
+            self._is_complete = True
+
+    def forget(self, position: int) -> None:
+        """Delete segments that end at or before a position. The last one stays, because of the state.
+
+        Raises:
+            StateError: if a later writer has taken over.
+        """
+        old = [segment for segment in self._segments[:-1] if segment.end <= position]
+        if old:
+            self._check()
+        for segment in old:
+            self._folder.delete(segment.name)
+            self._segments.remove(segment)
+
+    def _check(self) -> None:
+        if any(writer > self._me for writer in _writers("writer", self._folder.names())):
+            raise StateError(
+                f"another run of this job has taken over its checkpoint: it writes what the function emits into "
+                f"{self._location} now, and this run stops. Let only one run at a time use a checkpoint"
+            )
+
+
+def _writers(kind: str, names: Sequence[str]) -> list[Writer]:
+    """The writers that have left a file of a kind."""
+    found = [name.split("-")[1:] for name in names if name.startswith(f"{kind}-")]
+    return [Writer(int(epoch), random) for epoch, random in found]
+
+
 def _segments(names: Sequence[str]) -> list[Segment]:
     found = [_SEGMENT.fullmatch(name) for name in names]
-    return [Segment(int(match[1]), int(match[2])) for match in found if match]
+    return [Segment(int(m[1]), int(m[2]), Writer(int(m[3]), m[4])) for m in found if m]

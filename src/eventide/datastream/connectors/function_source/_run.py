@@ -12,7 +12,7 @@ from typing import Any
 from eventide.common._pickles import dumps
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
-from eventide.datastream.connectors.function_source._log import WriteAheadLog
+from eventide.datastream.connectors.function_source._log import LogWriter
 from eventide.datastream.connectors.source import IDLE
 from eventide.datastream.functions import RuntimeContext, SourceContext, SourceFunction
 from eventide.errors import ProgramError, UserFunctionError
@@ -36,7 +36,7 @@ class FunctionRun:
     def __init__(
         self,
         function: SourceFunction,
-        log: WriteAheadLog,
+        log: LogWriter,
         operator: str,
         max_items: int = _MAX_ITEMS,
         max_bytes: int = _MAX_BYTES,

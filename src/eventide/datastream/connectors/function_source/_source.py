@@ -10,8 +10,8 @@ from typing import Any
 from eventide.common._pickles import dumps
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
-from eventide.datastream.connectors.function_source._folder import absolute
-from eventide.datastream.connectors.function_source._log import WriteAheadLog
+from eventide.datastream.connectors._storage import absolute
+from eventide.datastream.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.connectors.source import IDLE, Source
 from eventide.datastream.functions import SourceFunction
@@ -98,7 +98,7 @@ class FunctionSource(Source):
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
         """What the log has."""
-        for content in self._log().read(start, end):
+        for content in WriteAheadLog(self._place()).read(start, end):
             item = pickle.loads(content)
             if not isinstance(item, tuple):
                 yield item
@@ -109,6 +109,10 @@ class FunctionSource(Source):
 
     def gives_timestamps(self) -> bool:
         """Yes: the function may give them."""
+        return True
+
+    def active_by_elements(self) -> bool:
+        """Yes: whatever a function emits says that it is not idle any more, as in Flink's contexts of functions."""
         return True
 
     def has_ended(self, split: str, position: int) -> bool:
@@ -150,13 +154,13 @@ class FunctionSource(Source):
         """The function in its thread: a copy of the one that the program made, so that each run starts afresh."""
         if self._run is None:
             function: SourceFunction = pickle.loads(dumps(self._function))
-            self._run = FunctionRun(function, self._log(), self._operator)
+            self._run = FunctionRun(function, LogWriter(self._place()), self._operator)
         return self._run
 
-    def _log(self) -> WriteAheadLog:
+    def _place(self) -> str:
         if self._location is None:
             raise ProgramError("a SourceFunction runs in a job alone: use add_source, and execute the program")
-        return WriteAheadLog(self._location)
+        return self._location
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_run": None}

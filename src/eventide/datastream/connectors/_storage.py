@@ -1,0 +1,50 @@
+"""Where files lie: local paths and URIs, in Arrow's spelling or in Hadoop's, and the file systems behind them."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""Names that Hadoop has for what Arrow knows by another."""
+
+
+def absolute(location: str) -> str:
+    """A location as it is understood in any process: a URI stays as it is, but for one of a local file.
+
+    >>> absolute("s3://bucket/in"), absolute("file:///in/a%20b")
+    ('s3://bucket/in', '/in/a b')
+    """
+    if location.startswith("file:"):
+        location = "/" + unquote(location.removeprefix("file:")).lstrip("/")
+    return location if "://" in location else os.path.abspath(location)
+
+
+@lru_cache(maxsize=64)
+def opened(location: str) -> tuple[FileSystem, str]:
+    """The file system of a location, and the location's path in it, without a slash at its end.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+
+    >>> opened("file:///in/")[1]
+    '/in'
+    """
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    uri = absolute(location)
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return LocalFileSystem(), uri.rstrip("/")
+    try:
+        file_system, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise ProgramError(f"Arrow cannot open {location!r}: {error}") from error
+    return file_system, path.rstrip("/")

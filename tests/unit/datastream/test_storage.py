@@ -1,0 +1,43 @@
+"""Locations of files: what they are in any process, and which file system they open."""
+
+import os
+
+import pytest
+
+from eventide.datastream.connectors._storage import absolute, opened
+from eventide.errors import ProgramError
+
+
+@pytest.mark.parametrize(
+    ("location", "found"),
+    [
+        ("/in/", "/in"),
+        ("file:/in", "/in"),
+        ("file:///in/a%20b", "/in/a b"),
+        ("/in/a%20b", "/in/a%20b"),
+        ("s3a://bucket/in/", "s3a://bucket/in/"),
+    ],
+)
+def test_a_location_means_the_same_in_any_process(location, found):
+    assert absolute(location) == found
+
+
+def test_a_relative_path_is_that_of_this_process():
+    assert absolute("in") == f"{os.getcwd()}/in"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_hadoops_names_of_a_store_open_it_too(scheme):
+    file_system, path = opened(f"{scheme}://bucket/in/?region=eu-central-1")
+    assert (file_system.type_name, path) == ("s3", "bucket/in")
+
+
+@pytest.mark.parametrize("location", ["/in/", "file:///in", "file:/in"])
+def test_local_files_have_three_spellings(location):
+    file_system, path = opened(location)
+    assert (file_system.type_name, path) == ("local", "/in")
+
+
+def test_what_arrow_does_not_know_is_refused():
+    with pytest.raises(ProgramError, match="Arrow cannot open 'gopher://host/in': Unrecognized filesystem"):
+        opened("gopher://host/in")

@@ -1,0 +1,182 @@
+"""Sources in whole programs on the twin: starts that are kept, splits that are gone, and state that does not grow."""
+
+import json
+import os
+from copy import deepcopy
+
+import pytest
+
+from eventide.common import Duration, PunctuatedWatermarks, Types, WatermarkStrategy
+from eventide.datastream import MapFunction
+from eventide.datastream.connectors import FileSource, Source
+from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import UserFunctionError
+from eventide.local.runner import LocalCheckpoint
+from eventide.testing import local_environment
+from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, runner, values
+
+TENS = TumblingEventTimeWindows.of(10)
+DAY_MS = 24 * 60 * 60 * 1_000
+
+
+class Topic(Source):
+    """Partitions that grow and go, read from where they stand when the job first sees them."""
+
+    def __init__(self, **partitions):
+        self.partitions = partitions
+
+    def splits(self):
+        return list(self.partitions)
+
+    def initial_position(self, split):
+        return self.latest_position(split)
+
+    def latest_position(self, split):
+        return len(self.partitions[split])
+
+    def read(self, split, start, end):
+        yield from self.partitions[split][start:end]
+
+    def is_bounded(self):
+        return False
+
+
+class FailsOnce(MapFunction):
+    """Fails at the first element it sees in its life, and hands on all others."""
+
+    failed = False
+
+    def map(self, value):
+        if not FailsOnce.failed:
+            FailsOnce.failed = True
+            raise OSError("once")
+        return value
+
+
+class Job:
+    """A program that is restarted for every step, on one checkpoint."""
+
+    def __init__(self, make_plan):
+        self.make_plan, self.checkpoint, self.counters = make_plan, LocalCheckpoint(), {}
+
+    def step(self):
+        plan = self.make_plan()
+        one = runner(plan, checkpoint=deepcopy(self.checkpoint))
+        try:
+            found = [by_sink(plan, batch) for batch in one.batches()]
+        finally:
+            self.checkpoint, self.counters = one.checkpoint, one.metrics()
+        return values(found)
+
+    def stored(self):
+        """All state of all subtasks, by name."""
+        return [entry for backend in self.checkpoint.state.values() for entry in backend.items()]
+
+    def knows(self, split):
+        """Whether there is something about a split in the state of any operator."""
+        return any(split in str(name) or split.encode() in value for name, value in self.stored())
+
+
+def rows_of(source):
+    return plan_of(local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "topic"))
+
+
+def windows_of(source):
+    stream = local_environment().from_source(source, BY_SECOND_FIELD, "topic")
+    return plan_of(stream.key_by(lambda e: e[0]).window(TENS).process(Contents()))
+
+
+def test_a_source_that_starts_at_the_latest_reads_all_that_comes_after_its_first_micro_batch():
+    topic = Topic(p=["old"])
+    job = Job(lambda: rows_of(topic))
+    assert job.step() == []
+    topic.partitions["p"] += ["a", "b"]
+    topic.partitions["q"] = ["before it was seen"]
+    assert job.step() == ["a", "b"]
+    topic.partitions["p"] += ["c"]
+    topic.partitions["q"] += ["d"]
+    assert sorted(job.step()) == ["c", "d"]
+    assert job.step() == []
+
+
+class Growing(Topic):
+    """Something comes between the moment in which its start is asked for and the one in which its end is."""
+
+    def latest_position(self, split):
+        self.partitions[split].append(len(self.partitions[split]))
+        return len(self.partitions[split]) if len(self.partitions[split]) < 6 else 6
+
+
+def test_a_first_micro_batch_that_fails_is_repeated_from_the_same_start():
+    FailsOnce.failed = False
+    growing = Growing(p=[])
+
+    def plan():
+        stream = local_environment().from_source(growing, WatermarkStrategy.no_watermarks(), "topic")
+        return plan_of(stream.map(FailsOnce()))
+
+    job = Job(plan)
+    with pytest.raises(UserFunctionError, match="once"):
+        job.step()
+    assert growing.partitions["p"][:2] == [0, 1]
+    assert job.step() == [1, 2, 3, 4, 5], "it started behind the first, whatever is the latest now"
+
+
+def test_a_partition_that_is_gone_holds_the_watermark_no_longer_and_what_was_not_read_of_it_is_counted():
+    topic = Topic(p=[], q=[])
+    job = Job(lambda: windows_of(topic))
+    assert job.step() == []
+    topic.partitions["p"] += [("a", 1), ("a", 25)]
+    assert job.step() == [], "q holds the watermark"
+    topic.partitions.pop("q")
+    assert job.step() == [("a", 0, 10, [("a", 1)])]
+    assert job.counters["topic"]["numPartsLost"] == 1
+    assert job.step() == []
+
+
+def test_a_split_behind_a_generator_of_its_own_is_forgotten_with_its_generator():
+    topic = Topic(p=[], quiet=[])
+
+    def plan():
+        generator = WatermarkStrategy.for_generator(lambda: PunctuatedWatermarks(lambda e, ms: ms))
+        strategy = generator.with_timestamp_assigner(lambda e, _: e[1])
+        stream = local_environment().from_source(topic, strategy, "topic")
+        return plan_of(stream.key_by(lambda e: e[0]).window(TENS).process(Contents()))
+
+    job = Job(plan)
+    job.step()
+    topic.partitions["p"] += [("a", 1), ("a", 25)]
+    topic.partitions["quiet"] += [("a", 3)]
+    assert job.step() == []
+    assert job.knows("quiet")
+    topic.partitions.pop("quiet")
+    assert [value[:3] for value in job.step()] == [("a", 0, 10)]
+    assert not job.knows("quiet")
+
+
+@pytest.mark.parametrize("split_by", [None, lambda path: os.path.basename(path).split("-")[0]])
+def test_a_year_of_daily_files_leaves_no_more_in_the_checkpoint_than_what_is_there(tmp_path, split_by):
+    """A directory where each day brings two files, which are deleted a week later; the job is restarted every day."""
+
+    def plan():
+        files = FileSource.csv(tmp_path, type_info=Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()]))
+        files = files.monitor_continuously(Duration.of_millis(0)).set_split_by(split_by)
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ms")
+        stream = local_environment().from_source(files.build(), strategy, "files")
+        return plan_of(stream.key_by(lambda e: e.user).window(TumblingEventTimeWindows.of(DAY_MS)).process(Contents()))
+
+    job, sizes, days = Job(plan), [], []
+    for day in range(365):
+        for half in range(2):
+            text = f"user,ms\nwren,{day * DAY_MS + half}\n"
+            (tmp_path / f"{day:03}-{half}.csv").write_text(text)
+        if day >= 7:
+            for half in range(2):
+                (tmp_path / f"{day - 7:03}-{half}.csv").unlink()
+        days += [start // DAY_MS for _, start, _, _ in job.step()]
+        sizes.append(
+            len(json.dumps(job.checkpoint.offsets)) + sum(len(name) + len(value) for name, value in job.stored())
+        )
+    last_fired = 363 if split_by is None else 364 - 7  # a split of its own holds the watermark as long as it is there
+    assert days == list(range(last_fired + 1))
+    assert max(sizes[-100:]) <= 1.02 * max(sizes[50:100]), "but for the digits of a later time"
