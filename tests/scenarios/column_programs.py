@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, canonical, evictor, source, strategy, trigger
+from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, canonical, events, evictor, trigger
 
 from eventide.aggregates import collect_list, count, sum_
 from eventide.common import Row, Types
@@ -27,8 +27,7 @@ def column_program(
     """The scenario's program by column: its results, and its late elements where they are kept."""
     script = scenario.script
     op = script["op"]
-    events = env.from_source(source(script), strategy(script["strategy"]), "events")
-    keyed = events.map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
+    keyed = events(env, script).map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
         counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n")).name(FIRST)
@@ -36,15 +35,15 @@ def column_program(
         return sums, counts.get_side_output(LATE) if keep_late else None
     windows = assigner(op["assigner"])
     windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
-    chosen = trigger(op["trigger"], op["assigner"])
+    chosen = trigger(op.get("trigger"), op["assigner"])
     if chosen is not None:
         windowed = windowed.trigger(chosen)
-    if op["evictor"] is not None:
+    if op.get("evictor") is not None:
         windowed = windowed.evictor(evictor(op["evictor"]))
     keep_late = keep_late and windows.is_event_time()
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
-    wanted = collect_list("id").alias("ids") if op["kind"] == "window" else sum_("v").alias("v")
+    wanted = collect_list("id").alias("ids") if op["kind"] != "reduce_window" else sum_("v").alias("v")
     results = windowed.aggregate(wanted).name(FIRST)
     return results, results.get_side_output(LATE) if keep_late else None
 
@@ -93,7 +92,7 @@ def last_of_each_window(scenario: Scenario, batches: list[list[str]]) -> list[li
 
     A script does not say which of the two a firing was. Elsewhere, what there is.
     """
-    punctuated = scenario.script["strategy"]["kind"] == "punctuated"
+    punctuated = "punctuated" in scenario.strategies
     if not punctuated or not scenario.script["allowed_lateness"] or scenario.kind == "two_stage":
         return batches
     collapsed = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,11 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.testing import Idle, ScriptedSource
+from eventide.testing import End, Idle, ScriptedSource
 
 DATA = Path(__file__).parent / "data"
 LATE = OutputTag("late")
-KINDS = ("window", "reduce_window", "two_stage")
+KINDS = ("window", "reduce_window", "two_stage", "union_window")
 FIRST = "first"
 """The name of the operator whose watermarks a scenario tells."""
 
@@ -50,6 +51,11 @@ class Scenario:
     @property
     def kind(self) -> str:
         return self.script["op"]["kind"]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The kinds of watermark strategies of its sources."""
+        return [one["strategy"]["kind"] for one in self.script.get("sources", [self.script])]
 
     @property
     def batches(self) -> int:
@@ -85,7 +91,7 @@ def canonical(entry: Any) -> str:
 def scenarios() -> list[Scenario]:
     """Those that this version of eventide covers, in the order of their files."""
     loaded = []
-    for file in ("rules", "window", "reduce_window", "two_stage"):
+    for file in ("rules", "window", "reduce_window", "two_stage", "union_window"):
         for line in (DATA / f"{file}.jsonl").read_text().splitlines():
             record = json.loads(line)
             loaded.append(Scenario(record["name"], record["scenario"], record["expected"], record["detail"]))
@@ -211,32 +217,51 @@ def strategy(spec: dict[str, Any]) -> WatermarkStrategy:
     return base.with_timestamp_assigner(lambda element, _: element["ts"])
 
 
-def source(script: dict[str, Any]) -> ScriptedSource:
-    """The scenario's script as a source."""
-    batches = [
-        [Idle(event["s"]) if event.get("idle") else (event["s"], event) for event in batch]
-        for batch in script["batches"]
-    ]
-    return ScriptedSource(script["splits"], batches, bounded=script["final_watermark"])
+def sources(script: dict[str, Any]) -> list[tuple[str, ScriptedSource, WatermarkStrategy]]:
+    """The scenario's sources, each with its name and strategy; each plays those entries that are its own."""
+    several = script.get("sources") or [{"name": "events", "splits": script["splits"], "strategy": script["strategy"]}]
+    found = []
+    for one in several:
+        batches = [list(_entries(batch, one["name"], one["splits"])) for batch in script["batches"]]
+        played = ScriptedSource(one["splits"], batches, bounded=script["final_watermark"])
+        found.append((one["name"], played, strategy(one["strategy"])))
+    return found
+
+
+def _entries(batch: list[dict[str, Any]], name: str, splits: list[str]) -> Iterator[Any]:
+    """What a micro-batch has for one source: a source that ends ends in all of its splits."""
+    for event in batch:
+        if event.get("end") and event["source"] == name:
+            yield from map(End, splits)
+        elif event.get("s") in splits:
+            yield Idle(event["s"]) if event.get("idle") else (event["s"], event)
+
+
+def events(env: StreamExecutionEnvironment, script: dict[str, Any]) -> DataStream:
+    """The stream of all elements: of one source, or the union of several."""
+    first, *others = (env.from_source(source, how, name) for name, source, how in sources(script))
+    return first.union(*others) if others else first
 
 
 def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
     """The scenario's program: its results, and its late elements where there can be any."""
     script = scenario.script
     op = script["op"]
-    keyed = env.from_source(source(script), strategy(script["strategy"]), "events").key_by(lambda e: e["k"])
+    keyed = events(env, script).key_by(lambda e: e["k"])
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
         counts = first.side_output_late_data(LATE).aggregate(_Count()).name(FIRST)
         return counts.window_all(assigner(op["second"])).process(_Total()), counts.get_side_output(LATE)
     windows = assigner(op["assigner"])
     windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
-    chosen = trigger(op["trigger"], op["assigner"])
+    chosen = trigger(op.get("trigger"), op["assigner"])
     if chosen is not None:
         windowed = windowed.trigger(chosen)
-    if op["evictor"] is not None:
+    if op.get("evictor") is not None:
         windowed = windowed.evictor(evictor(op["evictor"]))
     if windows.is_event_time():
         windowed = windowed.side_output_late_data(LATE)
-    results = (windowed.process(_Ids()) if op["kind"] == "window" else windowed.reduce(_AddV(), _Sum())).name(FIRST)
+    results = (windowed.process(_Ids()) if op["kind"] != "reduce_window" else windowed.reduce(_AddV(), _Sum())).name(
+        FIRST
+    )
     return results, results.get_side_output(LATE) if windows.is_event_time() else None
