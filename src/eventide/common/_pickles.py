@@ -1,19 +1,109 @@
-"""Pickling of what users made: fast where possible, by value where a class cannot be imported elsewhere."""
+"""Users' data as bytes: plain pickles, in which a class of the program is a name and the program brings the class.
+
+Pickle itself names classes where it can: those that a module of that name has. It cannot name a class of a program's
+main file in a worker, whose main file is another one, nor one that was made inside a function. Those that the program
+brings (:func:`bring`) are named all the same. So what is stored holds no class, and who loads it gets objects of the
+class that the program has now.
+"""
 
 from __future__ import annotations
 
+import importlib
+import io
 import pickle
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from eventide.errors import StateError
+
+ClassName: TypeAlias = tuple[str, str]
+"""A module, and the qualified name of a class in it."""
+
+_brought: dict[ClassName, type] = {}
+_names: dict[int, ClassName] = {}
+
+
+def class_name(kind: type) -> ClassName:
+    """The name under which data refers to a class."""
+    return kind.__module__, kind.__qualname__
+
+
+def bring(classes: Iterable[type]) -> None:
+    """Have data refer to these classes by their names in this process, from now on.
+
+    Of two classes of one name, the one that was brought last is meant.
+    """
+    for kind in classes:
+        name = class_name(kind)
+        before = _brought.get(name)
+        if before is not kind:
+            _names.pop(id(before), None)
+            _brought[name] = kind
+            _names[id(kind)] = name
+
+
+def name_if_brought(value: Any) -> ClassName | None:
+    """The name of a class that a program brought to this process; None for anything else."""
+    return _names.get(id(value))
+
+
+def class_of_name(module: str, name: str) -> type:
+    """The class that data refers to: what the program brought, else what the module has.
+
+    Pickles call it by its own name, so it has to stay where it is.
+
+    Raises:
+        StateError: if there is no such class.
+    """
+    found: Any = _brought.get((module, name))
+    if found is None:
+        try:
+            found = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError) as error:
+            raise StateError(
+                f"what is stored has objects of {name} of the module {module}, and the program has nothing of that "
+                "name. It must stay in the program, where it is and in use, as long as the checkpoint has objects of "
+                "it; bring it back, or start with a new checkpoint location"
+            ) from error
+    kind: type = found
+    return kind
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle data; objects whose class was made in a program's main file or a worker take their class along.
+    """Pickle data.
+
+    A class that neither a module nor the program has by its name, such as one that was made while the program ran, goes
+    along by value; so does a function.
 
     Raises what pickling raises where not even that helps, such as for a lock or a generator.
     """
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        import cloudpickle
+        from eventide.common._pickles_by_value import dumps_by_name_or_value
 
-        return bytes(cloudpickle.dumps(value, protocol=5))
+        return dumps_by_name_or_value(value)
+
+
+def loads(data: Any) -> Any:
+    """The inverse of :func:`dumps`.
+
+    Raises:
+        StateError: if the program has no class of a name that the data refers to.
+    """
+    try:
+        return pickle.loads(data)
+    except (ImportError, AttributeError):
+        return _Naming(io.BytesIO(data)).load()
+
+
+class _Naming(pickle.Unpickler):
+    """Looks for classes in the program too, and says which one is missing."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            return class_of_name(module, name)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import uuid
 import warnings
+from typing import Any
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.common._pickles import bring
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.exchange.frames import METRICS_STAGE, Frame, Signal
 from eventide.runtime.exchange.router import end_frames
-from eventide.runtime.pickles import dumps_program
-from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.pickles import classes_of, dumps_program
+from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import StageSpec
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import StageProcessor
@@ -43,16 +45,18 @@ def frames_of(
     """
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
+    sources = [source.pruned() for source in plan.sources]
+    classes = classes_of([*map(_shipped_of_source, sources), *map(_shipped_of_stage, plan.stages)])
+    bring(classes)  # the driver reads what the job collects
     waiting = [
-        (_first_target(source.root), _source_frames(source.pruned(), settings, spark, ids, batch))
-        for source in plan.sources
+        (_first_target(source.root), _source_frames(source, settings, spark, ids, batch, classes)) for source in sources
     ]
     frames: DataFrame | None = None
     for stage in plan.stages:
         frames = _united(frames, [df for target, df in waiting if target <= stage.number])
         waiting = [(target, df) for target, df in waiting if target > stage.number]
         if frames is not None:
-            frames = _through_stage(frames, stage, ids, has_timers=stage.needs_clock and not stage.in_batch)
+            frames = _through_stage(frames, stage, ids, classes)
     frames = _united(frames, [df for _, df in waiting])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -72,6 +76,18 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
     return frames
 
 
+def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
+    """What of a source travels to the workers, with what a message calls it."""
+    if isinstance(source, DataFrameSourceSpec):
+        return ChainSpec(source.name, source.type_info, source.root), f"the functions behind {source.name!r}"
+    return source, f"the source {source.name!r} or a function behind it"
+
+
+def _shipped_of_stage(stage: StageSpec) -> tuple[Any, str]:
+    """What of a stage travels to the workers, with what a message calls it."""
+    return stage, f"the operator {stage.name!r} or a function behind it"
+
+
 def _first_target(root: ChainNode) -> int:
     return min(edge.target for edge in root.all_edges())
 
@@ -82,7 +98,9 @@ def _source_frames(
     spark: SparkSession,
     ids: tuple[int, ...],
     batch: bool,
+    classes: tuple[type, ...],
 ) -> DataFrame:
+    payload = dumps_program(*_shipped_of_source(source), classes)
     if isinstance(source, DataFrameSourceSpec):
         if source.reader.rows.isStreaming and batch:
             raise ProgramError(f"the source {source.name!r} is a streaming DataFrame; it cannot run in batch mode")
@@ -91,7 +109,7 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(source, ids)
+        frames: DataFrame = source.reader.frames(payload, ids)
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
     if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
         warnings.warn(
@@ -101,7 +119,7 @@ def _source_frames(
         )
     name = f"eventide-{uuid.uuid4().hex}"
     attributes = {
-        "payload": dumps_program(source, f"the source {source.name!r} or a function behind it"),
+        "payload": payload,
         "ids": ids,
         "max_rows": settings.max_rows_per_batch,
         "unique_name": name,
@@ -118,9 +136,10 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...], *, has_timers: bool) -> DataFrame:
+def _through_stage(frames: DataFrame, stage: StageSpec, ids: tuple[int, ...], classes: tuple[type, ...]) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the stage needs the clock."""
-    payload = dumps_program(stage, f"the operator {stage.name!r} or a function behind it")
+    has_timers = stage.needs_clock and not stage.in_batch
+    payload = dumps_program(*_shipped_of_stage(stage), classes)
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
         StageProcessor(payload, stage.number, ids, has_timers),
