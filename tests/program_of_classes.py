@@ -1,9 +1,11 @@
 """A program whose classes are those of its main file: elements, keys, windows, state; told from where to go on.
 
-python program_of_classes.py twin|worker|spark CHECKPOINT EVENTS UNTIL
+python program_of_classes.py twin|worker|spark CHECKPOINT EVENTS UNTIL [BOUND]
 
-EVENTS is a file of JSON: micro-batches of (number of a customer, number of a colour, amount, second). It handles those up
-to UNTIL, or all, up to the end of the stream, where UNTIL is "end"; and prints what came out, as JSON. As "worker" it runs on the twin, where nobody finds the main file.
+EVENTS is a file of JSON: micro-batches of (number of a customer, number of a colour, amount, second). It handles those
+up to UNTIL, or all, up to the end of the stream, where UNTIL is "end"; and prints what came out, as JSON. As "worker"
+it runs on the twin, but with a main file that has nothing, like that of a worker of Spark. Orders may be out of order
+by BOUND seconds, which its own generator of watermarks gets.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ import enum
 import json
 import pickle
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from eventide.common import Duration, Types, WatermarkStrategy
+from eventide.common import Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
-from eventide.datastream.connectors import CollectSink
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, Window, WindowAssigner
 from eventide.local.runner import LocalCheckpoint, LocalRunner
@@ -99,6 +101,19 @@ class Tens(WindowAssigner):
         return False
 
 
+class Trailing(WatermarkGenerator):
+    """Learns the highest time, and has a bound as its parameter."""
+
+    def __init__(self, bound_ms):
+        self.bound_ms, self.highest = bound_ms, 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest - self.bound_ms - 1))
+
+
 class Report(ProcessWindowFunction):
     """Says what is in a window, and what its key has seen in all windows so far."""
 
@@ -119,7 +134,7 @@ def larger(one, other):
     return other if other.amount > one.amount else one
 
 
-def program(env, batches, bounded):
+def program(env, batches, bounded, bound_ms):
     """Orders by customer, by colour, and by place and shade, each in windows of the program's own."""
     script = [
         [
@@ -128,7 +143,7 @@ def program(env, batches, bounded):
         ]
         for batch in batches
     ]
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(3))
+    strategy = WatermarkStrategy.for_generator(lambda: Trailing(bound_ms))
     orders = env.from_source(
         ScriptedSource(["split"], script, bounded=bounded),
         strategy.with_timestamp_assigner(lambda order, _: order.second * 1000),
@@ -140,27 +155,28 @@ def program(env, batches, bounded):
     return by_customer.union(by_colour, by_both.map(str))
 
 
-def main(host, checkpoint, events, until):
+def main(host, checkpoint, events, until, bound="3"):
     """Run it from where the checkpoint stands; return what came out."""
     batches = json.loads(Path(events).read_text())
     bounded = until == "end"
-    batches = batches if bounded else batches[: int(until)]
+    build = partial(program, batches=batches if bounded else batches[: int(until)], bounded=bounded)
+    build = partial(build, bound_ms=1000 * int(bound))
     if host == "worker":
         sys.modules["__main__"] = ModuleType("__main__")
     if host != "spark":
-        return on_the_twin(Path(checkpoint), batches, bounded)
+        return on_the_twin(Path(checkpoint), build)
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
-    return list(program(env, batches, bounded).execute_and_collect())
+    return list(build(env).execute_and_collect())
 
 
-def on_the_twin(file, batches, bounded):
+def on_the_twin(file, build):
     """Run it on the twin, whose checkpoint is a file."""
     from eventide.testing import local_environment
     from twin import plan_of, values
 
     checkpoint = pickle.loads(file.read_bytes()) if file.exists() else LocalCheckpoint()
-    plan = plan_of(program(local_environment(), batches, bounded))
+    plan = plan_of(build(local_environment()))
     runner = LocalRunner(plan, clock=lambda: 0, checkpoint=checkpoint)
     results = [[batch.elements.get(sink.number, []) for sink in plan.sinks] for batch in runner.batches()]
     file.write_bytes(pickle.dumps(runner.checkpoint))
