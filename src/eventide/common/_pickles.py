@@ -19,6 +19,9 @@ from eventide.errors import StateError
 ClassName: TypeAlias = tuple[str, str]
 """A module, and the qualified name of a class in it."""
 
+_NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
+"""What pickle raises where it finds no name for a class or a function."""
+
 _brought: dict[ClassName, type] = {}
 _names: dict[int, ClassName] = {}
 
@@ -42,9 +45,10 @@ def bring(classes: Iterable[type]) -> None:
             _names[id(kind)] = name
 
 
-def name_if_brought(value: Any) -> ClassName | None:
-    """The name of a class that a program brought to this process; None for anything else."""
-    return _names.get(id(value))
+def reduced_to_name(value: Any) -> Any:
+    """What a pickle holds in place of a class that the program brought to this process; NotImplemented for others."""
+    name = _names.get(id(value))
+    return NotImplemented if name is None else (class_of_name, name)
 
 
 def class_of_name(module: str, name: str) -> type:
@@ -81,7 +85,13 @@ def dumps(value: Any) -> bytes:
     """
     try:
         return pickle.dumps(value, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
+    except _NO_NAME:
+        pass
+    try:
+        with io.BytesIO() as file:
+            _ByName(file, protocol=5).dump(value)
+            return file.getvalue()
+    except _NO_NAME:
         from eventide.common._pickles_by_value import dumps_by_name_or_value
 
         return dumps_by_name_or_value(value)
@@ -96,10 +106,18 @@ def loads(data: Any) -> Any:
     try:
         return pickle.loads(data)
     except (ImportError, AttributeError):
-        return _Naming(io.BytesIO(data)).load()
+        return _FromNames(io.BytesIO(data)).load()
 
 
-class _Naming(pickle.Unpickler):
+class _ByName(pickle.Pickler):
+    """Names the classes of the program, too."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Called for everything but plain values and containers."""
+        return reduced_to_name(obj)
+
+
+class _FromNames(pickle.Unpickler):
     """Looks for classes in the program too, and says which one is missing."""
 
     def find_class(self, module: str, name: str) -> Any:

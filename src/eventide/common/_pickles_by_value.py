@@ -1,14 +1,13 @@
-"""Pickling of what has no module: by the name that the program brought, else by value. Loaded where it is needed."""
+"""Pickling of what no module and no program has a name for: by value. Loaded where it is needed."""
 
 from __future__ import annotations
 
 import io
-from types import FunctionType
 from typing import Any
 
 import cloudpickle
 
-from eventide.common._pickles import class_of_name, name_if_brought
+from eventide.common._pickles import reduced_to_name
 
 
 def dumps_by_name_or_value(value: Any) -> bytes:
@@ -20,8 +19,6 @@ def dumps_by_name_or_value(value: Any) -> bytes:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        """Called for everything but plain values and containers, so what is no class has to be passed on quickly."""
-        if not isinstance(obj, (type, FunctionType)):
-            return NotImplemented
-        name = name_if_brought(obj)
-        return super().reducer_override(obj) if name is None else (class_of_name, name)
+        """Called for everything but plain values and containers."""
+        reduced = reduced_to_name(obj)
+        return super().reducer_override(obj) if reduced is NotImplemented else reduced
