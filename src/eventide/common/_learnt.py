@@ -9,7 +9,7 @@ from eventide.common._pickles import dumps
 from eventide.common.watermark_generator import WatermarkGeneratorContext
 from eventide.errors import ProgramError, StateError
 
-_VALUES = (int, float, complex, bool, str, bytes, type(None))
+_VALUES = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _THINGS = (FunctionType, BuiltinFunctionType, ModuleType, type, WatermarkGeneratorContext)
 
 Snapshot: TypeAlias = tuple[str, bool, Any]
@@ -114,12 +114,14 @@ def _described(name: str, is_own: bool) -> str:
     return f"{name} with snapshot_state()" if is_own else name
 
 
+def _is_container(kind: type) -> bool:
+    """Whether objects of a class are lists, say, which have more than attributes."""
+    return any(base.__module__ == "builtins" and base is not object for base in kind.__mro__)
+
+
 def _attributes(thing: Any) -> dict[str, Any]:
     """The attributes of an object, by what it says when it is pickled."""
-    if any(base.__module__ == "builtins" and base is not object for base in type(thing).__mro__):
-        state: Any = "what no attribute has"
-    else:
-        state = thing.__getstate__()
+    state: Any = "what no attribute has" if _is_container(type(thing)) else thing.__getstate__()
     parts = state if isinstance(state, tuple) else (state,)
     attributes: dict[str, Any] = {}
     for part in parts:

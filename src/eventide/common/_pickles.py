@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import io
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from eventide.errors import StateError
@@ -43,12 +44,6 @@ def bring(classes: Iterable[type]) -> None:
             _names.pop(id(before), None)
             _brought[name] = kind
             _names[id(kind)] = name
-
-
-def reduced_to_name(value: Any) -> Any:
-    """What a pickle holds in place of a class that the program brought to this process; NotImplemented for others."""
-    name = _names.get(id(value))
-    return NotImplemented if name is None else (class_of_name, name)
 
 
 def class_of_name(module: str, name: str) -> type:
@@ -88,13 +83,9 @@ def dumps(value: Any) -> bytes:
     except _NO_NAME:
         pass
     try:
-        with io.BytesIO() as file:
-            _ByName(file, protocol=5).dump(value)
-            return file.getvalue()
+        return _dumped(value, _ByName)
     except _NO_NAME:
-        from eventide.common._pickles_by_value import dumps_by_name_or_value
-
-        return dumps_by_name_or_value(value)
+        return _dumped(value, _by_name_or_value())
 
 
 def loads(data: Any) -> Any:
@@ -109,12 +100,32 @@ def loads(data: Any) -> Any:
         return _FromNames(io.BytesIO(data)).load()
 
 
+def _dumped(value: Any, pickler: Callable[..., pickle.Pickler]) -> bytes:
+    with io.BytesIO() as file:
+        pickler(file, protocol=5).dump(value)
+        return file.getvalue()
+
+
 class _ByName(pickle.Pickler):
     """Names the classes of the program, too."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Called for everything but plain values and containers."""
-        return reduced_to_name(obj)
+        name = _names.get(id(obj))
+        return NotImplemented if name is None else (class_of_name, name)
+
+
+@lru_cache(maxsize=1)
+def _by_name_or_value() -> Callable[..., pickle.Pickler]:
+    """The slowest, which pickles what has no name by value."""
+    import cloudpickle
+
+    class ByNameOrValue(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, obj: Any) -> Any:
+            name = _names.get(id(obj))
+            return super().reducer_override(obj) if name is None else (class_of_name, name)
+
+    return ByNameOrValue
 
 
 class _FromNames(pickle.Unpickler):

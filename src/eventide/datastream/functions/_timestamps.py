@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 class AssignerWithPeriodicWatermarks(TimestampAssigner):
     """Gives timestamps, and a watermark whenever it is asked: at the end of every micro-batch.
 
-    What it remembers is kept for each split. Flink: the interface of this name; ``WatermarkStrategy.for_generator``
-    replaces it.
+    What it learns is kept for each split, as that of a `WatermarkGenerator`. Flink: the interface of this name;
+    ``WatermarkStrategy.for_generator`` replaces it.
 
     >>> class Lagging(AssignerWithPeriodicWatermarks):
     ...     highest = -(2**63)

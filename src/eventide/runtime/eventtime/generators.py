@@ -146,8 +146,8 @@ class Generators:
 
     def run(self, name: str, step: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
         """The generator of a name at work, as it has become in the micro-batches so far."""
-        generator = self._made(step)
-        with calling(step.name, during="when its watermark generator was given what it had learnt"):
+        with calling(step.name, during="when its watermark generator was made"):
+            generator = self._made(step)
             learnt = Learnt(generator)
             if name in self._kept:
                 snapshot, watermark, idle = self._kept[name]
@@ -181,8 +181,7 @@ class Generators:
         supplied = step.strategy.generator
         if not isinstance(supplied, SuppliedGenerator):
             raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
-        with calling(step.name, during="when its watermark generator was made"):
-            return supplied.create(self._context)
+        return supplied.create(self._context)
 
 
 def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, _Kept]:
