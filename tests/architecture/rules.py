@@ -36,6 +36,12 @@ HOSTS = ("eventide.local", "eventide.spark")
 
 SPARK = ("pyspark", "py4j")
 OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket")
+# Users' data, users' programs, and a log of bytes.
+PICKLES = (
+    "eventide.common._pickles",
+    "eventide.runtime.pickles",
+    "eventide.datastream.connectors.function_source._log",
+)
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 400
 
@@ -98,6 +104,15 @@ def values_and_vocabulary_are_light(root: Path) -> list[str]:
         return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late
 
     return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")
+
+
+def pickles_are_made_in_few_places(root: Path) -> list[str]:
+    """Data of the user's is pickled so that it names the classes of the program: by eventide.common._pickles."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        return imported.is_of("pickle", "cloudpickle") and module.name not in PICKLES
+
+    return _imports(root, is_wrong, "knows no classes of the program: use dumps and loads of eventide.common._pickles")
 
 
 def runtime_sees_no_world(root: Path) -> list[str]:
@@ -184,6 +199,7 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     fluent_api_imports_hosts_late,
     spark_is_in_spark_alone,
     values_and_vocabulary_are_light,
+    pickles_are_made_in_few_places,
     runtime_sees_no_world,
     jvm_is_not_touched,
     nothing_is_asserted,

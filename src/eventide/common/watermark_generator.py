@@ -46,8 +46,11 @@ class BatchWatermarkOutput(WatermarkOutput):
 class WatermarkGenerator(ABC):
     """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
 
-    There is one object for each split of a source, or each subtask of an operator. What it remembers is kept in the
-    checkpoint and is there again after a restart, so it must pickle. Flink: ``WatermarkGenerator``.
+    There is one object for each split of a source, or each subtask of an operator. It is made anew in every
+    micro-batch, and given what it has learnt: the attributes that have changed since it was made, which the checkpoint
+    keeps, so that they must pickle. Its parameters are always those of the program. If it has the methods
+    ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, they say what it has learnt
+    instead. Flink: ``WatermarkGenerator``, which knows nothing after a restart.
 
     Attributes:
         is_periodic: Whether it emits in `on_periodic_emit` only. A class that says so is held to it, and lets eventide

@@ -2,12 +2,12 @@
 
 The built-in ones have no state but the largest timestamp seen, so a description together with that maximum gives the
 watermark. Whoever runs a strategy keeps the maximum, one for each split. A generator that is supplied is an object of
-its own for each split, which the checkpoint keeps.
+its own for each split; the checkpoint keeps what it has learnt.
 """
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eventide.common._ms import add_ms, to_ms
@@ -152,6 +152,7 @@ class SuppliedGenerator:
 
     supplier: Callable[..., WatermarkGenerator]
     name: str = ""
+    _takes_context: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.supplier) or isinstance(self.supplier, WatermarkGenerator):
@@ -167,6 +168,7 @@ class SuppliedGenerator:
                 "or none: wrap it in a lambda"
             )
             raise ProgramError(message)
+        object.__setattr__(self, "_takes_context", bool(self._required()))
 
     @property
     def is_periodic(self) -> bool:
@@ -179,7 +181,7 @@ class SuppliedGenerator:
         Raises:
             ProgramError: The supplier returned something else.
         """
-        made = self.supplier(context) if self._required() else self.supplier()
+        made = self.supplier(context) if self._takes_context else self.supplier()
         if not isinstance(made, WatermarkGenerator):
             message = f"watermark generator: {self._name()} returned {made!r}, which is no WatermarkGenerator"
             raise ProgramError(message)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.common._pickles import bring
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import OperatorCounters, add_up
-from eventide.runtime.pickles import dumps_program
+from eventide.runtime.pickles import classes_of
 from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
@@ -76,8 +77,9 @@ class LocalRunner:
         in_batch: bool = False,
     ) -> None:
         self._plan = plan.in_batch() if in_batch else plan
-        for part in (*plan.sources, *plan.levels):
-            dumps_program(part, f"{part.name!r} or a function behind it")  # on Spark it has to travel, so it must here
+        # On Spark it has to travel, so it must here.
+        parts = [(part, f"{part.name!r} or a function behind it") for part in (*plan.sources, *plan.operators)]
+        self._classes = classes_of(parts)
         self._sources = [_own(source).pruned() for source in plan.sources]
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
@@ -92,6 +94,7 @@ class LocalRunner:
         open_all(self._plan.sources, self._plan.operators)
         try:
             while True:
+                bring(self._classes)
                 ends = self._next_offsets()
                 if ends is not None:
                     yield self._run_batch(ends)

@@ -1,24 +1,99 @@
-"""Parts of a program as bytes, for the way to the workers."""
+"""Parts of a program as bytes, for the way to the workers, and the classes that every worker gets beside them."""
 
 from __future__ import annotations
 
+import io
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 
+from eventide.common._pickles import ClassName, bring, class_name
 from eventide.errors import ProgramError
 
 
-def dumps_program(value: Any, what: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A part of a program, with those classes of the whole program that no module has.
+
+    An element may meet any part of the program, and its class is named, not sent along: so each part brings them all.
+    """
+
+    part: Any
+    classes: tuple[type, ...]
+
+
+def classes_of(parts: Iterable[tuple[Any, str]]) -> tuple[type, ...]:
+    """The classes that travel with parts of a program, each given with what a message may call it.
+
+    They are those of the main file, and those made inside functions, that anything in the parts refers to. Where two
+    have one name, nobody could tell which of them a name means, so neither is among them.
+
+    Raises:
+        ProgramError: as :func:`dumps_program`.
+    """
+    named: dict[ClassName, list[type]] = defaultdict(list)
+    for value, what in parts:
+        for kind in _pickled(value, what).by_value:
+            kinds = named[class_name(kind)]
+            if not any(kind is known or _is_made_into(kind, known) for known in kinds):
+                kinds.append(kind)
+    return tuple(kinds[0] for kinds in named.values() if len(kinds) == 1)
+
+
+def _is_made_into(before: type, kind: type) -> bool:
+    """Whether a class is what ``dataclass(slots=True)`` found and made another one of, which still refers to it."""
+    fields = vars(kind).get("__dataclass_fields__")
+    return fields is not None and fields is vars(before).get("__dataclass_fields__")
+
+
+def dumps_program(value: Any, what: str, classes: tuple[type, ...] = ()) -> bytes:
     """Pickle a part of the user's program, functions and classes by value.
 
     Raises:
         ProgramError: if it holds something that cannot travel, such as an open file, a lock or a SparkSession.
     """
-    try:
-        return bytes(cloudpickle.dumps(value, protocol=5))
-    except Exception as error:
-        raise ProgramError(
-            f"{what} cannot be sent to the workers: {error!r}. A function must not hold open files, locks, "
-            "connections or a SparkSession; create those in its open() method"
-        ) from error
+    return _pickled(Program(value, classes), what).content
+
+
+def loads_program(payload: bytes) -> Program:
+    """The inverse of :func:`dumps_program`; the classes are known in this process from then on."""
+    program: Program = pickle.loads(payload)
+    bring(program.classes)
+    return program
+
+
+@dataclass(frozen=True, slots=True)
+class _Pickled:
+    content: bytes
+    by_value: list[type]
+
+
+def _pickled(value: Any, what: str) -> _Pickled:
+    with io.BytesIO() as file:
+        pickler = _Pickler(file)
+        try:
+            pickler.dump(value)
+        except Exception as error:
+            raise ProgramError(
+                f"{what} cannot be sent to the workers: {error!r}. A function must not hold open files, locks, "
+                "connections or a SparkSession; create those in its open() method"
+            ) from error
+        return _Pickled(file.getvalue(), pickler.by_value)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Takes note of the classes that it pickles by value."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.by_value: list[type] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = super().reducer_override(obj)
+        if isinstance(obj, type) and reduced is not NotImplemented and obj.__module__ != "builtins":
+            self.by_value.append(obj)
+        return reduced

@@ -5,19 +5,21 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.common._pickles import bring
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.exchange.router import end_frames
-from eventide.runtime.pickles import dumps_program
-from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.pickles import classes_of, dumps_program
+from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
@@ -44,16 +46,19 @@ def frames_of(
     """
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
+    sources = [source.pruned() for source in plan.sources]
+    classes = classes_of([*map(_shipped_of_source, sources), *map(_shipped_of_level, plan.levels)])
+    bring(classes)  # the driver reads what the job collects
     level_of = {target: level.number for level in plan.levels for target in level.targets}
     waiting = [
-        (_first_level(source.root, level_of), _source_frames(source.pruned(), settings, spark, ids, batch))
-        for source in plan.sources
+        (_first_level(source.root, level_of), _source_frames(source, settings, spark, ids, batch, classes))
+        for source in sources
     ]
     frames: DataFrame | None = None
     for level in plan.levels:
         frames = _united(frames, [df for first, df in waiting if first == level.number])
         if frames is not None:
-            frames = _through_level(frames, level, ids)
+            frames = _through_level(frames, level, ids, classes)
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -73,6 +78,18 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
     return frames
 
 
+def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
+    """What of a source travels to the workers, with what a message calls it."""
+    if isinstance(source, DataFrameSourceSpec):
+        return ChainSpec(source.name, source.type_info, source.root), f"the functions behind {source.name!r}"
+    return source, f"the source {source.name!r} or a function behind it"
+
+
+def _shipped_of_level(level: Level) -> tuple[Any, str]:
+    """What of a level travels to the workers, with what a message calls it."""
+    return level, f"an operator ({level.name}) or a function behind it"
+
+
 def _first_level(root: ChainNode, level_of: Mapping[int, int]) -> int | None:
     """The first level that a source has something for; None where all of it goes to sinks."""
     return min((level_of[edge.target] for edge in root.all_edges() if edge.target in level_of), default=None)
@@ -84,7 +101,9 @@ def _source_frames(
     spark: SparkSession,
     ids: tuple[int, ...],
     batch: bool,
+    classes: tuple[type, ...],
 ) -> DataFrame:
+    payload = dumps_program(*_shipped_of_source(source), classes)
     if isinstance(source, DataFrameSourceSpec):
         if source.reader.rows.isStreaming and batch:
             raise ProgramError(f"the source {source.name!r} is a streaming DataFrame; it cannot run in batch mode")
@@ -93,7 +112,7 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(source, ids)
+        frames: DataFrame = source.reader.frames(payload, ids)
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
     if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
         warnings.warn(
@@ -103,7 +122,7 @@ def _source_frames(
         )
     name = f"eventide-{uuid.uuid4().hex}"
     attributes = {
-        "payload": dumps_program(source, f"the source {source.name!r} or a function behind it"),
+        "payload": payload,
         "ids": ids,
         "max_rows": settings.max_rows_per_batch,
         "unique_name": name,
@@ -120,9 +139,9 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...]) -> DataFrame:
+def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...], classes: tuple[type, ...]) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
-    payload = dumps_program(level, f"an operator ({level.name}) or a function behind it")
+    payload = dumps_program(*_shipped_of_level(level), classes)
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
         LevelProcessor(payload, level.targets, ids, level.needs_clock),

@@ -15,10 +15,8 @@ from pyspark.sql import types as spark
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
-from eventide.plan.job import DataFrameSourceSpec
 from eventide.runtime.elements.columns import Columns
-from eventide.runtime.pickles import dumps_program
-from eventide.runtime.sources.task import ChainSpec, SourceTask, columns_of
+from eventide.runtime.sources.task import SourceTask, columns_of
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.types import type_info_of
@@ -101,10 +99,13 @@ class DataFrameReader:
         expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
         return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
 
-    def frames(self, spec: DataFrameSourceSpec, ids: tuple[int, ...]) -> DataFrame:
-        """The DataFrame of frames: chained functions run on the rows where Spark reads them."""
-        shipped = ChainSpec(spec.name, spec.type_info, spec.root)
-        payload = dumps_program(shipped, f"the functions behind {spec.name!r}")
+    def frames(self, payload: bytes, ids: tuple[int, ...]) -> DataFrame:
+        """The DataFrame of frames: chained functions run on the rows where Spark reads them.
+
+        Args:
+            payload: a ``ChainSpec``, as bytes.
+            ids: the ids of the subtasks.
+        """
         rows = self.rows
         if self.order_columns:
             rows = rows.repartition(len(ids), *([_SPLIT] if _SPLIT in rows.columns else []))

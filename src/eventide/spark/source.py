@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,6 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from eventide.datastream.connectors.source import Source
 from eventide.runtime.invoke import calling
+from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
@@ -70,7 +70,7 @@ class _Tasks:
     def __init__(self, payload: bytes, ids: tuple[int, ...]) -> None:
         self._payload = payload
         self._ids = ids
-        self._spec: SourceSpec = pickle.loads(payload)
+        self._spec: SourceSpec = loads_program(payload).part
         self._source: Source = self._spec.source
 
     def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.errors import DataError, EventideError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.invoke import calling, shown, user_function_error
 from eventide.runtime.metrics import Metrics, add_up
-from eventide.runtime.pickles import dumps_program
+from eventide.runtime.pickles import dumps_program, loads_program
 
 
 def test_functions_and_local_classes_travel():
@@ -17,8 +17,8 @@ def test_functions_and_local_classes_travel():
         def double(self, value):
             return 2 * value
 
-    assert pickle.loads(dumps_program(Local().double, "map"))(21) == 42
-    assert pickle.loads(dumps(Local())).double(1) == 2
+    assert loads_program(dumps_program(Local().double, "map")).part(21) == 42
+    assert loads(dumps(Local())).double(1) == 2
 
 
 def test_a_function_that_holds_a_lock_is_refused_with_advice():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError, TypeMismatch
@@ -37,7 +36,7 @@ class PickledBytesTypeInfo(TypeInformation):
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
         """Return the objects."""
         column = one_array(array).to_pylist()
-        return [None if data is None else pickle.loads(data) for data in column]
+        return [None if data is None else loads(data) for data in column]
 
     def __repr__(self) -> str:
         return "PICKLED_BYTE_ARRAY"

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.common._learnt import Learnt, Snapshot
 from eventide.common._ms import MIN_MS, add_ms, to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.watermark import Watermark
@@ -25,8 +26,8 @@ _log = logging.getLogger(__name__)
 class AssignerWithPeriodicWatermarks(TimestampAssigner):
     """Gives timestamps, and a watermark whenever it is asked: at the end of every micro-batch.
 
-    What it remembers is kept for each split. Flink: the interface of this name; ``WatermarkStrategy.for_generator``
-    replaces it.
+    What it learns is kept for each split, as that of a `WatermarkGenerator`. Flink: the interface of this name;
+    ``WatermarkStrategy.for_generator`` replaces it.
 
     >>> class Lagging(AssignerWithPeriodicWatermarks):
     ...     highest = -(2**63)
@@ -184,6 +185,15 @@ class _OneForBoth(WatermarkGenerator, TimestampAssigner):
 
     def __init__(self, assigner: Any) -> None:
         self._assigner = copy.deepcopy(assigner)
+        self._learnt = Learnt(self._assigner)
+
+    def snapshot_state(self) -> Snapshot:
+        """What the assigner has learnt."""
+        return self._learnt.snapshot()
+
+    def restore_state(self, state: Snapshot) -> None:
+        """Give the assigner what it had learnt."""
+        self._learnt.restore(state)
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Ask the assigner."""

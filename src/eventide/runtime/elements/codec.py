@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.columns import Batch, Columns
@@ -74,14 +73,12 @@ class ElementCodec:
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""
         if not self.columnar:
-            return Elements(*pickle.loads(data))
+            return Elements(*loads(data))
         table = decode_table(data)
         keys: list[Any] = []
         if self.key_type is not None:
             pickled = self.key_type.is_pickled
-            keys = (
-                pickle.loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
-            )
+            keys = loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
         return Elements(
             self.value_type.from_arrow(table.column("value")),
             table.column("timestamp").to_pylist(),

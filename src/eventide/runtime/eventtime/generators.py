@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
-from eventide.common._pickles import dumps
+from eventide.common._learnt import Learnt, Snapshot
+from eventide.common._pickles import dumps, loads
 from eventide.common.watermark_generator import (
     VectorizedWatermarkGenerator,
     WatermarkGenerator,
@@ -23,6 +23,9 @@ from eventide.runtime.invoke import calling
 from eventide.runtime.state.backend import StateBackend
 
 _STATE = "generators"
+
+_Kept: TypeAlias = dict[str, tuple[Snapshot, int, bool]]
+"""By name: what the generator has learnt, its last watermark, and whether it is idle."""
 
 
 class ChannelWatermarks(Protocol):
@@ -80,12 +83,13 @@ class HighestTimestamp:
 class GeneratorRun:
     """A generator of the user's at work in one micro-batch."""
 
-    def __init__(self, step: AssignTimestamps, generator: WatermarkGenerator, emitter: Emitter) -> None:
+    def __init__(self, step: AssignTimestamps, generator: WatermarkGenerator, learnt: Learnt, emitter: Emitter) -> None:
         # One who makes watermarks may give timestamps too, and know in one of both what it saw in the other.
         both = isinstance(generator, TimestampAssigner)
         self.step = step.with_assigner(generator) if both else step
         self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
         self.generator = generator
+        self.learnt = learnt
         self.emitter = emitter
         # What was planned follows from what the supplier says of all that it makes.
         self.emitter.is_periodic = step.strategy.is_periodic
@@ -129,10 +133,12 @@ class GeneratorRun:
 
 
 class Generators:
-    """The generators of one task, each under a name, kept in the task's state.
+    """The generators of one task, each under a name.
 
-    They and their context are stored together, so that those who hold on to the context find it again. In batch
-    execution nobody hears what they say, because no watermark comes before the end of the input.
+    Each is made by its supplier in every micro-batch, so that its code and its parameters are those of the program, and
+    given what it has learnt, which is kept in the task's state. That and the context are stored together, so that what
+    holds on to the context finds it again. In batch execution nobody hears what generators say, because no watermark
+    comes before the end of the input.
     """
 
     def __init__(self, backend: StateBackend, clock_ms: int, *, in_batch: bool = False) -> None:
@@ -144,15 +150,18 @@ class Generators:
         self._running: dict[str, GeneratorRun] = {}
 
     def run(self, name: str, step: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
-        """The generator of a name at work; made by its supplier if there is none yet."""
-        if name in self._kept:
-            generator, watermark, idle = self._kept[name]
-            emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
-        else:
+        """The generator of a name at work, as it has become in the micro-batches so far."""
+        with calling(step.name, during="when its watermark generator was made"):
             generator = self._made(step)
-            emitter = Emitter(channel, is_split=is_split)
+            learnt = Learnt(generator)
+            if name in self._kept:
+                snapshot, watermark, idle = self._kept[name]
+                learnt.restore(snapshot)
+                emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
+            else:
+                emitter = Emitter(channel, is_split=is_split)
         emitter.is_muted = self._in_batch
-        run = self._running[name] = GeneratorRun(step, generator, emitter)
+        run = self._running[name] = GeneratorRun(step, generator, learnt, emitter)
         return run
 
     def forget(self, name: str) -> None:
@@ -162,12 +171,13 @@ class Generators:
 
     def flush(self) -> None:
         """Store them all, if anything has changed."""
-        kept = self._kept | {
-            name: (run.generator, run.emitter.watermark, run.emitter.idle) for name, run in self._running.items()
-        }
-        if not kept and self._stored is None:
-            return
         with calling("watermarks", during="when the watermark generators were stored"):
+            kept = self._kept | {
+                name: (run.learnt.snapshot(), run.emitter.watermark, run.emitter.idle)
+                for name, run in self._running.items()
+            }
+            if not kept and self._stored is None:
+                return
             content = dumps((self._context, kept))
         if content != self._stored:
             self._backend.put(_STATE, content)
@@ -176,12 +186,11 @@ class Generators:
         supplied = step.strategy.generator
         if not isinstance(supplied, SuppliedGenerator):
             raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
-        with calling(step.name, during="when its watermark generator was made"):
-            return supplied.create(self._context)
+        return supplied.create(self._context)
 
 
-def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, dict[str, tuple[Any, int, bool]]]:
+def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, _Kept]:
     if stored is None:
         return WatermarkGeneratorContext(), {}
-    content: tuple[WatermarkGeneratorContext, dict[str, tuple[Any, int, bool]]] = pickle.loads(stored)
+    content: tuple[WatermarkGeneratorContext, _Kept] = loads(stored)
     return content

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.buckets import Buckets
 from eventide.runtime.state.timers import Timers
@@ -31,7 +30,7 @@ class KeyedState:
     def __init__(self, backend: StateBackend, max_parallelism: int) -> None:
         self._backend = backend
         index = backend.get(_INDEX)
-        self._index: list[dict[int, int]] = [{}, {}] if index is None else pickle.loads(index)
+        self._index: list[dict[int, int]] = [{}, {}] if index is None else loads(index)
         self._buckets = buckets = Buckets(max_parallelism, self._read)
         self._group_of = buckets.group_of
         self._values: _Values = {}
@@ -141,7 +140,7 @@ class KeyedState:
         stored = self._backend.get(f"bucket/{group}")
         if stored is None:
             return
-        values, *timers = pickle.loads(stored)
+        values, *timers = loads(stored)
         for namespace, names in values.items():
             for name, part in names.items():
                 self._buckets.found(part, group)

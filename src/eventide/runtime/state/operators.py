@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 from collections.abc import Mapping
 from typing import Any
 
+from eventide.common._pickles import dumps, loads
 from eventide.errors import StateError
 from eventide.runtime.identity import differences
 from eventide.runtime.state.backend import StateBackend
@@ -40,7 +40,7 @@ class OperatorStates:
         self._stored = backend.get(_HEAD)
         head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
         if self._stored is not None:
-            head = pickle.loads(self._stored)
+            head = loads(self._stored)
         check_format(head["format"])
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]
@@ -57,7 +57,7 @@ class OperatorStates:
     def flush(self) -> None:
         """Store the head, if anything in it has changed."""
         head = {"format": FORMAT, "program": self._digest, "clocks": self.clocks, "small": self.small}
-        content = pickle.dumps(head, protocol=5)
+        content = dumps(head)
         if content != self._stored:
             self.backend.put(_HEAD, content)
             self._stored = content

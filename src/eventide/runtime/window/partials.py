@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -87,9 +86,9 @@ class PartialsCodec:
         """The inverse of :meth:`encode`."""
         content, form = data[:-1], data[-1:]
         if form == _PICKLED:
-            return Partials(*pickle.loads(content))
+            return Partials(*loads(content))
         table = decode_table(content)
-        keys, counts, first = pickle.loads(table.schema.metadata[_BESIDE])
+        keys, counts, first = loads(table.schema.metadata[_BESIDE])
         if not self.key_type.is_pickled:
             keys = self.key_type.from_arrow(table.column("key"))
         values = self.value_type.from_arrow(table.column("value"))

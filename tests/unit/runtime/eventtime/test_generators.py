@@ -1,6 +1,7 @@
 """Generators of the user's at work: kept from micro-batch to micro-batch, and named when something is wrong."""
 
 import pickle
+import threading
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from eventide.common import Row, Types, VectorizedWatermarkGenerator, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.common.watermark_strategy import TimestampAssigner
-from eventide.errors import DataError, ProgramError, UserFunctionError
+from eventide.datastream.functions import AssignerWithPeriodicWatermarks
+from eventide.datastream.functions._timestamps import older_strategy
+from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
@@ -177,13 +180,87 @@ def raising(where):
         (raising("on_event"), r"'times', while it handled an element \(element 'a'\)(.|\n)*ValueError: no"),
         (raising("on_periodic_emit"), r"'times', when the watermark generator was asked at the end(.|\n)*ValueError"),
         (raising("__init__"), r"'times', when its watermark generator was made(.|\n)*ValueError: no"),
-        (raising("__getstate__"), r"when the watermark generators were stored(.|\n)*ValueError: no"),
+        (raising("__getstate__"), r"'times', when its watermark generator was made(.|\n)*ValueError: no"),
     ],
-    ids=["on_event", "on_periodic_emit", "made", "stored"],
+    ids=["on_event", "on_periodic_emit", "made", "looked at"],
 )
 def test_a_generator_that_raises_is_named_with_what_it_was_doing(supplier, expected):
     with pytest.raises(UserFunctionError, match=expected):
         batch(MemoryBackend(), "a", supplier=supplier)
+
+
+def test_what_a_generator_has_learnt_must_pickle():
+    class Locks(Counts):
+        def on_event(self, event, event_timestamp, output):
+            self.lock = threading.Lock()
+
+    with pytest.raises(UserFunctionError, match=r"when the watermark generators were stored(.|\n)*cannot pickle"):
+        batch(MemoryBackend(), "a", supplier=Locks)
+
+
+class Trails(WatermarkGenerator):
+    """Trails the largest element by a bound, and lets nothing else be known of itself than that element."""
+
+    def __init__(self, bound):
+        self.bound, self.highest = bound, 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest - self.bound))
+
+
+class Explicit(Trails):
+    def snapshot_state(self):
+        return self.highest
+
+    def restore_state(self, state):
+        self.highest = state
+
+
+@pytest.mark.parametrize("kind", [Trails, Explicit])
+def test_a_changed_parameter_takes_effect_and_what_was_learnt_stays(kind):
+    backend = MemoryBackend()
+    assert said(batch(backend, 50, supplier=lambda: kind(10))) == [40]
+    assert said(batch(backend, 30, supplier=lambda: kind(3))) == [47], "the highest is 50 still"
+    assert said(batch(backend, 52, supplier=lambda: kind(9))) == [47], "a watermark never goes back"
+    assert said(batch(backend, 60, supplier=lambda: kind(9))) == [51]
+
+
+class Trailing(AssignerWithPeriodicWatermarks):
+    """An assigner of Flink's older kind that does as `Trails`."""
+
+    def __init__(self, bound):
+        self.bound, self.highest = bound, 0
+
+    def extract_timestamp(self, value, record_timestamp):
+        self.highest = max(self.highest, value)
+        return value
+
+    def get_current_watermark(self):
+        return Watermark(self.highest - self.bound)
+
+
+def test_so_it_does_in_an_older_assigner():
+    backend = MemoryBackend()
+    for value, bound, expected in [(50, 10, [40]), (30, 3, [47]), (52, 9, [47]), (60, 9, [51])]:
+        strategy, _ = older_strategy(Trailing(bound))
+        generators = Generators(backend, 0)
+        run = generators.run("s", AssignTimestamps("times", 1, strategy), "s", is_split=True)
+        run.see(run.step.apply(elements(value)))
+        run.end_batch(is_asked=True)
+        generators.flush()
+        assert said(run.reports()) == expected
+
+
+def test_another_class_of_generators_does_not_fit_what_was_learnt():
+    backend = MemoryBackend()
+    batch(backend, 50, supplier=lambda: Trails(10))
+    with pytest.raises(StateError, match=r"'times', when .* what a Trails has learnt, and the program has a Counts"):
+        batch(backend, "a")
+    with pytest.raises(StateError, match=r"what a Trails has learnt, and the program has a Explicit with snap"):
+        batch(backend, 50, supplier=lambda: Explicit(10))
 
 
 def test_a_vectorised_generator_that_raises_is_named_too():

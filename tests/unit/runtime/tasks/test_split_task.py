@@ -133,8 +133,8 @@ def test_the_input_ends_with_the_last_of_several_sources_and_says_so_once():
 def test_a_split_that_has_ended_leaves_no_generator_behind():
     stage = Stage(plan(source(splits=[])))
     stage.run(*stage.rows(0, ("file", elements((3, 0)))))
-    (kept,) = (pickle.loads(stage.backend.values["generators"])[1].values(),)
-    assert [generator.last for generator, *_ in kept] == [3]
+    (kept,) = pickle.loads(stage.backend.values["generators"])[1].values()
+    assert kept[0] == ("Asked", False, ({"last": 3, "asked": 1}, []))
     stage.run(Frame(1, 0, Signal.REPORTS, END_OF_BATCH, 1, "", [Report("file", ended=True)]))
     assert pickle.loads(stage.backend.values["generators"])[1] == {}
     assert stage.next_clock_ms is None

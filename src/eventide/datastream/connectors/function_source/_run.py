@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
 from eventide.datastream.connectors.function_source._log import LogWriter
@@ -124,7 +123,7 @@ class FunctionRun:
     def _live(self) -> None:
         state = self._log.state()
         if state is not None and hasattr(self._function, "restore_state"):
-            self._function.restore_state(pickle.loads(state))
+            self._function.restore_state(loads(state))
         self._function.open(RuntimeContext(self._operator, parallelism=1, index=0))
         try:
             self._function.run(_Context(self._emission))

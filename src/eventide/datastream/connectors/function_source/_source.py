@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any
 
-from eventide.common._pickles import dumps
+from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors._storage import absolute
@@ -99,7 +98,7 @@ class FunctionSource(Source):
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
         """What the log has."""
         for content in WriteAheadLog(self._place()).read(start, end):
-            item = pickle.loads(content)
+            item = loads(content)
             if not isinstance(item, tuple):
                 yield item
             elif len(item) == 1 and not _is_signal(item[0]):
@@ -153,7 +152,7 @@ class FunctionSource(Source):
     def _running(self) -> FunctionRun:
         """The function in its thread: a copy of the one that the program made, so that each run starts afresh."""
         if self._run is None:
-            function: SourceFunction = pickle.loads(dumps(self._function))
+            function: SourceFunction = loads(dumps(self._function))
             self._run = FunctionRun(function, LogWriter(self._place()), self._operator)
         return self._run
 
