@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from eventide.datastream._graph import (
     AssignTransformation,
     DataFrameTransformation,
+    KeyTransformation,
     SourceTransformation,
     Transformation,
     WindowTransformation,
@@ -24,6 +25,23 @@ def begins_stage(node: Transformation) -> bool:
         return True
     supplied = isinstance(node, AssignTransformation) and node.strategy.is_supplied
     return supplied and any(isinstance(head, SOURCES) for head in _heads(node.inputs[0]))
+
+
+def why_without_parallelism(node: Transformation) -> str | None:
+    """Why a number of subtasks of its own makes no difference to an operator, and what does; None if it has one."""
+    if isinstance(node, SOURCES):
+        return (
+            "which is a source: it is read in as many tasks as it has splits, up to the parallelism of the "
+            "environment; call env.set_parallelism(...)"
+        )
+    if isinstance(node, WindowTransformation) and not isinstance(node.inputs[0], KeyTransformation):
+        return None if node.parallelism == 1 else "whose windows have no key, so that one subtask has all; key_by first"
+    if begins_stage(node):
+        return None
+    return (
+        f"which runs in the tasks of {node.inputs[0].name!r}, without a shuffle between them; call set_parallelism on "
+        "the window before it, or env.set_parallelism(...)"
+    )
 
 
 def _heads(node: Transformation) -> Iterator[Transformation]:

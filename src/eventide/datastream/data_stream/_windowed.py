@@ -224,6 +224,7 @@ class _Windowed:
                 evictor=evictor,
                 lateness_ms=lateness_ms,
                 late_tag=None if late is None else late.tag_id,
+                output_types={} if output_type is None else {None: output_type},
             )
 
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}

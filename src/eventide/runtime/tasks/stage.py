@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -103,7 +103,7 @@ class StageSpec(ABC):
 
     ``number`` is where frames for it are addressed to, ``identity`` what its stored state depends on, ``speed`` whether
     it works on columns or elements, and why. With ``in_batch`` all input comes at once: no watermark comes before its
-    end, and what waits for the clock happens then.
+    end, and what waits for the clock happens then. ``job_parameters`` are what the functions may ask for.
     """
 
     number: int
@@ -115,6 +115,7 @@ class StageSpec(ABC):
     identity: dict[str, str] = field(default_factory=dict)
     speed: str = ""
     in_batch: bool = False
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_generators(self) -> bool:
