@@ -13,6 +13,7 @@ __all__ = [
     "ProgramError",
     "StateError",
     "TemporaryCheckpointWarning",
+    "TimersLeftWarning",
     "TypeMismatch",
     "UserFunctionError",
 ]
@@ -40,6 +41,10 @@ class StateError(EventideError):
 
 class TemporaryCheckpointWarning(UserWarning):
     """A job keeps its checkpoint in a temporary directory, so that it cannot go on after a restart."""
+
+
+class TimersLeftWarning(UserWarning):
+    """The input of a job ended before the time of some timers of processing time came, which now never fire."""
 
 
 class TypeMismatch(DataError):

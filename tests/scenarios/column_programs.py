@@ -6,7 +6,17 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, canonical, events, evictor, trigger
+from tests.scenarios.programs import (
+    FIRST,
+    LATE,
+    Scenario,
+    assigner,
+    canonical,
+    events,
+    evictor,
+    trigger,
+    windowed_as,
+)
 
 from eventide.aggregates import collect_list, count, sum_
 from eventide.common import Row, Types
@@ -33,14 +43,14 @@ def column_program(
         counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n")).name(FIRST)
         sums = counts.window_all(assigner(op["second"])).aggregate(sum_("n").alias("sum"))
         return sums, counts.get_side_output(LATE) if keep_late else None
-    windows = assigner(op["assigner"])
-    windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
+    windowed, is_event_time = windowed_as(keyed, op["assigner"])
+    windowed = windowed.allowed_lateness(script["allowed_lateness"])
     chosen = trigger(op.get("trigger"), op["assigner"])
     if chosen is not None:
         windowed = windowed.trigger(chosen)
     if op.get("evictor") is not None:
         windowed = windowed.evictor(evictor(op["evictor"]))
-    keep_late = keep_late and windows.is_event_time()
+    keep_late = keep_late and is_event_time
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
     wanted = collect_list("id").alias("ids") if op["kind"] != "reduce_window" else sum_("v").alias("v")

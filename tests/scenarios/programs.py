@@ -10,11 +10,11 @@ from typing import Any
 
 from eventide.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
+from eventide.datastream.data_stream import KeyedStream, WindowedStream
 from eventide.datastream.functions import AggregateFunction, ProcessAllWindowFunction
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
-    CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
@@ -163,8 +163,6 @@ def assigner(spec: dict[str, Any]) -> WindowAssigner:
             return GlobalWindows.create()
         case "count_tumbling":
             return CountTumblingWindowAssigner.of(spec["size"])
-        case "count_sliding":
-            return CountSlidingWindowAssigner.of(spec["size"], spec["slide"])
     raise ValueError(spec)
 
 
@@ -243,6 +241,14 @@ def events(env: StreamExecutionEnvironment, script: dict[str, Any]) -> DataStrea
     return first.union(*others) if others else first
 
 
+def windowed_as(keyed: KeyedStream, spec: dict[str, Any]) -> tuple[WindowedStream, bool]:
+    """The windows of a scenario, and whether they follow event time."""
+    if spec["type"] == "count_sliding":
+        return keyed.count_window(spec["size"], spec["slide"]), False
+    windows = assigner(spec)
+    return keyed.window(windows), windows.is_event_time()
+
+
 def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
     """The scenario's program: its results, and its late elements where there can be any."""
     script = scenario.script
@@ -252,16 +258,15 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
         counts = first.side_output_late_data(LATE).aggregate(_Count()).name(FIRST)
         return counts.window_all(assigner(op["second"])).process(_Total()), counts.get_side_output(LATE)
-    windows = assigner(op["assigner"])
-    windowed = keyed.window(windows).allowed_lateness(script["allowed_lateness"])
+    windowed, is_event_time = windowed_as(keyed, op["assigner"])
+    windowed = windowed.allowed_lateness(script["allowed_lateness"])
     chosen = trigger(op.get("trigger"), op["assigner"])
     if chosen is not None:
         windowed = windowed.trigger(chosen)
     if op.get("evictor") is not None:
         windowed = windowed.evictor(evictor(op["evictor"]))
-    if windows.is_event_time():
+    if is_event_time:
         windowed = windowed.side_output_late_data(LATE)
-    results = (windowed.process(_Ids()) if op["kind"] != "reduce_window" else windowed.reduce(_AddV(), _Sum())).name(
-        FIRST
-    )
-    return results, results.get_side_output(LATE) if windows.is_event_time() else None
+    results = windowed.reduce(_AddV(), _Sum()) if op["kind"] == "reduce_window" else windowed.process(_Ids())
+    results.name(FIRST)
+    return results, results.get_side_output(LATE) if is_event_time else None

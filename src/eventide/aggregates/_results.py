@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import DecimalTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo._decimal import MOST_DIGITS
 from eventide.errors import ProgramError
 
 INTEGERS = (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())
@@ -27,17 +28,23 @@ Rule = Callable[[TypeInformation], TypeInformation | None]
 
 
 def _among(types: frozenset[TypeInformation], result: Callable[[TypeInformation], TypeInformation]) -> Rule:
-    return lambda column_type: result(column_type) if column_type in types else None
+    """Decimals of a fixed size are numbers, and among all types."""
+    return lambda column_type: (
+        result(column_type) if column_type in types or isinstance(column_type, DecimalTypeInfo) else None
+    )
 
 
 def _sum(column_type: TypeInformation) -> TypeInformation:
+    if isinstance(column_type, DecimalTypeInfo):
+        return Types.BIG_DEC(MOST_DIGITS, column_type.scale)
     if column_type in DECIMALS:
         return column_type
     return Types.LONG() if column_type in INTEGERS else Types.DOUBLE()
 
 
 def _mean(column_type: TypeInformation) -> TypeInformation:
-    return Types.BIG_DEC() if column_type in DECIMALS else Types.DOUBLE()
+    is_decimal = column_type in DECIMALS or isinstance(column_type, DecimalTypeInfo)
+    return Types.BIG_DEC() if is_decimal else Types.DOUBLE()
 
 
 def _top(column_type: TypeInformation) -> TypeInformation:

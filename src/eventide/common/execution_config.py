@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]
@@ -16,6 +19,7 @@ class ExecutionConfig:
 
     def __init__(self) -> None:
         self._auto_watermark_interval_ms = 0
+        self._job_parameters: dict[str, str] = {}
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set how often watermarks are made, in milliseconds.
@@ -35,3 +39,24 @@ class ExecutionConfig:
     def get_auto_watermark_interval(self) -> int:
         """The interval in milliseconds."""
         return self._auto_watermark_interval_ms
+
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
+        """Set what every function of the job can ask for, with ``get_job_parameter`` of its ``RuntimeContext``.
+
+        Values that are not text become text, as ``str`` gives it. What was set before is replaced.
+
+        Raises:
+            ProgramError: if it is no dict, or a name in it is no text.
+
+        >>> ExecutionConfig().set_global_job_parameters({"limit": 5}).get_global_job_parameters()
+        {'limit': '5'}
+        """
+        parameters = global_job_parameters_dict
+        if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+            raise ProgramError(f"the job parameters must be a dict whose keys are text, not {parameters!r}")
+        self._job_parameters = {name: str(value) for name, value in parameters.items()}
+        return self
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        """The job parameters, as text."""
+        return dict(self._job_parameters)

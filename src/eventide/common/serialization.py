@@ -12,7 +12,10 @@ __all__ = ["DeserializationSchema", "Encoder", "SerializationSchema", "SimpleStr
 
 
 class SerializationSchema(ABC):
-    """Turns elements into bytes, for a sink."""
+    """Turns elements into bytes. Not asked by any sink yet: call it in a ``map`` before one.
+
+    It is here for functions of the program's own and for PyFlink's sake; a sink that does not take one refuses it.
+    """
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
@@ -20,7 +23,7 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """Turns bytes into elements, for a source."""
+    """Turns bytes into elements. Not asked by any source yet: call it in a ``map`` behind one."""
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
@@ -28,7 +31,7 @@ class DeserializationSchema(ABC):
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Elements that are text.
+    """Elements that are text, for use in a ``map``: ``stream.map(SimpleStringSchema().serialize)``.
 
     Raises:
         ProgramError: Python does not know the encoding.

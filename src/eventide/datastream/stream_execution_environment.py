@@ -219,12 +219,14 @@ class StreamExecutionEnvironment:
                 falls silent holds the others back. So name what always speaks, such as the partition of a topic, not
                 a device that may be switched off. Without it, the DataFrame is one split.
             splits: the splits that are expected, as values (or tuples of values) of ``split_by``: they hold the
-                watermark back until they have spoken. Others join when they first speak.
+                watermark back until they have spoken. Others join when they first speak. Spark casts the values to the
+                types of the columns.
             order_by: the columns that give the order of arrival within a split. Without it, rows come in the order of
                 Spark's partitions.
 
         Raises:
-            ProgramError: for columns that are not there, or ``splits`` without ``split_by``.
+            ProgramError: for columns that are not there, ``splits`` without ``split_by``, or a value in it that its
+                column cannot have.
         """
         strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
         reader = self._host.read_data_frame(df, strategy, split_by, splits, order_by)
@@ -297,7 +299,8 @@ class StreamExecutionEnvironment:
                 f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
-        return compile_plan(sinks, min(self._planned_parallelism(), self._max_parallelism), self._max_parallelism)
+        plan = compile_plan(sinks, min(self._planned_parallelism(), self._max_parallelism), self._max_parallelism)
+        return plan.with_job_parameters(self._config.get_global_job_parameters())
 
     def _planned_parallelism(self) -> int:
         """What the program says; else that of its checkpoint, wherever that was made; else what the host has."""

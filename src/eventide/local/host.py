@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from typing import Any, NoReturn
 
+from eventide.common._stack import level_of_the_program
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.execution_mode import RuntimeExecutionMode
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.runner import BatchResult, LocalRunner
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings
+from eventide.runtime.metrics import warning_of_timers
 
 
 class LocalHost(Host):
@@ -50,6 +53,9 @@ class LocalHost(Host):
             if number in collecting
             for value, _ in rows
         ]
+        left = warning_of_timers(settings.job_name, runner.metrics())
+        if left is not None:
+            warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
         return FinishedJob(result, collected)
 

@@ -229,3 +229,20 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
             found[node.number] = node
             waiting += node.inputs
     return [found[number] for number in sorted(found)]
+
+
+def why_without_parallelism(node: Transformation) -> str | None:
+    """Why a number of subtasks of its own makes no difference to a node, and what does; None if it has one."""
+    if isinstance(node, InputTransformation):
+        return (
+            "which is a source: it is read in as many tasks as it has splits, up to the parallelism of the "
+            "environment; call env.set_parallelism(...)"
+        )
+    if isinstance(node, OperatorTransformation) and not node.is_keyed:
+        return None if node.parallelism == 1 else "whose windows have no key, so that one subtask has all; key_by first"
+    if node.begins_task:
+        return None
+    return (
+        f"which runs in the tasks of {node.inputs[0].name!r}, without a shuffle between them; call set_parallelism on "
+        "the window before it, or env.set_parallelism(...)"
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
@@ -27,6 +28,7 @@ class DataFrameSourceSpec:
     type_info: TypeInformation
     root: ChainNode
     fields: tuple[str, ...] | None = None
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def pruned(self) -> DataFrameSourceSpec:
         """The same, with a reader that leaves out what nobody uses."""
@@ -93,12 +95,20 @@ class JobPlan:
             ProgramError: if one of them must, and there is no location.
         """
         sources = tuple(
-            replace(source, source=source.source.for_job(source.name, _below(location, number)))
+            replace(source, source=source.source.for_job(source.name, _below(location, number), source.job_parameters))
             if isinstance(source, SourceSpec)
             else source
             for number, source in enumerate(self.sources, start=1)
         )
         return replace(self, sources=sources)
+
+    def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
+        """The same job, whose functions may ask for these parameters."""
+        return replace(
+            self,
+            sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
+            levels=tuple(level.with_job_parameters(job_parameters) for level in self.levels),
+        )
 
     def in_batch(self) -> JobPlan:
         """The same job for batch execution."""

@@ -16,6 +16,19 @@ TIMERS_LEFT = "numTimersNotFired"
 OperatorCounters: TypeAlias = dict[str, dict[str, int]]
 
 
+def warning_of_timers(job_name: str, counters: OperatorCounters) -> str | None:
+    """What to say at the end of a job that leaves timers of processing time behind; None if it leaves none."""
+    left = {operator: c[TIMERS_LEFT] for operator, c in counters.items() if c.get(TIMERS_LEFT)}
+    if not left:
+        return None
+    named = ", ".join(f"{operator!r} ({number})" for operator, number in left.items())
+    return (
+        f"the input of the job {job_name!r} ended before the time of {sum(left.values())} timer(s) of processing time "
+        f"came, so what waited for them never comes out, as in Flink: {named}. Use windows of event time, which close "
+        "when the input ends; or set_runtime_mode(RuntimeExecutionMode.BATCH), in which these timers fire at the end"
+    )
+
+
 class Metrics:
     """Counters of one task during one micro-batch.
 

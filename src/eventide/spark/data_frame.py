@@ -19,6 +19,7 @@ from eventide.runtime.elements.columns import Columns
 from eventide.runtime.sources.task import SourceTask, columns_of
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
+from eventide.spark.splits import expected_splits, split_name
 from eventide.spark.types import type_info_of
 from eventide.spark.worker import settled
 
@@ -54,7 +55,8 @@ class DataFrameReader:
         """Check the columns, and prepare them.
 
         Raises:
-            ProgramError: for something that is no DataFrame or no column, or ``splits`` without ``split_by``.
+            ProgramError: for something that is no DataFrame or no column, ``splits`` without ``split_by``, or with a
+                value that none of its columns can have.
         """
         if not isinstance(data_frame, DataFrame):
             raise ProgramError(f"from_data_frame needs a Spark DataFrame, not {data_frame!r}")
@@ -63,19 +65,18 @@ class DataFrameReader:
         type_info = Types.ROW_NAMED(
             data_frame.columns, [type_info_of(f.dataType, f"data frame.{f.name}") for f in data_frame.schema.fields]
         )
-        split_columns = [_column(data_frame, column) for column in split_by or ()]
-        split = F.concat_ws(",", *[F.coalesce(c.cast("string"), F.lit("null")) for c in split_columns])
+        split_columns = _typed(data_frame, [_column(data_frame, column) for column in split_by or ()])
         order_columns = [_column(data_frame, column) for column in order_by or ()]
         rows = data_frame.select(
             *[F.col(f"`{name}`") for name in data_frame.columns],
-            *([split.alias(_SPLIT)] if split_columns else []),
+            *([split_name(split_columns).alias(_SPLIT)] if split_columns else []),
             *([] if timestamp is None else [_milliseconds(data_frame, timestamp).alias(_TIMESTAMP)]),
             *[column.alias(f"{_ORDER}{i}") for i, column in enumerate(order_columns)],
         )
         return DataFrameReader(
             rows=rows,
             type_info=type_info,
-            splits=tuple(_split_name(value) for value in splits or ()) if split_by else (_ONE_SPLIT,),
+            splits=expected_splits(data_frame, split_columns, splits or ()) if split_by else (_ONE_SPLIT,),
             split_by=tuple(str(column) for column in split_by or ()),
             order_columns=tuple(f"{_ORDER}{i}" for i in range(len(order_columns))),
         )
@@ -120,6 +121,11 @@ def _column(data_frame: DataFrame, column: str | Column) -> Column:
     return F.col(f"`{column}`")
 
 
+def _typed(data_frame: DataFrame, columns: list[Column]) -> list[tuple[Column, spark.DataType]]:
+    types = [field.dataType for field in data_frame.select(*columns).schema.fields] if columns else []
+    return list(zip(columns, types, strict=True))
+
+
 def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
     """A timestamp column as milliseconds since the epoch; a timestamp without a zone is UTC."""
     column = _column(data_frame, timestamp)
@@ -134,12 +140,6 @@ def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
         f"the timestamp column {timestamp!r} is of type {data_type.simpleString()}; it must be a timestamp, or whole "
         "milliseconds since the epoch"
     )
-
-
-def _split_name(value: Any) -> str:
-    """The name of a split as Spark's cast of its columns to text gives it."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return ",".join("null" if p is None else str(p).lower() if isinstance(p, bool) else str(p) for p in parts)
 
 
 def _reader(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.watermark_strategy import WatermarkStrategy
@@ -110,7 +110,7 @@ class SparkHost(Host):
                 "deleted at its end, so it cannot go on after a restart; call "
                 "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
                 TemporaryCheckpointWarning,
-                stacklevel=_level_of_the_program(),
+                stacklevel=level_of_the_program(),
             )
         fit_checkpoint(self.spark, location, plan)
         with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
@@ -141,7 +141,7 @@ class SparkHost(Host):
             warnings.warn(
                 f"before you start a query on this DataFrame, call: {settings_text}. Stateful operators need the state "
                 "store of RocksDB, and run best with as many shuffle partitions as subtasks",
-                stacklevel=_level_of_the_program(),
+                stacklevel=level_of_the_program(),
             )
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
         stored = plan.with_storage(settings.checkpoint_location)
@@ -153,14 +153,6 @@ def _clean_up(location: str, settings: JobSettings) -> None:
     """Delete a checkpoint that was temporary."""
     if settings.checkpoint_location is None:
         shutil.rmtree(location, ignore_errors=True)
-
-
-def _level_of_the_program() -> int:
-    """The ``stacklevel`` with which a warning of the caller points into the user's program."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:

@@ -17,7 +17,6 @@ _SIMPLE: list[tuple[type[spark.DataType], TypeInformation]] = [
     (spark.LongType, Types.LONG()),
     (spark.FloatType, Types.FLOAT()),
     (spark.DoubleType, Types.DOUBLE()),
-    (spark.DecimalType, Types.BIG_DEC()),
     (spark.DateType, Types.SQL_DATE()),
     (spark.TimestampType, Types.SQL_TIMESTAMP()),
     (spark.TimestampNTZType, Types.SQL_TIMESTAMP()),
@@ -34,6 +33,8 @@ def type_info_of(data_type: spark.DataType, path: str = "data frame") -> TypeInf
     for spark_type, type_info in _SIMPLE:
         if type(data_type) is spark_type:
             return type_info
+    if isinstance(data_type, spark.DecimalType):
+        return Types.BIG_DEC(data_type.precision, data_type.scale)
     if isinstance(data_type, spark.StructType):
         types = [type_info_of(field.dataType, f"{path}.{field.name}") for field in data_type.fields]
         return Types.ROW_NAMED(data_type.names, types)

@@ -53,6 +53,7 @@ class OperatorHarness:
             raise ProgramError(f"{node.name!r} is not a window operator; give the harness the result of a window")
         source = node.inputs[0]
         self._select = source.key.select if isinstance(source, KeyTransformation) else None
+        self._input_type = source.type_info
         self._spec = node.operation.spec(node.name)
         self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
         self._metrics = Metrics()
@@ -61,11 +62,13 @@ class OperatorHarness:
         self._operator = self._open()
         self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
         self._late_dropped: list[Any] = []
+        parameters = stream.get_execution_environment().get_config().get_global_job_parameters()
         for function in self._spec.user_functions():
-            open_function(node.name, 1, function)
+            open_function(node.name, 1, function, job_parameters=parameters)
 
     def process(self, value: Any, timestamp: int | None = None) -> None:
         """Hand the operator one element with its timestamp in milliseconds."""
+        [value] = self._input_type.converted([value])
         elements = Elements([value], [timestamp], [0])
         if self._select is not None:
             elements.keys = [self._select(value)]

@@ -32,6 +32,7 @@ BASIC = {
     Types.FLOAT(): st.floats(width=32, allow_nan=False),
     Types.DOUBLE(): st.floats(allow_nan=False),
     Types.BIG_DEC(): st.decimals(-(10**18), 10**18, places=18),
+    Types.BIG_DEC(10, 2): st.decimals(-(10**8) + 1, 10**8 - 1, places=2),
     Types.SQL_DATE(): st.dates(),
     Types.SQL_TIME(): st.times(),
     Types.SQL_TIMESTAMP(): st.datetimes(),
@@ -49,11 +50,12 @@ def typed(parts):
     optional = lambda pairs: st.tuples(*(st.none() | values for _, values in pairs))  # noqa: E731
     kinds = lambda pairs: [kind for kind, _ in pairs]  # noqa: E731
     names = lambda pairs: [f"n{i}" for i in range(len(pairs))]  # noqa: E731
+    numbered = lambda values: Row.of_fields([f"f{i}" for i in range(len(values))], values)  # noqa: E731
     return st.one_of(
         parts.map(lambda p: (Types.LIST(p[0]), st.lists(st.none() | p[1], max_size=3))),
         parts.map(lambda p: (Types.OBJECT_ARRAY(p[0]), st.lists(st.none() | p[1], max_size=3))),
         several.map(lambda ps: (Types.TUPLE(kinds(ps)), optional(ps))),
-        several.map(lambda ps: (Types.ROW(kinds(ps)), optional(ps).map(lambda t: Row(*t)))),
+        several.map(lambda ps: (Types.ROW(kinds(ps)), optional(ps).map(numbered))),
         several.map(
             lambda ps: (
                 Types.ROW_NAMED(names(ps), kinds(ps)),
@@ -103,7 +105,10 @@ def test_values_as_declared_are_those_that_come_back(data):
         (Types.FLOAT(), 1.5, False),
         (Types.BIG_DEC(), Decimal("1.5"), False),
         (Types.STRING(), np.str_("a"), False),
-        (Types.SQL_TIMESTAMP(), dt.datetime(2020, 1, 1), False),
+        (Types.SQL_TIMESTAMP(), dt.datetime(2020, 1, 1), True),
+        (Types.SQL_TIMESTAMP(), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), False),
+        (Types.BIG_DEC(4, 2), Decimal("1.50"), True),
+        (Types.BIG_DEC(4, 2), Decimal("1.5"), False),
         (Types.TUPLE([Types.INT(), Types.STRING()]), (1, None), True),
         (Types.TUPLE([Types.INT(), Types.STRING()]), [1, "a"], False),
         (Types.TUPLE([Types.FLOAT()]), (1.5,), False),
@@ -112,8 +117,16 @@ def test_values_as_declared_are_those_that_come_back(data):
         (Types.ROW_NAMED(["a"], [Types.INT()]), Row(1), False),
         (Types.ROW_NAMED(["a"], [Types.INT()]), (1,), False),
         (Types.ROW_NAMED(["a"], [Types.INT()]), Row.of_kind(RowKind.DELETE, a=1), False),
-        (Types.ROW([Types.INT()]), Row(1), True),
-        (Types.LIST(Types.INT()), [1], False),
+        (Types.ROW([Types.INT()]), Row(f0=1), True),
+        (Types.ROW([Types.INT()]), Row(1), False),
+        (Types.LIST(Types.INT()), [1], True),
+        (Types.LIST(Types.INT()), [1, None], True),
+        (Types.BASIC_ARRAY(Types.INT()), (1,), False),
+        (Types.LIST(Types.FLOAT()), [1.5], False),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1}, True),
+        (Types.MAP(Types.STRING(), Types.FLOAT()), {"a": 1.5}, False),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"a", True),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), bytearray(b"a"), False),
     ],
 )
 def test_a_value_is_kept_if_it_comes_back_as_the_same_python_value(kind, value, kept):
@@ -176,7 +189,9 @@ class Colour(enum.IntEnum):
             dt.datetime(2024, 1, 1),
         ),
         (Types.TUPLE([Types.INT()]), [1], (1,)),
-        (Types.ROW([Types.INT()]), (1,), Row(1)),
+        (Types.ROW([Types.INT()]), (1,), Row(f0=1)),
+        (Types.ROW([Types.INT(), Types.INT()]), Row(f1=2, f0=1), Row(f0=1, f1=2)),
+        (Types.BIG_DEC(4, 2), Decimal("1.5"), Decimal("1.50")),
         (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), {"b": 2, "a": 1}, Row(a=1, b=2)),
         (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(b=2, a=1), Row(a=1, b=2)),
         (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]), Row(1, 2), Row(a=1, b=2)),
@@ -222,6 +237,10 @@ def test_values_that_fit_become_the_declared_type(kind, value, result):
         (Types.BIG_DEC(), Decimal("1e-19")),
         (Types.BIG_DEC(), Decimal("NaN")),
         (Types.BIG_DEC(), Decimal(10) ** 20),
+        (Types.BIG_DEC(4, 2), Decimal("1.005")),
+        (Types.BIG_DEC(4, 2), Decimal("100")),
+        (Types.BIG_DEC(4, 2), Decimal("NaN")),
+        (Types.BIG_DEC(4, 2), 1.5),
         (Types.SQL_DATE(), dt.datetime(2024, 1, 1)),
         (Types.SQL_TIMESTAMP(), dt.date(2024, 1, 1)),
         (Types.SQL_TIMESTAMP(), 5),
@@ -283,6 +302,38 @@ def test_arrow_types_are_those_that_spark_reads():
     assert Types.TUPLE([Types.INT(), Types.STRING()]).arrow_type() == pa.struct(
         [("f0", pa.int32()), ("f1", pa.string())]
     )
+
+
+@given(st.data())
+def test_converted_values_are_of_the_declared_type_and_decimals_keep_their_digits(data):
+    kind, values = data.draw(any_type)
+    elements = data.draw(st.lists(st.none() | values, max_size=6))
+    assert kind.converted(elements) == elements
+    assert list(map(repr, kind.converted(elements))) == list(map(repr, kind.as_declared(elements)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        (Types.BIG_DEC(), Decimal("1.10"), "Decimal('1.10')"),
+        (Types.BIG_DEC(), Decimal("1E+3"), "Decimal('1E+3')"),
+        (Types.TUPLE([Types.BIG_DEC()]), [Decimal("1.10")], "(Decimal('1.10'),)"),
+        (Types.LIST(Types.BIG_DEC()), [Decimal("1.10"), None], "[Decimal('1.10'), None]"),
+        (Types.BASIC_ARRAY(Types.BIG_DEC()), (Decimal("1.10"),), "[Decimal('1.10')]"),
+        (Types.MAP(Types.BIG_DEC(), Types.TUPLE([Types.BIG_DEC()])), {Decimal("1.0"): [Decimal("2.0")]},
+         "{Decimal('1.0'): (Decimal('2.0'),)}"),
+        (Types.ROW_NAMED(["a"], [Types.BIG_DEC()]), {"a": Decimal("1.10")}, "Row(a=Decimal('1.10'))"),
+        (Types.BIG_DEC(10, 2), Decimal("1.1"), "Decimal('1.10')"),
+    ],
+)  # fmt: skip
+def test_a_decimal_keeps_its_digits_unless_its_type_names_them(kind, value, shown):
+    assert repr(kind.converted([value])) == f"[{shown}]"
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(0, 0), (39, 0), (5, 6), (5, -1), (True, 0), (5.0, 1)])
+def test_decimals_that_there_cannot_be_are_refused(precision, scale):
+    with pytest.raises(ProgramError, match="BIG_DEC"):
+        Types.BIG_DEC(precision, scale)
 
 
 def test_only_undeclared_elements_are_pickled():

@@ -117,3 +117,6 @@ class FakeAssignerContext(WindowAssigner.WindowAssignerContext):
 
     def get_current_processing_time(self):
         return self._clock
+
+    def get_runtime_context(self):
+        raise AssertionError("windows of time keep no state")

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from eventide.common import Duration, Time
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.window import (
-    CountEvictor,
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
@@ -136,7 +135,7 @@ def test_a_dynamic_gap_that_is_no_positive_integer_names_the_element(gap):
         (ProcessingTimeSessionWindows.with_dynamic_gap(GapOfElement()), ProcessingTimeTrigger(), None),
         (GlobalWindows.create(), NeverTrigger(), None),
         (CountTumblingWindowAssigner.of(3), PurgingTrigger.of(CountTrigger.of(3)), None),
-        (CountSlidingWindowAssigner.of(5, 2), CountTrigger.of(2), CountEvictor.of(5)),
+        (CountSlidingWindowAssigner.of(5, 2), PurgingTrigger.of(CountTrigger.of(5)), None),
     ],
 )
 def test_every_assigner_brings_its_trigger_and_evictor(assigner, trigger, evictor):

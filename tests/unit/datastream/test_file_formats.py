@@ -76,7 +76,7 @@ def test_parquet_brings_every_kind_of_column_to_its_type(tmp_path):
     source = FileSource.parquet(tmp_path).build()
     assert str(source.get_produced_type()) == (
         "ROW(at: SQL_TIMESTAMP, zoned: SQL_TIMESTAMP, word: STRING, large: STRING, tags: LIST(STRING), "
-        "place: ROW(x: LONG, y: DOUBLE), price: BIG_DEC, day: SQL_DATE, counts: MAP(STRING, LONG))"
+        "place: ROW(x: LONG, y: DOUBLE), price: BIG_DEC(10, 2), day: SQL_DATE, counts: MAP(STRING, LONG))"
     )
     (row,) = rows(source)
     assert row[0].isoformat() == row[1].isoformat() == "2026-05-01T08:30:00+00:00"

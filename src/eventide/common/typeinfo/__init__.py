@@ -5,6 +5,7 @@ from eventide.common.typeinfo._base import TypeInformation
 from eventide.common.typeinfo._basic import BasicTypeInfo
 from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo._types import Types
 
@@ -15,6 +16,7 @@ __all__ = [
     "CompositeTypeInfo",
     "TupleTypeInfo",
     "RowTypeInfo",
+    "DecimalTypeInfo",
     "ListTypeInfo",
     "MapTypeInfo",
     "BytesTypeInfo",

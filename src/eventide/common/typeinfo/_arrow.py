@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eventide.common.typeinfo._decimal import MOST_DIGITS
 from eventide.common.typeinfo._types import Types
 from eventide.errors import ProgramError
 
@@ -53,7 +54,7 @@ def type_info_from_arrow(schema: pa.Schema | pa.DataType) -> TypeInformation:
             factory: TypeInformation = getattr(Types, name)()
             return factory
     if is_a.is_decimal(schema):
-        return Types.BIG_INT() if schema.scale == 0 else Types.BIG_DEC()
+        return _decimal(schema)
     if is_a.is_binary(schema) or is_a.is_large_binary(schema) or is_a.is_fixed_size_binary(schema):
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
     if is_a.is_list(schema) or is_a.is_large_list(schema) or is_a.is_fixed_size_list(schema):
@@ -66,6 +67,12 @@ def type_info_from_arrow(schema: pa.Schema | pa.DataType) -> TypeInformation:
         return type_info_from_arrow(schema.value_type)
     message = f"there is no type for Arrow's {schema}: leave the column out, or cast it to another type"
     raise ProgramError(message)
+
+
+def _decimal(kind: pa.DataType) -> TypeInformation:
+    if kind == Types.BIG_DEC().arrow_type() or kind.precision > MOST_DIGITS or kind.scale < 0:
+        return Types.BIG_DEC()
+    return Types.BIG_INT() if kind.scale == 0 else Types.BIG_DEC(kind.precision, kind.scale)
 
 
 def _row(fields: list[pa.Field]) -> TypeInformation:

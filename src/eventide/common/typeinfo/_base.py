@@ -21,6 +21,15 @@ class TypeInformation(ABC):
     is_pickled: ClassVar[bool] = False
     """Whether elements travel as opaque pickled bytes, because nothing better is known about them."""
 
+    @property
+    def has_exponents(self) -> bool:
+        """Whether a `BIG_DEC` is in it, whose values have more or fewer digits, which one column of numbers has not.
+
+        1.1 and 1.10 are equal and look different. So who sends such elements as columns has to send them beside these
+        as they are, for those who take Python values.
+        """
+        return False
+
     @abstractmethod
     def arrow_type(self) -> pa.DataType:
         """Return the Arrow type of a column of such values."""
@@ -54,13 +63,25 @@ class TypeInformation(ABC):
         return False
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as they come back from Arrow: the same list, where `keeps` says that they stay as they are.
+        """Return the values as Python values of this type: the same list, where they are that already.
+
+        They are what comes back from Arrow, but that a `BIG_DEC` keeps its number of digits.
 
         Raises:
             TypeMismatch: A value does not fit the type.
         """
         array = self.to_arrow(values)
         return values if self.keeps(values) else self.from_arrow(array)
+
+    def converted(self, values: list[Any]) -> list[Any]:
+        """Return the values as Python values of this type, without a look at those that are of it already.
+
+        Whether these fit, whether a number is small enough say, is found out when they are sent as columns.
+
+        Raises:
+            TypeMismatch: A value cannot be brought to the type.
+        """
+        return values if self.is_pickled or self.keeps(values) else self.as_declared(values)
 
     def __str__(self) -> str:
         return repr(self)

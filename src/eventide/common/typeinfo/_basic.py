@@ -62,13 +62,19 @@ class BasicTypeInfo(TypeInformation):
                 raise DataError(message) from error
         return _KINDS[self.name].decode(array)
 
+    @property
+    def has_exponents(self) -> bool:
+        """Whether it is BIG_DEC; see `TypeInformation.has_exponents`."""
+        return self.name == "BIG_DEC"
+
     def keeps(self, values: Sequence[Any]) -> bool:
         """Say whether these values come back as they are; see `TypeInformation.keeps`."""
-        return self.name in _EXACT and types_of(values) <= _KINDS[self.name].direct
+        kind = _KINDS[self.name]
+        return self.name in _EXACT and types_of(values) <= kind.direct and kind.are_exact(values)
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as they come back; see `TypeInformation.as_declared`."""
-        if self.keeps(values):
+        """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
+        if self.keeps(values) or (self.has_exponents and types_of(values) <= _KINDS[self.name].direct):
             try:
                 self._encode(values)  # refuses what is too large, and text that is none
             except (ValueError, TypeError, OverflowError):
@@ -136,6 +142,14 @@ def _python_values(array: Any) -> list[Any]:
     return list(array.to_pylist())
 
 
+def _always(values: Sequence[Any]) -> bool:
+    return True
+
+
+def _are_naive(values: Sequence[Any]) -> bool:
+    return all(value is None or (value.tzinfo is None and not value.fold) for value in values)
+
+
 def _ints(array: Any) -> list[Any]:
     return [None if value is None else int(value) for value in array.to_pylist()]
 
@@ -162,12 +176,14 @@ class _Kind:
         direct: The Python types that Arrow takes as they should be taken.
         convert: Turns any other value into one that Arrow takes, or raises.
         decode: Gives the Python values of an array.
+        are_exact: Says whether values of the `direct` types come back in the same form.
     """
 
     arrow: Callable[[Any], Any]
     direct: frozenset[type]
     convert: Callable[[Any], Any]
     decode: Callable[[Any], list[Any]] = _python_values
+    are_exact: Callable[[Sequence[Any]], bool] = _always
 
 
 def _kind(
@@ -175,8 +191,9 @@ def _kind(
     direct: type | None,
     convert: Callable[[Any], Any],
     decode: Callable[[Any], list[Any]] = _python_values,
+    are_exact: Callable[[Sequence[Any]], bool] = _always,
 ) -> _Kind:
-    return _Kind(arrow, frozenset() if direct is None else frozenset({direct}), convert, decode)
+    return _Kind(arrow, frozenset() if direct is None else frozenset({direct}), convert, decode, are_exact)
 
 
 _KINDS = {
@@ -194,10 +211,14 @@ _KINDS = {
     "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date),
     "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
     "SQL_TIMESTAMP": _kind(
-        lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes
+        lambda pa: pa.timestamp("us", tz="UTC"),
+        dt.datetime,
+        _instance_of(dt.datetime),
+        _naive_datetimes,
+        _are_naive,
     ),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }
 
-_EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC", "SQL_TIMESTAMP"}
-"""Types whose values of the `direct` Python types come back as they are: not rounded, nor in another form."""
+_EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}
+"""Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""

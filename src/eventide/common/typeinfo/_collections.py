@@ -37,10 +37,8 @@ class ListTypeInfo(TypeInformation):
         """Return the lists as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
-        accepted = (list,) if self.name == "LIST" else (list, tuple)
-        if not types_of(values) <= set(accepted):
-            convert_each(values, repr(self), lambda value: _instance(value, accepted))
-        elements = list(chain.from_iterable(value for value in values if value is not None))
+        self._check(values)
+        elements = _joined(values)
         try:
             column = self.element_type.to_arrow(elements)
         except TypeMismatch as error:
@@ -56,6 +54,30 @@ class ListTypeInfo(TypeInformation):
             message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
             raise DataError(message) from error
         return _split(self.element_type.from_arrow(elements), lengths)
+
+    @property
+    def has_exponents(self) -> bool:
+        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
+        return self.element_type.has_exponents
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these lists come back as they are; see `TypeInformation.keeps`."""
+        return types_of(values) <= {list} and self.element_type.keeps(_joined(values))
+
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the lists with elements of their type; see `TypeInformation.as_declared`."""
+        self._check(values)
+        elements = _joined(values)
+        try:
+            declared = self.element_type.as_declared(elements)
+        except TypeMismatch as error:
+            raise _within(error, values, "[{}]") from error
+        return values if declared is elements and types_of(values) <= {list} else _split(declared, _lengths(values))
+
+    def _check(self, values: Sequence[Any]) -> None:
+        accepted = (list,) if self.name == "LIST" else (list, tuple)
+        if not types_of(values) <= set(accepted):
+            convert_each(values, repr(self), lambda value: _instance(value, accepted))
 
     def __repr__(self) -> str:
         return f"{self.name}({self.element_type!r})"
@@ -78,13 +100,8 @@ class MapTypeInfo(TypeInformation):
         """Return the dicts as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
-        if not types_of(values) <= {dict}:
-            convert_each(values, repr(self), lambda value: _instance(value, (dict,)))
-        keys = list(chain.from_iterable(value for value in values if value is not None))
-        items = list(chain.from_iterable(value.values() for value in values if value is not None))
+        keys, items = self._parts(values)
         try:
-            if None in keys:
-                raise TypeMismatch(keys.index(None), None, repr(self.key_type))
             key_column = self.key_type.to_arrow(keys)
         except TypeMismatch as error:
             raise _within(error, values, "key {}") from error
@@ -109,8 +126,60 @@ class MapTypeInfo(TypeInformation):
         split = _split(list(pairs), entries.value_lengths().to_pylist())
         return [None if value is None else dict(value) for value in split]
 
+    @property
+    def has_exponents(self) -> bool:
+        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
+        return self.key_type.has_exponents or self.value_type.has_exponents
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these dicts come back as they are; see `TypeInformation.keeps`."""
+        return (
+            types_of(values) <= {dict}
+            and self.key_type.keeps(_joined(values))
+            and self.value_type.keeps(_items_of(values))
+        )
+
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the dicts with keys and values of their types; see `TypeInformation.as_declared`."""
+        keys, items = self._parts(values)
+        declared_keys = _declared(self.key_type, keys, values, "key {}")
+        declared_items = _declared(self.value_type, items, values, "value {}")
+        if declared_keys is keys and declared_items is items and types_of(values) <= {dict}:
+            return values
+        pairs = list(zip(declared_keys, declared_items, strict=True))
+        return [None if value is None else dict(value) for value in _split(pairs, _lengths(values))]
+
+    def _parts(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """All keys and all values, none of the keys None."""
+        if not types_of(values) <= {dict}:
+            convert_each(values, repr(self), lambda value: _instance(value, (dict,)))
+        keys = _joined(values)
+        if None in keys:
+            raise _within(TypeMismatch(keys.index(None), None, repr(self.key_type)), values, "key {}")
+        return keys, _items_of(values)
+
     def __repr__(self) -> str:
         return f"MAP({self.key_type!r}, {self.value_type!r})"
+
+
+def _joined(values: Sequence[Any]) -> list[Any]:
+    """Return what is in all lists, or the keys of all dicts, one behind the other."""
+    return list(chain.from_iterable(value for value in values if value is not None))
+
+
+def _items_of(values: Sequence[Any]) -> list[Any]:
+    return list(chain.from_iterable(value.values() for value in values if value is not None))
+
+
+def _lengths(values: Sequence[Any]) -> list[int | None]:
+    return [None if value is None else len(value) for value in values]
+
+
+def _declared(kind: TypeInformation, parts: list[Any], values: Sequence[Any], place: str) -> list[Any]:
+    try:
+        return kind.as_declared(parts)
+    except TypeMismatch as error:
+        raise _within(error, values, place) from error
 
 
 def _instance(value: Any, types: tuple[type, ...]) -> Any:

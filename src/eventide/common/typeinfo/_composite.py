@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,13 +60,10 @@ class CompositeTypeInfo(TypeInformation):
         """
         import pyarrow as pa
 
-        rows, absent = self._exact_rows(values), None
+        rows, missing = self._exact_rows(values), None
         if rows is None:
-            rows = convert_each(values, repr(self), self._fields_of)
-            if any(row is None for row in rows):
-                absent = pa.array([row is None for row in rows], pa.bool_())
-                nothing = (None,) * len(self.types)
-                rows = [nothing if row is None else row for row in rows]
+            rows, missing = self._converted_rows(values)
+        absent = None if missing is None else pa.array(missing, pa.bool_())
         columns = [
             self._of_field(i, kind.to_arrow, list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types)
         ]
@@ -93,15 +91,32 @@ class CompositeTypeInfo(TypeInformation):
         return all(kind.keeps(list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types))
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as they come back; see `TypeInformation.as_declared`."""
-        rows = self._exact_rows(values)
+        """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
+        rows, missing = self._exact_rows(values), None
+        is_exact = rows is not None
         if rows is None:
-            return self.from_arrow(self.to_arrow(values))
+            rows, missing = self._converted_rows(values)
         cells = [list(map(itemgetter(i), rows)) for i in range(len(self.types))]
         columns = [self._of_field(i, kind.as_declared, cells[i]) for i, kind in enumerate(self.types)]
-        if all(column is cell for column, cell in zip(columns, cells, strict=True)):
+        if is_exact and all(column is cell for column, cell in zip(columns, cells, strict=True)):
             return values
-        return self._from_fields(zip(*columns, strict=True))
+        declared = self._from_fields(zip(*columns, strict=True))
+        if missing is None:
+            return declared
+        return [None if is_missing else value for is_missing, value in zip(missing, declared, strict=True)]
+
+    @property
+    def has_exponents(self) -> bool:
+        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
+        return any(kind.has_exponents for kind in self.types)
+
+    def _converted_rows(self, values: Sequence[Any]) -> tuple[Sequence[Sequence[Any]], list[bool] | None]:
+        """Return the fields of any values that fit, and which of these are None; None where none is."""
+        rows = convert_each(values, repr(self), self._fields_of)
+        if not any(row is None for row in rows):
+            return rows, None
+        nothing = (None,) * len(self.types)
+        return [nothing if row is None else row for row in rows], [row is None for row in rows]
 
     def _of_field(self, i: int, convert: Callable[[list[Any]], _T], cells: list[Any]) -> _T:
         """Convert the cells of a field, and name the field where one does not fit."""
@@ -164,9 +179,10 @@ class TupleTypeInfo(CompositeTypeInfo):
 
 @dataclass(frozen=True)
 class RowTypeInfo(CompositeTypeInfo):
-    """A `Row`, with or without names; tuples and lists are taken too, and dicts where there are names.
+    """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
-    A row with names is read by name. Only rows of kind INSERT travel: there is no column for the kind.
+    Fields that were not named are f0, f1, … A row with names is read by name. Only rows of kind INSERT travel: there is
+    no column for the kind.
     """
 
     types: tuple[TypeInformation, ...]
@@ -186,7 +202,10 @@ class RowTypeInfo(CompositeTypeInfo):
     @property
     def field_names(self) -> list[str]:
         """The names of the fields; f0, f1, ... where they have none."""
-        return [f"f{i}" for i in range(len(self.types))] if self.names is None else list(self.names)
+        return list(self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        return _numbered(len(self.types)) if self.names is None else self.names
 
     def get_field_index(self, field_name: str) -> int:
         """Return the position of a field, or -1 where the fields have no names; a `ValueError` if it is not there."""
@@ -196,7 +215,10 @@ class RowTypeInfo(CompositeTypeInfo):
         if isinstance(value, Row):
             if value.get_row_kind() is not RowKind.INSERT:
                 raise ValueError(value.get_row_kind())
-            if self.names is None or value.has_field_names(self.names):
+            names = value.get_field_names()
+            if self.names is None and names is not None and set(names) != set(self._names()):
+                return self._check_width(tuple(value))
+            if value.has_field_names(self._names()):
                 return self._check_width(tuple(value))
             return self._by_name(value.as_dict())
         if isinstance(value, dict):
@@ -206,21 +228,28 @@ class RowTypeInfo(CompositeTypeInfo):
         return self._check_width(value)
 
     def _by_name(self, fields: dict[str, Any]) -> Sequence[Any]:
-        if self.names is None or fields.keys() != set(self.names):
+        names = self._names()
+        if fields.keys() != set(names):
             raise ValueError(list(fields))
-        return [fields[name] for name in self.names]
+        return [fields[name] for name in names]
 
     def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        rows = values_of(values, self.names) if set(map(type, values)) <= {Row} else None
+        rows = values_of(values, self._names()) if set(map(type, values)) <= {Row} else None
         return rows if rows is not None and self._have_width(rows) else None
 
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-        return rows_of(self.names, rows)
+        return rows_of(self._names(), rows)
 
     def __repr__(self) -> str:
         if self.names is None:
             return f"ROW({', '.join(map(repr, self.types))})"
         return f"ROW({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
+
+
+@lru_cache
+def _numbered(width: int) -> tuple[str, ...]:
+    """Return the names f0, f1, …; the same object each time, by which rows are known quickly."""
+    return tuple(f"f{i}" for i in range(width))
 
 
 def check_fields(what: str, types: Sequence[Any]) -> None:

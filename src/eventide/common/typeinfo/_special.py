@@ -64,6 +64,10 @@ class BytesTypeInfo(TypeInformation):
         """Return bytes objects."""
         return list(one_array(array).to_pylist())
 
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        return types_of(values) <= {bytes}
+
     def __repr__(self) -> str:
         return "PRIMITIVE_ARRAY(BYTE)"
 
@@ -117,6 +121,10 @@ class TimeWindowTypeInfo(TypeInformation):
             TimeWindow(start // 1000, end // 1000) if there else None
             for there, start, end in zip(present, starts, ends, strict=True)
         ]
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        return types_of(values) <= {TimeWindow}
 
     def __repr__(self) -> str:
         return "TIME_WINDOW"

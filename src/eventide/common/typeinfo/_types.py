@@ -10,6 +10,7 @@ from eventide.common.typeinfo._base import TypeInformation
 from eventide.common.typeinfo._basic import BasicTypeInfo
 from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.errors import ProgramError
 
@@ -74,9 +75,15 @@ class Types:
         return BasicTypeInfo("DOUBLE")
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:
-        """A decimal number of up to 20 digits before the point and 18 behind: ``decimal.Decimal``."""
-        return BasicTypeInfo("BIG_DEC")
+    def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation:
+        """A decimal number: ``decimal.Decimal``.
+
+        As PyFlink has it, without arguments, it has up to 20 digits before the point and 18 behind, and each value
+        keeps those that it has; as a column it is a ``decimal(38, 18)``. Beyond PyFlink, with a `precision`, all values
+        have so many digits, `scale` of them behind the point, as Spark's ``DecimalType``. What would have to be rounded
+        is refused.
+        """
+        return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:
@@ -115,7 +122,7 @@ class Types:
 
     @staticmethod
     def ROW(field_types: Sequence[TypeInformation]) -> RowTypeInfo:
-        """A `Row` with fields of these types."""
+        """A `Row` with fields of these types, named f0, f1 and so on."""
         return RowTypeInfo(tuple(field_types))
 
     @staticmethod

@@ -136,13 +136,14 @@ class Source(ABC):
         """
         return self
 
-    def for_job(self, operator: str, storage: str | None) -> Source:
+    def for_job(self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None) -> Source:
         """The same source for one job, before it travels.
 
         Args:
             operator: the name of its operator.
             storage: a place below the job's checkpoint, of its own, for what it must remember; None if the job's
                 checkpoint is not known yet.
+            job_parameters: what its functions may ask for.
         """
         return self
 

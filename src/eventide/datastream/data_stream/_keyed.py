@@ -7,7 +7,14 @@ from typing import Any
 from eventide.common.time import Duration, Time
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
-from eventide.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
+from eventide.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    GlobalWindows,
+    WindowAssigner,
+)
+from eventide.datastream.window._triggers import check_count
 
 
 class KeyedStream(DataStream):
@@ -27,8 +34,12 @@ class KeyedStream(DataStream):
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
         """Windows of ``size`` elements of a key; with a ``slide``, the last ``size`` after every ``slide`` elements.
 
-        They fire as Flink's own: a sliding one after its first ``slide`` elements already.
+        They fire as Flink's own: a sliding one after its first ``slide`` elements already. (PyFlink's wait until they
+        are full, as ``window(CountSlidingWindowAssigner.of(size, slide))`` does here too.)
         """
-        if slide:
-            return self.window(CountSlidingWindowAssigner.of(size, slide))
-        return self.window(CountTumblingWindowAssigner.of(size))
+        if not slide:
+            return self.window(CountTumblingWindowAssigner.of(size))
+        check_count(size, "count window size")
+        check_count(slide, "count window slide")
+        windows = self.window(GlobalWindows.create())
+        return windows.trigger(CountTrigger.of(slide)).evictor(CountEvictor.of(size))

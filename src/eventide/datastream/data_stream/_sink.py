@@ -21,7 +21,10 @@ class DataStreamSink:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Give the sink an id that stays when the program changes around it."""
+        """Give the sink an id, by which the identity of the program knows it, whatever changes around it.
+
+        A sink keeps no state, so that nothing else depends on it.
+        """
         self._transformation.uid = uid
         return self
 

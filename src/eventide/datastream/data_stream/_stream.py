@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from eventide.common.time import Duration, Time
@@ -27,6 +28,7 @@ from eventide.plan.graph import (
     SinkTransformation,
     Transformation,
     UnionTransformation,
+    why_without_parallelism,
 )
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
 from eventide.runtime.tasks.operator import Key
@@ -69,10 +71,19 @@ class DataStream:
     def set_parallelism(self, parallelism: int) -> Self:
         """Let this operator run in fewer subtasks than the environment has.
 
+        Windows by key have a number of subtasks of their own, and watermark generators directly behind a source. All
+        else runs in the tasks of what it follows, and a warning says so.
+
         Raises:
             ProgramError: if it is not a positive number.
         """
-        self._transformation.parallelism = self._env.checked_parallelism(parallelism)
+        node = self._transformation
+        node.parallelism = self._env.checked_parallelism(parallelism)
+        reason = why_without_parallelism(node)
+        if reason is not None:
+            warnings.warn(
+                f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}", UserWarning, stacklevel=2
+            )
         return self
 
     def get_type(self) -> TypeInformation:
@@ -86,7 +97,8 @@ class DataStream:
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Turn each element into one other."""
         call = func.map if isinstance(func, MapFunction) else _callable("map", func)
-        return self._then(FunctionTransformation("map", self._transformation, Map, call, func, output_type))
+        kind = partial(Map, type_info=output_type)
+        return self._then(FunctionTransformation("map", self._transformation, kind, call, func, output_type))
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """Keep the elements for which the function is true."""
@@ -99,7 +111,8 @@ class DataStream:
     ) -> DataStream:
         """Turn each element into any number of others."""
         call = func.flat_map if isinstance(func, FlatMapFunction) else _callable("flat_map", func)
-        return self._then(FunctionTransformation("flat_map", self._transformation, FlatMap, call, func, output_type))
+        kind = partial(FlatMap, type_info=output_type)
+        return self._then(FunctionTransformation("flat_map", self._transformation, kind, call, func, output_type))
 
     @overload
     def key_by(

@@ -12,6 +12,7 @@ from eventide.datastream.window._triggers import NeverTrigger, Trigger
 from eventide.datastream.window._windows import GlobalWindow
 
 if TYPE_CHECKING:
+    from eventide.datastream.functions import KeyedStateStore
     from eventide.datastream.window._evictors import Evictor
 
 T = TypeVar("T")
@@ -22,8 +23,8 @@ W2 = TypeVar("W2", bound=Window)
 class WindowAssigner(ABC, Generic[T, W]):
     """Assigns windows to elements. Elements of one key in one window are a pane, which a `Trigger` fires.
 
-    An assigner keeps nothing between elements and pickles. PyFlink's ``get_window_serializer`` is not asked for:
-    eventide stores windows itself.
+    An assigner pickles, and keeps nothing between elements but in the state that its context gives. PyFlink's
+    ``get_window_serializer`` is not asked for: eventide stores windows itself.
     """
 
     class WindowAssignerContext(ABC):
@@ -32,6 +33,10 @@ class WindowAssigner(ABC, Generic[T, W]):
         @abstractmethod
         def get_current_processing_time(self) -> int:
             """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
+
+        @abstractmethod
+        def get_runtime_context(self) -> KeyedStateStore:
+            """Return access to state of the assigner's own, which belongs to the key of the element."""
 
     @property
     def is_merging(self) -> bool:

@@ -1,35 +1,22 @@
-"""Windows of so many elements of a key: global windows with a count trigger, as Flink's ``countWindow``."""
+"""Windows of so many elements of a key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.common.typeinfo import Types
+from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window._assigners import WindowAssigner
-from eventide.datastream.window._evictors import CountEvictor, Evictor
 from eventide.datastream.window._triggers import CountTrigger, PurgingTrigger, Trigger, check_count
-from eventide.datastream.window._windows import GlobalWindow
+from eventide.datastream.window._windows import CountWindow, GlobalWindow
 
-
-class _CountWindows(WindowAssigner[Any, GlobalWindow]):
-    """What both kinds of count windows share."""
-
-    def assign_windows(
-        self,
-        element: Any,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext | None,
-    ) -> list[GlobalWindow]:
-        """Return the global window; the element needs no timestamp."""
-        return [GlobalWindow.get()]
-
-    def is_event_time(self) -> bool:
-        """False: elements of a count window cannot be late."""
-        return False
+_SEEN = ValueStateDescriptor("count", Types.LONG())
+"""How many elements of a key have come."""
 
 
 @dataclass(frozen=True)
-class CountTumblingWindowAssigner(_CountWindows):
+class CountTumblingWindowAssigner(WindowAssigner[Any, GlobalWindow]):
     """Fires with every `window_size` elements of a key and starts over; a rest never comes out.
 
     As in Flink's Java API this is the global window under ``PurgingTrigger(CountTrigger(n))``. (PyFlink gives each
@@ -52,25 +39,37 @@ class CountTumblingWindowAssigner(_CountWindows):
         """Return windows of `window_size` elements."""
         return CountTumblingWindowAssigner(window_size)
 
+    def assign_windows(
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext | None,
+    ) -> list[GlobalWindow]:
+        """Return the global window; the element needs no timestamp."""
+        return [GlobalWindow.get()]
+
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, GlobalWindow]:
         """Return the trigger that fires with every `window_size` elements and clears the window."""
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
+    def is_event_time(self) -> bool:
+        """False: elements of a count window cannot be late."""
+        return False
+
 
 @dataclass(frozen=True)
-class CountSlidingWindowAssigner(_CountWindows):
-    """Fires with every `window_slide` elements of a key and shows the last `window_size` of them.
+class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
+    """Windows of `window_size` elements of a key, one beginning every `window_slide`; each fires when it is full.
 
-    As in Flink's Java API this is the global window under ``CountTrigger(slide)`` with a `CountEvictor`, so the first
-    firings show fewer than `window_size` elements. (PyFlink assigns each element to several `CountWindow` and
-    waits for full ones.)
+    As in PyFlink each element is in several `CountWindow`, which are numbered from 0 in each key: window ``n`` begins
+    with element ``n * window_slide``. Those that are never full never come out. ``count_window(size, slide)`` of a
+    keyed stream fires earlier, as Flink's own does.
 
     Raises:
         ProgramError: Size or slide are no positive integers.
 
-    >>> windows = CountSlidingWindowAssigner.of(10, 5)
-    >>> windows.get_default_trigger(), windows.get_default_evictor()
-    (CountTrigger(window_size=5), CountEvictor(max_count=10, do_evict_after=False))
+    >>> CountSlidingWindowAssigner.of(10, 5).get_default_trigger()
+    PurgingTrigger(nested_trigger=CountTrigger(window_size=10))
     """
 
     window_size: int
@@ -82,13 +81,27 @@ class CountSlidingWindowAssigner(_CountWindows):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Return windows of the last `window_size` elements, one every `window_slide` elements."""
+        """Return windows of `window_size` elements, one every `window_slide` elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, GlobalWindow]:
-        """Return the trigger that fires with every `window_slide` elements."""
-        return CountTrigger.of(self.window_slide)
+    def assign_windows(
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
+    ) -> list[CountWindow]:
+        """Return the windows of the key's next element, the latest first; the element needs no timestamp."""
+        seen = context.get_runtime_context().get_state(_SEEN)
+        number = seen.value() or 0
+        seen.update(number + 1)
+        last = number // self.window_slide
+        first = max(0, (number - self.window_size) // self.window_slide + 1)
+        return [CountWindow(n) for n in range(last, first - 1, -1)]
 
-    def get_default_evictor(self) -> Evictor[Any, GlobalWindow]:
-        """Return the evictor that leaves the last `window_size` elements."""
-        return CountEvictor.of(self.window_size)
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, CountWindow]:
+        """Return the trigger that fires a window when it is full, and clears it: nothing comes into it any more."""
+        return PurgingTrigger.of(CountTrigger.of(self.window_size))
+
+    def is_event_time(self) -> bool:
+        """False: elements of a count window cannot be late."""
+        return False

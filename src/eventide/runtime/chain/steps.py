@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from eventide.common.typeinfo import TypeInformation
+from eventide.errors import DataError
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import user_function_error
@@ -36,12 +38,13 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """One element for one."""
+    """One element for one; ``type_info`` is the type that was declared for what comes out."""
 
     name: str
     call: Callable[[Any], Any]
     user_function: Any
     takes_columns: bool = False
+    type_info: TypeInformation | None = None
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
@@ -51,7 +54,7 @@ class Map:
             results = [call(value) for value in values]
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        return Elements(results, elements.timestamps, elements.sequence)
+        return Elements(as_results(self.name, results, self.type_info), elements.timestamps, elements.sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,13 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class FlatMap:
-    """Any number of elements for one."""
+    """Any number of elements for one; ``type_info`` is the type that was declared for what comes out."""
 
     name: str
     call: Callable[[Any], Iterable[Any] | None]
     user_function: Any
     takes_columns: bool = False
+    type_info: TypeInformation | None = None
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and place."""
@@ -100,7 +104,24 @@ class FlatMap:
                     out.append(result, timestamp, sequence)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
+        out.values = as_results(self.name, out.values, self.type_info)
         return out
+
+
+def as_results(operator: str, values: list[Any], type_info: TypeInformation | None) -> list[Any]:
+    """What a function gave, as values of the type that was declared for it: so the next function finds its fields.
+
+    Raises:
+        DataError: naming the operator, and the first value that does not fit.
+    """
+    if type_info is None:
+        return values
+    try:
+        return type_info.converted(values)
+    except DataError as error:
+        raise user_function_error(
+            operator, error, during="when its results were brought to their declared type"
+        ) from error
 
 
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:

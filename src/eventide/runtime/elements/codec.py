@@ -14,6 +14,7 @@ from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 
 _KEYS = b"keys"
+_VALUES = b"values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class ElementCodec:
     With a declared ``value_type`` it is an Arrow IPC stream with the columns ``value``,
     ``timestamp`` (int64 milliseconds), ``sequence`` and, on edges with a key, ``key``; keys of no declared type are one
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all.
+
+    A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
+    beside the columns as they are: who takes columns finds columns, and who takes values these.
     """
 
     value_type: TypeInformation
@@ -48,23 +52,30 @@ class ElementCodec:
             if self.key_type is not None and not self.key_type.is_pickled:
                 self.key_type.to_arrow(elements.keys)  # refuses keys of another type
             return _pickled((elements.values, elements.timestamps, elements.sequence, elements.keys))
-        return self.encode_columns(Columns.of(elements, self.value_type), elements.keys)
+        values = elements.values if self.value_type.has_exponents else None
+        return self.encode_columns(Columns.of(elements, self.value_type), elements.keys, values)
 
-    def encode_columns(self, columns: Columns, keys: list[Any] | None = None) -> bytes:
-        """Columns, and keys beside them, to the same bytes."""
+    def encode_columns(self, columns: Columns, keys: list[Any] | None = None, values: list[Any] | None = None) -> bytes:
+        """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
         content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
-        metadata = None
-        if self.key_type is not None and self.key_type.is_pickled:
-            metadata = {_KEYS: _pickled(keys)}
-        elif self.key_type is not None:
+        metadata = {} if values is None else {_VALUES: _pickled(values)}
+        if self.key_type is not None and not self.key_type.is_pickled:
             content["key"] = self.key_type.to_arrow(keys or [])
-        return encode_table(pa.table(content, metadata=metadata))
+        if self._keys_are_pickled:
+            metadata[_KEYS] = _pickled(keys)
+        return encode_table(pa.table(content, metadata=metadata or None))
+
+    @property
+    def _keys_are_pickled(self) -> bool:
+        return self.key_type is not None and (self.key_type.is_pickled or self.key_type.has_exponents)
 
     def decode_batch(self, data: bytes) -> Batch:
         """Bytes to elements without keys, as columns if they travel so."""
         if not self.columnar:
             return self.decode(data)
         table = decode_table(data).combine_chunks()
+        if _VALUES in (table.schema.metadata or {}):
+            return self._elements(table)
         timestamps = table.column("timestamp").combine_chunks()
         timed = None if timestamps.null_count == len(timestamps) else timestamps
         values, sequence = table.column("value").combine_chunks(), table.column("sequence").combine_chunks()
@@ -74,13 +85,17 @@ class ElementCodec:
         """Bytes to elements."""
         if not self.columnar:
             return Elements(*loads(data))
-        table = decode_table(data)
+        return self._elements(decode_table(data))
+
+    def _elements(self, table: pa.Table) -> Elements:
+        beside = table.schema.metadata or {}
         keys: list[Any] = []
-        if self.key_type is not None:
-            pickled = self.key_type.is_pickled
-            keys = loads(table.schema.metadata[_KEYS]) if pickled else self.key_type.from_arrow(table.column("key"))
+        if self._keys_are_pickled:
+            keys = loads(beside[_KEYS])
+        elif self.key_type is not None:
+            keys = self.key_type.from_arrow(table.column("key"))
         return Elements(
-            self.value_type.from_arrow(table.column("value")),
+            loads(beside[_VALUES]) if _VALUES in beside else self.value_type.from_arrow(table.column("value")),
             table.column("timestamp").to_pylist(),
             table.column("sequence").to_pylist(),
             keys,

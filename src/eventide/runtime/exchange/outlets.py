@@ -135,8 +135,12 @@ def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Itera
         yield codec.encode(together)
         return
     columns = Columns.joined([Columns.of(part, codec.value_type) for part in parts])
+    values = None
+    if codec.value_type.has_exponents and not all(isinstance(part, Columns) for part in parts):
+        values = list(chain.from_iterable(as_elements(part).values for part in parts))
     for start, rows in frame_slices(len(columns), columns.values.nbytes):
-        yield codec.encode_columns(columns.slice(start, rows), keys[start : start + rows])
+        there = slice(start, start + rows)
+        yield codec.encode_columns(columns.slice(start, rows), keys[there], None if values is None else values[there])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,15 @@ _SPECIAL = {type(IDLE), pa.RecordBatch, TimestampedValue, Watermark}
 
 @dataclass(frozen=True, slots=True)
 class ChainSpec:
-    """What is chained to a source: its name, the type of its elements, and what they run through; picklable."""
+    """What is chained to a source: its name, the type of its elements, and what they run through; picklable.
+
+    ``job_parameters`` are what the functions may ask for.
+    """
 
     name: str
     type_info: TypeInformation
     root: ChainNode
+    job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class SourceTask:
                     chunk.append(item.value, item.timestamp, sequence)
                 elif kind is pa.RecordBatch:
                     if chunk:
-                        yield chunk
+                        yield self._declared(chunk)
                         chunk = Elements()
                     yield columns_of(item, self._type_info, sequence)
                     sequence += len(item)
@@ -125,13 +129,19 @@ class SourceTask:
                 way.idle = False
                 sequence += 1
                 if len(chunk) >= _CHUNK:
-                    yield chunk
+                    yield self._declared(chunk)
                     chunk = Elements()
+            chunk = self._declared(chunk)
         except Exception as error:  # while it read, so that there are parts
             where = {"split": part.split, "start": part.parts[0].start, "end": part.parts[-1].end}
             raise user_function_error(self._name, error, during="while it read its source", **where) from error
         if chunk:
             yield chunk
+
+    def _declared(self, chunk: Elements) -> Elements:
+        """The same, of the type that was declared for the elements of the source."""
+        chunk.values = self._type_info.converted(chunk.values)
+        return chunk
 
     def _send(self, way: _SplitWay, batch: Batch) -> Iterator[Frame]:
         self._metrics.count(self._name, RECORDS_OUT, len(batch))

@@ -43,6 +43,10 @@ class Level:
         """The same for batch execution."""
         return replace(self, tasks=tuple(replace(task, in_batch=True) for task in self.tasks))
 
+    def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Level:
+        """The same, whose functions may ask for these parameters."""
+        return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
+
     def run(self, subtask: int, backend: StateBackend, clock_ms: int) -> LevelRun:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return LevelRun(self, subtask, backend, clock_ms)

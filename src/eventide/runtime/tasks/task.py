@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,6 +50,7 @@ class TaskSpec(ABC):
         speed: whether it works on columns or elements, and why.
         in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
             happens then.
+        job_parameters: what its functions may ask for.
     """
 
     number: int
@@ -62,6 +63,7 @@ class TaskSpec(ABC):
     identity: dict[str, str] = field(default_factory=dict)
     speed: str = ""
     in_batch: bool = False
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_generators(self) -> bool:

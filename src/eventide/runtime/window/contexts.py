@@ -16,6 +16,7 @@ from eventide.runtime.state.keyed import KeyedState
 TRIGGER_STATE = "trigger:"
 WINDOW_STATE = "window:"
 GLOBAL_STATE = "global:"
+ASSIGNER_STATE = "assigner:"
 
 
 class Moment:
@@ -87,8 +88,13 @@ class TriggerView(Trigger.OnMergeContext):
 class AssignerView(WindowAssigner.WindowAssignerContext):
     """The operator as a window assigner sees it."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
         self._moment = moment
+        self._states = StateHandles(keyed, ASSIGNER_STATE, moment.key_scope)
+
+    def get_runtime_context(self) -> KeyedStateStore:
+        """The assigner's state for the key at hand."""
+        return self._states
 
     def get_current_processing_time(self) -> int:
         """The time of the micro-batch, in milliseconds."""

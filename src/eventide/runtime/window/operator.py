@@ -10,6 +10,7 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
+from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
@@ -67,7 +68,7 @@ class WindowOperator:
         self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
         self._trigger_view = TriggerView(moment, keyed)
-        self._assigner_view = AssignerView(moment)
+        self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
         self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
@@ -119,6 +120,8 @@ class WindowOperator:
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         outputs, self._outputs = self._outputs, defaultdict(Elements)
+        for tag, elements in outputs.items():
+            elements.values = as_results(self._spec.name, elements.values, self._spec.output_types.get(tag))
         return dict(outputs)
 
     def flush(self) -> None:

@@ -61,6 +61,8 @@ class PartialsCodec:
         keys, values = partials.keys, partials.values
         value_column = self._column_of(values)
         key_column = None if self.key_type.is_pickled else self.key_type.to_arrow(keys)
+        if self._keys_are_pickled:
+            key_column = None
         try:
             if value_column is None:
                 keys = keys if key_column is None else self.key_type.from_arrow(key_column)
@@ -72,6 +74,10 @@ class PartialsCodec:
         if key_column is not None:
             columns["key"] = key_column
         return encode_table(pa.table(columns, metadata={_BESIDE: beside})) + _COLUMNS
+
+    @property
+    def _keys_are_pickled(self) -> bool:
+        return self.key_type.is_pickled or self.key_type.has_exponents
 
     def _column_of(self, values: list[Any]) -> pa.Array | None:
         """The values as a column; None where they would not come back as they are."""
@@ -89,7 +95,7 @@ class PartialsCodec:
             return Partials(*loads(content))
         table = decode_table(content)
         keys, counts, first = loads(table.schema.metadata[_BESIDE])
-        if not self.key_type.is_pickled:
+        if not self._keys_are_pickled:
             keys = self.key_type.from_arrow(table.column("key"))
         values = self.value_type.from_arrow(table.column("value"))
         return Partials(keys, values, table.column("pane").to_pylist(), counts, first)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountSlidingWindowAssigner,
@@ -34,7 +36,10 @@ _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssig
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """All that describes a window operator; picklable, and built into a living one by each task."""
+    """All that describes a window operator; picklable, and built into a living one by each task.
+
+    ``output_types`` are the types that were declared for what comes out, by side output (None: the main one).
+    """
 
     name: str
     assigner: WindowAssigner[Any, Any]
@@ -44,6 +49,7 @@ class WindowSpec:
     evictor: Evictor[Any, Any] | None = None
     lateness_ms: int = 0
     late_tag: str | None = None
+    output_types: Mapping[str | None, TypeInformation] = field(default_factory=dict)
 
     @property
     def is_fixed(self) -> bool:

@@ -9,6 +9,7 @@ from eventide.datastream.functions import AggregateFunction, AllWindowFunction, 
 from eventide.datastream.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from eventide.datastream.window import (
     CountEvictor,
+    CountSlidingWindowAssigner,
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -575,6 +576,28 @@ def test_sliding_count_windows_show_the_last_elements():
     for value in range(1, 7):
         harness.process(("a", value))
     assert [[v for _, v in elements] for _, elements in harness.outputs()] == [[1, 2], [2, 3, 4], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "fired"),
+    [
+        (3, 2, [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8]]),
+        (2, 1, [[n, n + 1] for n in range(9)]),
+        (2, 2, [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]),
+        (1, 3, [[0], [3], [6], [9]]),
+        (11, 1, []),
+    ],
+)
+def test_a_sliding_count_assigner_fires_its_windows_when_they_are_full_as_pyflinks_does(size, slide, fired):
+    stream = local_environment().from_collection([]).key_by(lambda e: e[0])
+    harness = OperatorHarness(stream.window(CountSlidingWindowAssigner.of(size, slide)).process(Values()))
+    for value in range(10):
+        harness.process(("a", value))
+        harness.process(("b", -value))
+    results = harness.outputs()
+    assert [[v for _, v in elements] for key, elements in results if key == "a"] == fired
+    assert [[-v for _, v in elements] for key, elements in results if key == "b"] == fired
+    assert harness.state_entries()["a", None] == {"assigner:count": 10}
 
 
 def test_global_windows_under_a_purging_trigger_keep_only_the_count():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -28,6 +28,7 @@ class FunctionRun:
         function: the function, which is used up by this.
         log: where what it emits is written to.
         operator: the name of its operator.
+        job_parameters: what the function may ask for.
         max_items: how many items may wait to be written.
         max_bytes: how many bytes may wait to be written.
     """
@@ -37,12 +38,15 @@ class FunctionRun:
         function: SourceFunction,
         log: LogWriter,
         operator: str,
+        job_parameters: Mapping[str, str] | None = None,
+        *,
         max_items: int = _MAX_ITEMS,
         max_bytes: int = _MAX_BYTES,
     ) -> None:
         self._function = function
         self._log = log
         self._operator = operator
+        self._job_parameters = job_parameters or {}
         self._emission = Emission(max_items, max_bytes)
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._work, name=f"eventide {operator}", daemon=True)
@@ -124,7 +128,7 @@ class FunctionRun:
         state = self._log.state()
         if state is not None and hasattr(self._function, "restore_state"):
             self._function.restore_state(loads(state))
-        self._function.open(RuntimeContext(self._operator, parallelism=1, index=0))
+        self._function.open(RuntimeContext(self._operator, 1, 0, self._job_parameters))
         try:
             self._function.run(_Context(self._emission))
         finally:

@@ -46,11 +46,14 @@ class FunctionSource(Source):
         self._function = function
         self._type_info = type_info or Types.PICKLED_BYTE_ARRAY()
         self._operator = ""
+        self._job_parameters: dict[str, str] = {}
         self._location: str | None = None
         self._run: FunctionRun | None = None
         self._committed = 0
 
-    def for_job(self, operator: str, storage: str | None) -> FunctionSource:
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> FunctionSource:
         """The same function with a log at this place.
 
         Raises:
@@ -63,6 +66,7 @@ class FunctionSource(Source):
             )
         source = copy(self)
         source._operator, source._location = operator, absolute(storage)
+        source._job_parameters = dict(job_parameters or {})
         return source
 
     def splits(self) -> list[str]:
@@ -153,7 +157,7 @@ class FunctionSource(Source):
         """The function in its thread: a copy of the one that the program made, so that each run starts afresh."""
         if self._run is None:
             function: SourceFunction = loads(dumps(self._function))
-            self._run = FunctionRun(function, LogWriter(self._place()), self._operator)
+            self._run = FunctionRun(function, LogWriter(self._place()), self._operator, self._job_parameters)
         return self._run
 
     def _place(self) -> str:

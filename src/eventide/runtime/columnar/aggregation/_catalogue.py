@@ -47,15 +47,20 @@ Make = Callable[[ColumnAggregate, str, Any], Measure]
 
 def _sum(aggregate: ColumnAggregate, column: str, kind: pa.DataType) -> Measure:
     if pa.types.is_decimal(kind):
-        return Measure((DecimalSum(column, kind, repr(aggregate)),), finish.unchanged)
+        return Measure((_decimal_sum(aggregate, column, kind),), finish.unchanged)
     if pa.types.is_integer(kind):
         return Measure((LongSum(column, repr(aggregate)),), finish.unchanged)
     return Measure((DoubleSum(column),), finish.unchanged)
 
 
+def _decimal_sum(aggregate: ColumnAggregate, column: str, kind: pa.DataType) -> DecimalSum:
+    """A sum has more digits than what it is made of: all that there can be."""
+    return DecimalSum(column, pa.decimal128(38, kind.scale), repr(aggregate))
+
+
 def _mean(aggregate: ColumnAggregate, column: str, kind: pa.DataType) -> Measure:
     if pa.types.is_decimal(kind):
-        total = DecimalSum(column, kind, repr(aggregate))
+        total = _decimal_sum(aggregate, column, kind)
         return Measure((total, ValueCount(column)), finish.decimal_quotient)
     return Measure((DoubleSum(column), ValueCount(column)), finish.quotient)
 

@@ -84,7 +84,7 @@ class LongSum:
 
 @dataclass(frozen=True)
 class DecimalSum:
-    """The sum of a column of decimals, in their own type; null without a value.
+    """The sum of a column of decimals, with as many digits behind the point as they have; null without a value.
 
     As for integers: a look at the extremes, and 76 digits only where 38 might not be enough.
     """
@@ -110,7 +110,7 @@ class DecimalSum:
         """
         name, column = names[0], grouping.column(names[0])
         if self._sums_fit(column):
-            total = grouping.ask(name, column, "sum")
+            total = grouping.ask(f"{name} as {self.type}", column.cast(self.type), "sum")
             return lambda groups: [groups.answer(total)]
         wide_type = pa.decimal256(_WIDE_DIGITS, self.type.scale)
         wide = grouping.ask(f"{name} as decimal", column.cast(wide_type), "sum")
