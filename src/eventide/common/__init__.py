@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from eventide.common.watermark_generators import PunctuatedWatermarks, TimeLagWatermarks
     from eventide.common.watermark_strategy import (
+        NullTimestamps,
         TimestampAssigner,
         VectorizedTimestampAssigner,
         WatermarkStrategy,
@@ -52,6 +53,7 @@ _MODULES = {
     "BatchWatermarkOutput": "eventide.common.watermark_generator",
     "PunctuatedWatermarks": "eventide.common.watermark_generators",
     "TimeLagWatermarks": "eventide.common.watermark_generators",
+    "NullTimestamps": "eventide.common.watermark_strategy",
     "WatermarkStrategy": "eventide.common.watermark_strategy",
     "TimestampAssigner": "eventide.common.watermark_strategy",
     "VectorizedTimestampAssigner": "eventide.common.watermark_strategy",
@@ -85,6 +87,7 @@ __all__ = [
     "BatchWatermarkOutput",
     "PunctuatedWatermarks",
     "TimeLagWatermarks",
+    "NullTimestamps",
     "WatermarkStrategy",
     "TimestampAssigner",
     "VectorizedTimestampAssigner",

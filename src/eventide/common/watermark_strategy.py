@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from eventide.common._ms import to_ms, to_positive_ms
@@ -81,6 +82,17 @@ class FunctionAssigner(TimestampAssigner):
         return self.function(value, record_timestamp)
 
 
+class NullTimestamps(Enum):
+    """What happens to an element whose timestamp is missing: None, NaN, or null in a column. Not in Flink.
+
+    ``FAIL`` is the default: the job fails, and says where. ``DROP`` leaves the element out, and counts it
+    (``numRecordsWithoutTimestamp``). To have such elements, name an ``OutputTag`` in its place.
+    """
+
+    FAIL = "fail"
+    DROP = "drop"
+
+
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
     """How the timestamps of a stream are found and how its watermarks follow from them.
@@ -94,6 +106,7 @@ class WatermarkStrategy:
         timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
             two is set; with neither, the timestamps of the source are kept.
         idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
+        null_timestamps: What happens to an element without a timestamp; or the id of the side output that it goes to.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     >>> strategy.with_timestamp_assigner("event_time").describe()
@@ -104,6 +117,7 @@ class WatermarkStrategy:
     timestamp_assigner: TimestampAssigner | None = None
     timestamp_column: Any = None
     idle_timeout_ms: int | None = None
+    null_timestamps: NullTimestamps | str = NullTimestamps.FAIL
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkStrategy:
@@ -184,6 +198,31 @@ class WatermarkStrategy:
             f"a column name or a Column, got {timestamp_assigner!r}"
         )
         raise ProgramError(message)
+
+    def with_null_timestamps(self, null_timestamps: Any) -> WatermarkStrategy:
+        """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
+
+        Args:
+            null_timestamps: ``NullTimestamps.FAIL``, ``NullTimestamps.DROP``, or an ``OutputTag``: then
+                ``get_side_output`` on the stream that has the strategy gives the elements without a timestamp.
+
+        Raises:
+            ProgramError: The argument is none of these.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ts")
+        >>> strategy.with_null_timestamps(NullTimestamps.DROP).null_timestamps
+        <NullTimestamps.DROP: 'drop'>
+        """
+        if isinstance(null_timestamps, NullTimestamps):
+            return replace(self, null_timestamps=null_timestamps)
+        tag = getattr(null_timestamps, "tag_id", None)
+        if not isinstance(tag, str):
+            message = (
+                "null timestamps: expected NullTimestamps.FAIL, NullTimestamps.DROP or an OutputTag, "
+                f"got {null_timestamps!r}"
+            )
+            raise ProgramError(message)
+        return replace(self, null_timestamps=tag)
 
     @property
     def is_supplied(self) -> bool:

@@ -10,6 +10,7 @@ RECORDS_OUT = "numRecordsOut"
 LATE_DROPPED = "numLateRecordsDropped"
 LATE_TO_SIDE_OUTPUT = "numLateRecordsToSideOutput"
 WITHOUT_WINDOW = "numRecordsWithoutWindow"
+WITHOUT_TIMESTAMP = "numRecordsWithoutTimestamp"
 PARTS_LOST = "numPartsLost"
 TIMERS_LEFT = "numTimersNotFired"
 

@@ -209,12 +209,14 @@ class DataStream:
         return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The stream of a side output of the operator that this stream comes from.
+        """The stream of a side output of the operator, or strategy for missing timestamps, that this stream comes from.
 
         Raises:
             ProgramError: if this stream does not come from an operator with side outputs directly.
         """
         source = self._transformation
+        if isinstance(source, AssignTransformation) and source.strategy.null_timestamps == output_tag.tag_id:
+            return self._then(SideOutputTransformation(source, output_tag.tag_id, source.type_info))
         if not isinstance(source, OperatorTransformation):
             raise ProgramError(
                 f"{source.name!r} has no side outputs; call get_side_output on the result of a window operator itself"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -11,6 +11,7 @@ from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements, own
 from eventide.runtime.eventtime.generators import ChannelWatermarks
 from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,12 @@ class ChainRun:
     """Elements on their way through a chain.
 
     ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
-    the number of their assigner.
+    the number of their assigner. ``metrics`` counts what is left out on the way.
     """
 
     send: Callable[[Edge, Batch], None]
     watermarks_of: Mapping[int, ChannelWatermarks]
+    metrics: Metrics = field(default_factory=Metrics)
 
     def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
@@ -87,17 +89,23 @@ class ChainRun:
         if node.step is None:
             self._hand_on(node, batch)
         elif isinstance(node.step, AssignTimestamps):
-            self._mark(node, self.watermarks_of[node.step.number], batch)
+            self._assign(node, self.watermarks_of[node.step.number], batch)
         else:
             for part in (batch,) if node.step.takes_columns else pieces(batch):
                 self._hand_on(node, node.step.apply(part))
 
-    def _mark(self, node: ChainNode, marker: ChannelWatermarks, batch: Batch) -> None:
-        whole = marker.step.takes_columns and marker.takes_columns
+    def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Batch) -> None:
+        whole = watermarks.step.takes_columns and watermarks.takes_columns
         for part in (batch,) if whole else pieces(batch):
-            timed = marker.step.apply(part)
-            marker.see(timed)
-            self._hand_on(node, timed)
+            timed, without = watermarks.step.sort_out(part)
+            if timed:
+                watermarks.see(timed)
+                self._hand_on(node, timed)
+            if without:
+                self.metrics.count(watermarks.step.name, WITHOUT_TIMESTAMP, len(without))
+                for child in node.nodes:
+                    if child.tag is not None and child.tag == watermarks.step.strategy.null_timestamps:
+                        self._run(child, without)
 
     def _hand_on(self, node: ChainNode, batch: Batch) -> None:
         if not batch:

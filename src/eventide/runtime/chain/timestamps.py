@@ -14,7 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common.watermark_strategy import FunctionAssigner, VectorizedTimestampAssigner, WatermarkStrategy
+from eventide.common.watermark_strategy import (
+    FunctionAssigner,
+    NullTimestamps,
+    VectorizedTimestampAssigner,
+    WatermarkStrategy,
+)
 from eventide.errors import DataError
 from eventide.runtime.chain.steps import element_error
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
@@ -22,6 +27,10 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import calling
 
 _ADVICE = "a timestamp assigner must return milliseconds since the epoch as an int"
+_WAYS_OUT = (
+    "where some are missing, the strategy's with_null_timestamps(NullTimestamps.DROP), or with an OutputTag, lets the "
+    "job go on without those elements"
+)
 _PER_MS = {"ns": 1_000_000, "us": 1_000, "ms": 1}
 
 
@@ -53,25 +62,46 @@ class AssignTimestamps:
         return replace(self, strategy=self.strategy.with_timestamp_assigner(assigner))
 
     def apply(self, batch: Batch) -> Batch:
-        """Extract and check each timestamp."""
+        """Extract and check each timestamp.
+
+        Raises:
+            DataError: for one that is missing, or no timestamp, naming the element where it can be known.
+        """
+        timed, _ = self._applied(batch, keeps_null=False)
+        return timed
+
+    def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None]:
+        """The same, apart from the elements without a timestamp, where the strategy does not fail for them."""
+        return self._applied(batch, keeps_null=self.strategy.null_timestamps is not NullTimestamps.FAIL)
+
+    def _applied(self, batch: Batch, *, keeps_null: bool) -> tuple[Batch, Batch | None]:
         columns = batch if isinstance(batch, Columns) else batch.columns
         if columns is None or not self.strategy.is_columnar:
-            return self._one_by_one(as_elements(batch))
+            return self._one_by_one(as_elements(batch), keeps_null)
+        without: Batch | None = None
         with calling(self.name, during="when timestamps were read from a column"):
-            timed = replace(columns, timestamps=self._column(columns))
+            array = self._column(columns)
+            if keeps_null and array.null_count:
+                without, columns, array = (
+                    columns.filtered(array.is_null()),
+                    columns.filtered(array.is_valid()),
+                    array.drop_null(),
+                )
+                batch = columns
+            timed = replace(columns, timestamps=checked_column(array))
         if isinstance(batch, Columns):
-            return timed
-        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed)
+            return timed, without
+        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed), without
 
     def _column(self, columns: Columns) -> pa.Array:
         assigner = self.strategy.timestamp_assigner
         if isinstance(assigner, VectorizedTimestampAssigner):
-            return checked_column(assigner.extract_timestamps(columns.fields()))
+            return array_of(assigner.extract_timestamps(columns.fields()))
         if isinstance(self.strategy.timestamp_column, str):
-            return checked_column(columns.field(self.strategy.timestamp_column))
-        return checked_column(columns.timestamps_or_nulls())
+            return array_of(columns.field(self.strategy.timestamp_column))
+        return columns.timestamps_or_nulls()
 
-    def _one_by_one(self, elements: Elements) -> Elements:
+    def _one_by_one(self, elements: Elements, keeps_null: bool) -> tuple[Elements, Elements | None]:
         extract, values = self._extractor(), iter(elements.values)
         timestamps: list[Any]
         try:
@@ -82,12 +112,17 @@ class AssignTimestamps:
                 timestamps = [extract(value, MIN_MS if record is None else record) for value, record in records]
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
+        without: Elements | None = None
+        if keeps_null and (gone := [i for i, timestamp in enumerate(timestamps) if _is_null(timestamp)]):
+            kept = sorted({*range(len(timestamps))}.difference(gone))
+            without, elements = elements.at(gone), elements.at(kept)
+            timestamps = [timestamps[i] for i in kept]
         column = _as_they_are(timestamps)
         if column is None:
             timestamps = self._checked_each(elements, timestamps)
             column = pa.array(timestamps, pa.int64())
         columns = None if elements.columns is None else replace(elements.columns, timestamps=column)
-        return Elements(elements.values, timestamps, elements.sequence, columns=columns)
+        return Elements(elements.values, timestamps, elements.sequence, columns=columns), without
 
     def _checked_each(self, elements: Elements, timestamps: list[Any]) -> list[Any]:
         values, checked = iter(elements.values), []
@@ -128,7 +163,20 @@ def to_epoch_ms(value: Any) -> Any:
     return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
 
 
-def checked_column(array: Any) -> pa.Array:
+def array_of(array: Any) -> pa.Array:
+    """What a column, or a vectorised assigner, gives, as an array.
+
+    Raises:
+        DataError: if it is none.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return array.combine_chunks()
+    if not isinstance(array, pa.Array):
+        raise DataError(f"a vectorised timestamp assigner must return an Arrow array, not a {type(array).__name__}")
+    return array
+
+
+def checked_column(array: pa.Array) -> pa.Array:
     """A column of timestamps as int64 milliseconds: whole numbers as they are, a date and time without a zone as UTC.
 
     Raises:
@@ -137,14 +185,10 @@ def checked_column(array: Any) -> pa.Array:
     >>> checked_column(pa.array([datetime.datetime(1970, 1, 1, 0, 0, 1)])).to_pylist()
     [1000]
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if not isinstance(array, pa.Array):
-        raise DataError(f"a vectorised timestamp assigner must return an Arrow array, not a {type(array).__name__}")
     if array.null_count:
-        raise DataError(f"the timestamp is None in {array.null_count} of {len(array)} elements; {_ADVICE}")
+        raise DataError(f"the timestamp is None in {array.null_count} of {len(array)} elements; {_ADVICE}; {_WAYS_OUT}")
     milliseconds = _milliseconds(array)
-    lowest = pc.min(milliseconds).as_py()
+    lowest = pc.min(milliseconds).as_py()  # None where there are no rows
     if lowest == MIN_MS:
         raise DataError(f"the timestamp {lowest} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")
     return milliseconds
@@ -165,6 +209,10 @@ def _milliseconds(array: pa.Array) -> pa.Array:
     raise DataError(f"the timestamps are of Arrow type {array.type}, not whole numbers or timestamps; {_ADVICE}")
 
 
+def _is_null(timestamp: Any) -> bool:
+    return timestamp is None or (isinstance(timestamp, float) and math.isnan(timestamp))
+
+
 def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
     """Timestamps as a column; None where they are not all in order, and have to be looked at one by one."""
     if set(map(type, timestamps)) != {int}:
@@ -178,10 +226,8 @@ def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
 
 def _checked(timestamp: Any) -> int:
     """Turn an unusual timestamp into an int, or say what is wrong with it."""
-    if timestamp is None:
-        raise DataError(f"the timestamp is None; {_ADVICE}")
-    if isinstance(timestamp, float) and math.isnan(timestamp):
-        raise DataError(f"the timestamp is NaN; {_ADVICE}")
+    if _is_null(timestamp):
+        raise DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
     if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
         raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not an integer; {_ADVICE}")
     number = python_operator.index(timestamp)

@@ -12,6 +12,7 @@ from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
 from eventide.runtime.exchange.router import Router, packed, report_frames
 from eventide.runtime.invoke import user_function_error
+from eventide.runtime.metrics import Metrics
 
 _FRAME = 65_536
 
@@ -22,10 +23,11 @@ class SplitChains:
     ``name`` is whose task it is, ``task`` its index among its like.
     """
 
-    def __init__(self, name: str, root: ChainNode, task: int) -> None:
+    def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics) -> None:
         self.name = name
         self.root = root
         self.task = task
+        self.metrics = metrics
         self.edges = root.all_edges()
         self._mixed = [edge for edge in self.edges if edge.outlet.mixes_splits]
         self.shared = {edge.address: edge.outlet.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
@@ -53,7 +55,7 @@ class SplitChain:
         self._split = split
         self._router = router
         self._watermarks_of = watermarks_of
-        self._run = ChainRun(router.send, watermarks_of)
+        self._run = ChainRun(router.send, watermarks_of, chains.metrics)
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""

@@ -68,8 +68,8 @@ class SourceTask:
     def __init__(self, spec: ChainSpec, task: int = 0) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
-        self._chains = SplitChains(spec.name, spec.root, task)
         self._metrics = Metrics()
+        self._chains = SplitChains(spec.name, spec.root, task, self._metrics)
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""

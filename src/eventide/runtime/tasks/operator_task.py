@@ -82,7 +82,7 @@ class OperatorTask:
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(i, s) for i, s in enumerate(spec.root.assigners())}
         self._router = Router(spec.root, self._channel, subtask, subtask)
-        self._run = ChainRun(self._router.send, self._watermarks_of)
+        self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics)
         self._edges = spec.root.all_edges()
         self._reports: list[Report] = []
         self.passed: list[int] = []

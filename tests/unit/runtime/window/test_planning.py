@@ -5,16 +5,19 @@ import re
 import pytest
 
 from eventide.aggregates import count
-from eventide.common import Types, WatermarkStrategy
+from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import ReduceFunction
 from eventide.datastream.window import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     ProcessingTimeSessionWindows,
     ProcessingTimeTrigger,
     SlidingEventTimeWindows,
+    TimeWindow,
+    TriggerResult,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
@@ -126,3 +129,35 @@ def test_a_reduce_function_is_opened_and_closed_once_though_it_works_on_both_sid
     plan = plan_of(stream.key_by(lambda e: e[0]).window(TENS).reduce(function))
     assert values(run(plan)) == [("a", 3)]
     assert function.life == [("open", "TumblingEventTimeWindows.reduce"), "close"]
+
+
+class EachElement(EventTimeTrigger):
+    """Fires with each element, too."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        super().on_element(element, timestamp, window, ctx)
+        return TriggerResult.FIRE
+
+
+class Shifted(TumblingEventTimeWindows):
+    """Windows that begin five milliseconds later."""
+
+    def assign_windows(self, element, timestamp, context):
+        return [TimeWindow(w.start + 5, w.end + 5) for w in super().assign_windows(element, timestamp, context)]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "ends"), [(TENS, EachElement(), [10, 10, 10, 20, 20]), (Shifted(10, 0), None, [15, 25])]
+)
+def test_what_a_subclass_overrides_holds_for_aggregates_of_columns_too(assigner, trigger, ends):
+    rows = (
+        local_environment()
+        .from_collection([Row(user="a", amount=1), Row(user="a", amount=2), Row(user="a", amount=13)], ROW)
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("amount")
+        )
+    )
+    windowed = rows.key_by("user").window(assigner)
+    plan = plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count()))
+    assert plan.operators[0].speed.startswith("element by element, because the ")
+    assert sorted(row["window"].end for row in values(run(plan))) == ends
