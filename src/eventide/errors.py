@@ -36,7 +36,7 @@ class UserFunctionError(EventideError):
 
 
 class StateError(EventideError):
-    """The state of a checkpoint does not fit the program that is restarted from it."""
+    """The state of a checkpoint does not fit the program that is restarted from it, or another run uses it."""
 
 
 class TemporaryCheckpointWarning(UserWarning):

@@ -8,10 +8,21 @@ from eventide import errors
 
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
+_SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
+_ONE_RUN_ONLY = (
+    "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
+    "down what comes next. Let only one run at a time use a checkpoint"
+)
+
 
 def original(error: BaseException) -> BaseException:
-    """The error that a worker raised, with its full message; Spark's own error where the cause is not ours."""
+    """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
+
+    That another run uses the checkpoint is said in words of ours.
+    """
     found = _OURS.findall(str(error))
+    if not found and _SECOND_RUN in str(error):
+        found = [("StateError", _ONE_RUN_ONLY)]
     if not found:
         return error
     name, message = found[0]

@@ -23,10 +23,10 @@ from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.execution_mode import RuntimeExecutionMode
-from eventide.errors import ProgramError, TemporaryCheckpointWarning
+from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import Host, JobSettings
-from eventide.spark.checkpoint import fit_checkpoint, recorded_program
+from eventide.spark.checkpoint import fit_checkpoint, recorded_program, resolved
 from eventide.spark.compiler import frames_of
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
@@ -47,6 +47,8 @@ from eventide.spark.sinks import Delivery, refuse_used_directories, writer
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _starting = threading.Lock()
+_in_use: set[str] = set()
+"""The checkpoints of the jobs that run in this process."""
 
 
 class SparkHost(Host):
@@ -85,11 +87,12 @@ class SparkHost(Host):
         if _is_batch(plan, settings):
             return self._run_batch(plan, settings)
         collected: queue.Queue[Any] = queue.Queue()
-        location = settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-")
-        at_end = partial(_clean_up, location, settings)
+        location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
+        _take(location, settings)
+        at_end = partial(_leave, location, settings)
         try:
             query = self._start(plan.with_storage(location), settings, location, collected)
-        except Exception:
+        except BaseException:
             at_end()
             raise
         is_over = _end_that_spark_does_not_see(plan, settings)
@@ -144,13 +147,30 @@ class SparkHost(Host):
                 stacklevel=level_of_the_program(),
             )
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
-        stored = plan.with_storage(settings.checkpoint_location)
+        location = settings.checkpoint_location
+        stored = plan.with_storage(None if location is None else resolved(self.spark, location))
         frames = frames_of(stored, settings, self.spark, batch=batch, observation=observation)
         return typed_rows(frames, plan.sinks[0])
 
 
-def _clean_up(location: str, settings: JobSettings) -> None:
-    """Delete a checkpoint that was temporary."""
+def _take(location: str, settings: JobSettings) -> None:
+    """Keep a checkpoint for a job: Spark would stop the one that uses it, as if somebody had cancelled it.
+
+    Raises:
+        StateError: if a job of this process uses it.
+    """
+    with _starting:
+        if location.rstrip("/") in _in_use:
+            raise StateError(
+                f"the job {settings.job_name!r} cannot start: a job with the checkpoint {location} is running in this "
+                "process; cancel that one, wait for its end, or use another checkpoint location"
+            )
+        _in_use.add(location.rstrip("/"))
+
+
+def _leave(location: str, settings: JobSettings) -> None:
+    """Let others use a checkpoint; delete it if it was temporary."""
+    _in_use.discard(location.rstrip("/"))
     if settings.checkpoint_location is None:
         shutil.rmtree(location, ignore_errors=True)
 

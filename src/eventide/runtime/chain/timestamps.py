@@ -82,12 +82,8 @@ class AssignTimestamps:
         with calling(self.name, during="when timestamps were read from a column"):
             array = self._column(columns)
             if keeps_null and array.null_count:
-                without, columns, array = (
-                    columns.filtered(array.is_null()),
-                    columns.filtered(array.is_valid()),
-                    array.drop_null(),
-                )
-                batch = columns
+                without, batch = columns.filtered(array.is_null()), columns.filtered(array.is_valid())
+                columns, array = batch, array.drop_null()
             timed = replace(columns, timestamps=checked_column(array))
         if isinstance(batch, Columns):
             return timed, without

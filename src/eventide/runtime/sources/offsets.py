@@ -52,9 +52,8 @@ def next_offsets(
 ) -> Offsets:
     """Where the next micro-batch ends; ``start`` itself if there is nothing to do.
 
-    There is something to do where there is something to read, and also where a part is new, so that its start is kept,
-    and where it has to be said that one is gone. Of what was said before, the gone parts are forgotten with the next
-    micro-batch.
+    There is something to do where there is something to read, where a part is new, so that its start is kept, and where
+    it has to be said that one is gone. Where that need not be said, it is forgotten with the next micro-batch.
 
     Args:
         source: the source.
@@ -71,8 +70,8 @@ def next_offsets(
         planned = {part: max(unread[part], min(at, target.get(part, at))) for part, at in planned.items()}
     ends = {part: {**now[part], "position": at, "ended": source.has_ended(part, at)} for part, at in planned.items()}
     end = now | ends
-    is_over = all(start.get(part) == at for part, at in end.items()) and not ranges_between(source, start, end)
-    return start if is_over else end
+    rests = all(start.get(part) == at for part, at in end.items())
+    return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 
 
 def everything(source: Source) -> Offsets:

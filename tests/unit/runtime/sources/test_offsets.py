@@ -150,6 +150,15 @@ def test_a_first_micro_batch_that_is_repeated_reads_the_same_though_its_start_wo
     assert ranges_between(source, {}, end) == [SplitRange("a", (PartRange("a", 4, 9),), ended=False)]
 
 
+def test_what_was_read_before_counts_more_than_a_start_that_is_asked_for_again():
+    """PySpark 4.1 does not say where a micro-batch begins, so that each is planned from nothing."""
+    source = Latest({"a": 7}, bounded=False)
+    first = everything(source)
+    source.lengths["a"] = 9
+    second = everything(source)
+    assert ranges_between(source, first, second) == [SplitRange("a", (PartRange("a", 7, 9),), ended=False)]
+
+
 def test_a_start_behind_the_target_of_a_run_is_no_way_back():
     source = Latest({"a": 9}, bounded=False)
     assert next_offsets(source, {}, None, {"a": 5}) == {"a": at(9, start=9)}

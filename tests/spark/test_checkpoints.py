@@ -1,0 +1,168 @@
+"""Checkpoints on Spark: what a location is, where sources start that start at the latest, and two runs on one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eventide.common import JobClient, JobStatus, Types, WatermarkStrategy
+from eventide.datastream import SourceFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors import Source
+from eventide.datastream.connectors.function_source._log import LogWriter
+from eventide.errors import StateError, UserFunctionError
+from eventide.spark.checkpoint import resolved
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S = 60
+
+
+def test_a_location_without_a_scheme_is_what_spark_takes_it_for(spark: SparkSession, tmp_path: Path) -> None:
+    assert resolved(spark, str(tmp_path)) == str(tmp_path)
+    assert resolved(spark, f"{tmp_path}/a b%20c/") == f"{tmp_path}/a b%20c"
+    assert resolved(spark, "checkpoint") == f"{os.getcwd()}/checkpoint"
+    for uri in ("file:///in", "s3a://bucket/in"):
+        assert resolved(spark, uri) == uri
+    settings = {"fs.defaultFS": "viewfs://cluster/", "fs.viewfs.mounttable.cluster.link./in": tmp_path.as_uri()}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        assert resolved(spark, "/in/checkpoint") == "viewfs://cluster/in/checkpoint"
+        spark.conf.set("fs.defaultFS", "file:///")
+        assert resolved(spark, "/in/checkpoint") == "/in/checkpoint"
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+
+
+def topic(latest: Path) -> Source:
+    """Ten numbers, read from where a file says that the latest is."""
+
+    class Topic(Source):
+        def splits(self):
+            return ["p"]
+
+        def initial_position(self, split):
+            return int(latest.read_text())
+
+        def latest_position(self, split):
+            return 10
+
+        def read(self, split, start, end):
+            yield from range(start, end)
+
+        def is_bounded(self):
+            return False
+
+        def get_produced_type(self):
+            return Types.LONG()
+
+    return Topic()
+
+
+def test_a_first_micro_batch_that_failed_is_repeated_from_the_same_start(spark: SparkSession, tmp_path: Path) -> None:
+    latest, well = tmp_path / "latest", tmp_path / "well"
+    found: dict[int, list[int]] = {}
+
+    def run() -> None:
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+
+        def checked(n: int) -> int:
+            if not well.exists():
+                raise OSError("not well")
+            return n
+
+        numbers = env.from_source(topic(latest), WatermarkStrategy.no_watermarks(), "topic").map(checked, Types.LONG())
+        numbers.sink_to(lambda rows, batch: found.__setitem__(batch, sorted(row[0] for row in rows.collect())))
+        env.execute("latest")
+
+    latest.write_text("7")
+    with pytest.raises(UserFunctionError, match="not well"):
+        run()
+    latest.write_text("10")
+    well.touch()
+    run()
+    assert found == {0: [7, 8, 9]}
+
+
+def counting(go: Path) -> SourceFunction:
+    """Emits three numbers, waits for a file, and emits more, until it is cancelled."""
+
+    class Numbers(SourceFunction):
+        def __init__(self):
+            self.next, self.running = 0, True
+
+        def run(self, ctx):
+            while self.running:
+                if self.next < 3 or go.exists():
+                    with ctx.get_checkpoint_lock():
+                        ctx.collect(self.next)
+                        self.next += 1
+                time.sleep(0.02)
+
+        def cancel(self):
+            self.running = False
+
+        def snapshot_state(self):
+            return self.next
+
+        def restore_state(self, state):
+            self.next = state
+
+    return Numbers()
+
+
+def started(place: Path, go: Path, found: list[int]) -> JobClient:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(place))
+    rows = env.add_source(counting(go), "numbers", Types.LONG())
+    rows.sink_to(lambda rows, _: found.extend(row[0] for row in rows.collect()))
+    return env.execute_async("numbers")
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert condition()
+
+
+def numbers_in(folder: Path) -> set[int]:
+    return {int(path.name) for path in folder.iterdir() if path.name.isdigit()} if folder.exists() else set()
+
+
+def test_two_runs_on_one_checkpoint_never_both_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    place, go, found = tmp_path / "checkpoint", tmp_path / "go", []
+    first = started(place, go, found)
+    with pytest.raises(StateError, match=r"a job with the checkpoint .*/checkpoint is running in this process; cancel"):
+        started(place, go, [])
+    wait_for(lambda: found == [0, 1, 2] and numbers_in(place / "offsets") == numbers_in(place / "commits"))
+    assert first.get_job_status().result() is JobStatus.RUNNING
+
+    # What a second run elsewhere does first, where there is a function: it takes over the log of what that emits.
+    LogWriter(f"{place}/eventide-sources/1")
+    go.touch()
+    with pytest.raises(StateError, match="another run of this job has taken over its checkpoint"):
+        first.get_job_execution_result().result(PATIENCE_S)
+    assert found == [0, 1, 2]
+
+    # And what it does where there is none: it writes down the next micro-batch before this one does.
+    go.unlink()
+    planned, log = place / "offsets", place / "eventide-sources" / "1"
+    writers = set(log.glob("begun-*"))
+    second = started(place, go, found)
+    wait_for(lambda: set(log.glob("begun-*")).isdisjoint(writers))  # it knows where it stands, and plans
+    last = max(numbers_in(planned))
+    shutil.copy(planned / str(last), planned / str(last + 1))
+    go.touch()
+    with pytest.raises(StateError, match="another run of this job goes on with its checkpoint, and this one has stop"):
+        second.get_job_execution_result().result(PATIENCE_S)
+    assert found == [0, 1, 2]
