@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeAlias
 
 from eventide.common._learnt import Learnt, Snapshot
+from eventide.common._ms import MIN_MS
 from eventide.common._pickles import dumps, loads
 from eventide.common.watermark_generator import (
     VectorizedWatermarkGenerator,
@@ -24,8 +25,8 @@ from eventide.runtime.state.backend import StateBackend
 
 _STATE = "generators"
 
-_Kept: TypeAlias = dict[str, tuple[Snapshot, int, bool]]
-"""By name: what the generator has learnt, its last watermark, and whether it is idle."""
+_Kept: TypeAlias = dict[str, tuple[Snapshot, int, bool, int]]
+"""By name: what the generator has learnt, its last watermark, whether it is idle, and when it was made first."""
 
 
 class ChannelWatermarks(Protocol):
@@ -83,13 +84,16 @@ class HighestTimestamp:
 class GeneratorRun:
     """A generator of the user's at work in one micro-batch."""
 
-    def __init__(self, step: AssignTimestamps, generator: WatermarkGenerator, learnt: Learnt, emitter: Emitter) -> None:
+    def __init__(
+        self, step: AssignTimestamps, generator: WatermarkGenerator, learnt: Learnt, made_ms: int, emitter: Emitter
+    ) -> None:
         # One who makes watermarks may give timestamps too, and know in one of both what it saw in the other.
         both = isinstance(generator, TimestampAssigner)
         self.step = step.with_assigner(generator) if both else step
         self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
         self.generator = generator
         self.learnt = learnt
+        self.made_ms = made_ms
         self.emitter = emitter
         # What was planned follows from what the supplier says of all that it makes.
         self.emitter.is_periodic = step.strategy.is_periodic
@@ -136,9 +140,10 @@ class Generators:
     """The generators of one task, each under a name.
 
     Each is made by its supplier in every micro-batch, so that its code and its parameters are those of the program, and
-    given what it has learnt, which is kept in the task's state. That and the context are stored together, so that what
-    holds on to the context finds it again. In batch execution nobody hears what generators say, because no watermark
-    comes before the end of the input.
+    given what it has learnt, which is kept in the task's state. While it is made, the clock shows the time at which
+    that happened first, so that it does not take each micro-batch for its beginning. What was learnt and the context
+    are stored together, so that what holds on to the context finds it again. In batch execution nobody hears what
+    generators say, because no watermark comes before the end of the input.
     """
 
     def __init__(self, backend: StateBackend, clock_ms: int, *, in_batch: bool = False) -> None:
@@ -146,22 +151,21 @@ class Generators:
         self._in_batch = in_batch
         self._stored = backend.get(_STATE)
         self._context, self._kept = _load(self._stored)
+        self._clock_ms = clock_ms
         self._context.set_current_processing_time(clock_ms)
         self._running: dict[str, GeneratorRun] = {}
 
     def run(self, name: str, step: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
         """The generator of a name at work, as it has become in the micro-batches so far."""
         with calling(step.name, during="when its watermark generator was made"):
-            generator = self._made(step)
+            snapshot, watermark, idle, made_ms = self._kept.get(name, (None, MIN_MS, False, self._clock_ms))
+            generator = self._made(step, made_ms)
             learnt = Learnt(generator)
-            if name in self._kept:
-                snapshot, watermark, idle = self._kept[name]
+            if snapshot is not None:
                 learnt.restore(snapshot)
-                emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
-            else:
-                emitter = Emitter(channel, is_split=is_split)
+        emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
         emitter.is_muted = self._in_batch
-        run = self._running[name] = GeneratorRun(step, generator, learnt, emitter)
+        run = self._running[name] = GeneratorRun(step, generator, learnt, made_ms, emitter)
         return run
 
     def forget(self, name: str) -> None:
@@ -173,7 +177,7 @@ class Generators:
         """Store them all, if anything has changed."""
         with calling("watermarks", during="when the watermark generators were stored"):
             kept = self._kept | {
-                name: (run.learnt.snapshot(), run.emitter.watermark, run.emitter.idle)
+                name: (run.learnt.snapshot(), run.emitter.watermark, run.emitter.idle, run.made_ms)
                 for name, run in self._running.items()
             }
             if not kept and self._stored is None:
@@ -182,11 +186,14 @@ class Generators:
         if content != self._stored:
             self._backend.put(_STATE, content)
 
-    def _made(self, step: AssignTimestamps) -> WatermarkGenerator:
+    def _made(self, step: AssignTimestamps, made_ms: int) -> WatermarkGenerator:
         supplied = step.strategy.generator
         if not isinstance(supplied, SuppliedGenerator):
             raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
-        return supplied.create(self._context)
+        self._context.set_current_processing_time(made_ms)
+        generator = supplied.create(self._context)
+        self._context.set_current_processing_time(self._clock_ms)
+        return generator
 
 
 def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, _Kept]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.codec import decode_table, encode_table
 
-_BESIDE = b"beside"
+_COUNTS = b"counts"
+_KEYS = b"keys"
 # What a frame ends with: behind the columns, which have to stay aligned.
 _PICKLED = b"P"
 _COLUMNS = b"C"
@@ -67,13 +69,15 @@ class PartialsCodec:
             if value_column is None:
                 keys = keys if key_column is None else self.key_type.from_arrow(key_column)
                 return dumps((keys, values, partials.panes, partials.counts, partials.first)) + _PICKLED
-            beside = dumps((keys if key_column is None else [], partials.counts, partials.first))
+            beside = {_COUNTS: json.dumps([partials.counts, partials.first]).encode()}
+            if key_column is None:
+                beside[_KEYS] = dumps(keys)
         except Exception as error:
             raise DataError(f"a key, or what the reduce function gave, cannot be pickled: {error!r}") from error
         columns = {"value": value_column, "pane": pa.array(partials.panes, pa.int64())}
         if key_column is not None:
             columns["key"] = key_column
-        return encode_table(pa.table(columns, metadata={_BESIDE: beside})) + _COLUMNS
+        return encode_table(pa.table(columns, metadata=beside)) + _COLUMNS
 
     @property
     def _keys_are_pickled(self) -> bool:
@@ -94,8 +98,10 @@ class PartialsCodec:
         if form == _PICKLED:
             return Partials(*loads(content))
         table = decode_table(content)
-        keys, counts, first = loads(table.schema.metadata[_BESIDE])
-        if not self._keys_are_pickled:
+        counts, first = json.loads(table.schema.metadata[_COUNTS])
+        if self._keys_are_pickled:
+            keys = loads(table.schema.metadata[_KEYS])
+        else:
             keys = self.key_type.from_arrow(table.column("key"))
         values = self.value_type.from_arrow(table.column("value"))
-        return Partials(keys, values, table.column("pane").to_pylist(), counts, first)
+        return Partials(keys, values, table.column("pane").to_pylist(), list(map(tuple, counts)), first)

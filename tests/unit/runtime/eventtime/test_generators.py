@@ -69,7 +69,7 @@ def test_its_last_watermark_and_that_it_is_idle_are_there_too():
     backend = MemoryBackend()
     batch(backend, "a", "b")
     ((_, kept),) = [pickle.loads(stored) for stored in backend.values.values()]
-    assert kept["s"][1:] == (2, False)
+    assert kept["s"][1:3] == (2, False)
 
     class Idle(Counts):
         def on_periodic_emit(self, output):
@@ -240,6 +240,24 @@ class Trailing(AssignerWithPeriodicWatermarks):
 
     def get_current_watermark(self):
         return Watermark(self.highest - self.bound)
+
+
+def test_one_that_remembers_when_it_was_made_does_so():
+    class Patient(Counts):
+        def __init__(self, context):
+            self.context, self.last_ms = context, context.get_current_processing_time()
+
+        def on_event(self, event, event_timestamp, output):
+            self.last_ms = self.context.get_current_processing_time()
+
+        def on_periodic_emit(self, output):
+            output.emit_watermark(Watermark(self.context.get_current_processing_time() - self.last_ms))
+
+    backend = MemoryBackend()
+    waited = [batch(backend, supplier=Patient, clock_ms=ms) for ms in (1_000, 1_400, 2_000)]
+    assert [said(reports)[0] for reports in waited] == [0, 400, 1_000]
+    batch(backend, "a", supplier=Patient, clock_ms=3_000)
+    assert said(batch(backend, supplier=Patient, clock_ms=5_000)) == [2_000]
 
 
 def test_so_it_does_in_an_older_assigner():

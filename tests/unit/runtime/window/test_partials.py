@@ -3,6 +3,8 @@
 from decimal import Decimal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.errors import DataError
@@ -44,6 +46,20 @@ def test_keys_and_values_arrive_as_they_are(kind, key_kind, values, columns):
     received = codec.decode(data)
     assert received == sent
     assert list(map(type, received.values)) == list(map(type, values))
+
+
+MS = st.integers(-(2**63), 2**63 - 1)
+REDUCED = st.lists(st.tuples(st.text(), st.tuples(st.text(), st.integers(-(2**33), 2**33)), MS), max_size=5)
+COUNTS = st.lists(st.tuples(MS, st.integers(0, 2**40)), max_size=3)
+
+
+@settings(deadline=None)
+@given(st.sampled_from([PAIR, PICKLED]), st.sampled_from([Types.STRING(), PICKLED]), REDUCED, COUNTS, MS)
+def test_whatever_is_declared_all_of_it_comes_back(kind, key_kind, reduced, counts, first):
+    keys, values, panes = (list(column) for column in zip(*reduced, strict=True)) if reduced else ([], [], [])
+    sent = Partials(keys, values, panes, counts, first)
+    codec = PartialsCodec(kind, key_kind)
+    assert codec.decode(codec.encode(sent)) == sent
 
 
 def test_its_length_is_the_number_of_elements_that_it_counts():
