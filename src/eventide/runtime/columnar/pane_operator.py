@@ -90,16 +90,10 @@ class PaneOperator(ColumnarOperator):
 
     def drop_late(self, panes: list[int]) -> None:
         """Drop the panes, and what was made of them, whose windows can no longer be updated."""
-        until = self.last_late()
-
-        def is_over(pane: int) -> bool:
-            return self.panes.windows_at(pane).stop - 1 <= until
-
-        for pane in panes:
-            if not is_over(pane):
-                break
+        needed = (self.last_late() + 1) * self.panes.per_slide
+        for pane in panes[: bisect_left(panes, needed)]:
             self.store.drop(pane)
-        self._tree.drop(is_over)
+        self._tree.drop_before(needed)
 
     def _of_partials(self, parts: list[TablePayload]) -> pa.Table:
         """What was aggregated before the shuffle, one row for each key and pane, without what is late."""
@@ -156,13 +150,16 @@ class PaneOperator(ColumnarOperator):
         """The windows from one to another, both inclusive, that some of the panes are in; all in the order of time."""
         windows: list[int] = []
         following = first
-        for pane in panes[bisect_left(panes, first * self.panes.per_slide) :]:
-            at = self.panes.windows_at(pane)
-            if at.start > last:
+        while following <= last:
+            at = bisect_left(panes, following * self.panes.per_slide)
+            if at == len(panes):
                 break
-            some = range(max(at.start, following), min(at.stop - 1, last) + 1)
+            found = self.panes.windows_at(panes[at])
+            some = range(max(found.start, following), min(found.stop - 1, last) + 1)
+            if not some:
+                break
             windows += some
-            following = max(following, some.stop)
+            following = some.stop
         return windows
 
     def _put_together(self, windows: list[int], only: pa.Table | None = None) -> Iterator[tuple[pa.Table, list[int]]]:

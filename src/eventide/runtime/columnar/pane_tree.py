@@ -21,6 +21,7 @@ NUMBER = "__number"
 
 _ROWS_AT_ONCE = 1 << 21
 _LEVEL_BITS = 6
+_LEVELS = (1 << _LEVEL_BITS) - 1
 
 
 class Node(NamedTuple):
@@ -41,13 +42,8 @@ class Node(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Its name among rows of chunks."""
+        """Its name among rows of chunks: the place, and in the lowest bits the level."""
         return self.place << _LEVEL_BITS | self.level
-
-    @staticmethod
-    def of_row(row: int) -> Node:
-        """The inverse of :attr:`row`."""
-        return Node(row & (1 << _LEVEL_BITS) - 1, row >> _LEVEL_BITS)
 
 
 class PaneTree:
@@ -95,13 +91,13 @@ class PaneTree:
         self._make({node for group in groups for node in group}, cover)
         yield from self._merged(groups, only, keys)
 
-    def drop(self, is_over: Callable[[int], bool]) -> None:
-        """Forget the nodes that no window has as a whole any more: their first pane is over."""
+    def drop_before(self, pane: int) -> None:
+        """Forget the nodes that begin before a pane: no window has all of such a node any more."""
         for row in self._chunks.rows():
-            if is_over(Node.of_row(row).first):
+            if row >> _LEVEL_BITS << (row & _LEVELS) < pane:
                 self._chunks.drop(row)
         for tables in (self._made, self._read):
-            for node in [node for node in tables if is_over(node.first)]:
+            for node in [node for node in tables if node.first < pane]:
                 del tables[node]
 
     def flush(self) -> None:

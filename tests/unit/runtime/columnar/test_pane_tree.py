@@ -58,7 +58,7 @@ class Batches:
         for pane in self.panes.panes():
             if pane <= until:
                 self.panes.drop(pane)
-        self.tree.drop(lambda pane: pane <= until)
+        self.tree.drop_before(until + 1)
 
     def end_batch(self):
         self.panes.flush()

@@ -105,6 +105,22 @@ def test_a_base_that_gets_smaller_takes_in_what_is_larger_at_once():
     assert store.chunks(0) == [[5_001]]
 
 
+def test_a_large_chunk_is_stored_in_pieces_and_leaves_none_behind():
+    backend = MemoryBackend()
+    store = ChunkStore(backend, Lists(1))
+    store.append(0, list(range(400_000)))
+    store.append(0, [7])
+    store.flush()
+    assert max(map(len, backend.values.values())) == 1 << 20
+    store = ChunkStore(backend, Lists(1))
+    assert store.chunks(0) == [list(range(400_000)), [7]]
+    store.append(0, list(range(200_000)))
+    assert [len(chunk) for chunk in store.chunks(0)] == [600_001]
+    store.drop(0)
+    store.flush()
+    assert backend.values == {}
+
+
 def test_the_collector_rests_within_the_block_only():
     assert gc.isenabled()
     with without_collection():
