@@ -185,27 +185,34 @@ class FixedWindowOperator(WindowOperator):
         return self._spec.function.has_clear or self._firing.uses_window_state
 
     def _fire_or_drop(self, number: int, *, fires: bool, drops: bool) -> None:
-        spec, moment = self._spec, self._moment
+        spec, moment, firing = self._spec, self._moment, self._firing
         table = self._store.take(number) if drops else self._store.open(number)
+        fire, view = spec.function.fire, spec.contents.view
         last_ms = moment.window.max_timestamp()
+        clears = self._spec.function.has_clear
         main: list[Any] = []
-        for moment.key in sorted(table, key=self._group_of):
+        for moment.key in self._in_order(list(table)):
             if fires:
-                kept = table[moment.key]
-                for result in spec.function.fire(moment.key, spec.contents.view(kept), self._firing) or ():
+                for result in fire(moment.key, view(table[moment.key]), firing) or ():
                     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                         self._emit(result[0].tag_id, result[1], last_ms)
                     else:
                         main.append(result)
-            if drops and self._looks_at_drops():
-                spec.function.clear(self._firing)
-                if self._firing.uses_window_state:
-                    self._keyed.take_all(moment.key, moment.window, WINDOW_STATE)
+            if drops and (clears or firing.uses_window_state):
+                self._clear()
         if main:
             self._outputs[None].extend(main, last_ms)
 
-    def _group_of(self, key: Any) -> int:
-        return key_group(key, self._max_parallelism)
+    def _clear(self) -> None:
+        """Let the function clear what it keeps of the key and window at hand, which is dropped."""
+        self._spec.function.clear(self._firing)
+        if self._firing.uses_window_state:
+            self._keyed.take_all(self._moment.key, self._moment.window, WINDOW_STATE)
+
+    def _in_order(self, keys: list[Any]) -> list[Any]:
+        """Keys by key group; those of a group stay in their order."""
+        groups = np.array([key_group(key, self._max_parallelism) for key in keys], np.int32)
+        return [keys[i] for i in np.argsort(groups, kind="stable").tolist()]
 
     def _failed(self, failed: AtElement) -> Exception:
         """What to say of an element that the user's function could not handle."""
