@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks import page
 from benchmarks.bench import Bench
 from benchmarks.figures import RESULTS, Figure, Part, show, store
-from benchmarks.parts import chained, elements, limit, memory, small, state, throughput, watermarks
+from benchmarks.parts import chained, elements, fine, limit, memory, small, state, throughput, watermarks
 from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "tumbling-1000": throughput.tumbling_few_keys,
     "tumbling-100000": throughput.tumbling_many_keys,
     "sliding": throughput.sliding,
+    "sliding-fine": fine.sliding_fine,
     "sessions": throughput.sessions,
     "keys": throughput.keys,
     "limit": limit.limit,

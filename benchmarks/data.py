@@ -84,6 +84,20 @@ class DataSet:
         return (burst + phase + random.integers(0, _BURST_MS, len(user))) % BATCH_MS
 
 
+def with_the_time_before(folder: Path, seconds: int, users: int) -> None:
+    """Write a file to be read before all others, with a row for each user and each of the seconds before them."""
+    times = START_MS + 1_000 * np.repeat(np.arange(-seconds, 0), users)
+    rows = {
+        "user": [f"user-{number:07d}" for number in range(users)] * seconds,
+        "ts": pa.array(times * 1_000).view(pa.timestamp("us", "UTC")),
+        "value": np.ones(len(times), np.int64),
+        "extra": np.zeros(len(times)),
+    }
+    path = folder / "part-before.parquet"
+    pq.write_table(pa.table(rows), path, store_schema=False)
+    os.utime(path, (START_MS // 1_000 - 1,) * 2)
+
+
 def in_small_files(folder: Path, files: int, step_ms: int, users: int = 1) -> None:
     """Write files of one row for each user, each file a step later than the one before it."""
     folder.mkdir(parents=True)

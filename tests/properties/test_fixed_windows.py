@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
-from eventide.datastream.functions import AggregateFunction
+from eventide.datastream import OutputTag, ProcessWindowFunction
+from eventide.datastream.functions import AggregateFunction, associative
+from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.elements import columns
 from eventide.runtime.window import reducing_outlet
@@ -24,7 +25,9 @@ WINDOWS = st.one_of(
     st.builds(TumblingEventTimeWindows, st.integers(4, 12), st.integers(-3, 3)),
     st.builds(SlidingEventTimeWindows, st.integers(1, 12), st.integers(4, 12), st.integers(-3, 3)),
     st.builds(SlidingEventTimeWindows, st.just(12), st.integers(2, 5)),
+    st.just(SlidingEventTimeWindows(36, 2)),
 )
+FIRINGS = ValueStateDescriptor("firings", Types.LONG())
 LATENESS = st.sampled_from([0, 0, 1, 4, 30])
 
 
@@ -52,6 +55,26 @@ class Texts(AggregateFunction):
 def joined(a, b):
     """Associative, but not commutative."""
     return a[0], min(a[1], b[1]), a[2] + b[2]
+
+
+def folded(a, b):
+    """Right only from the left: the last letter counts the calls."""
+    return a[0], max(a[1], b[1]), a[2] + b[2] + chr(ord(a[2][-1]) + 1)
+
+
+class Counted(ProcessWindowFunction):
+    """Counts firings by window and by key."""
+
+    def process(self, key, context, elements):
+        counts = []
+        for store in (context.window_state(), context.global_state()):
+            count = store.get_state(FIRINGS)
+            count.update((count.value() or 0) + 1)
+            counts.append(count.value())
+        yield key, context.window(), [element[2] for element in elements], counts
+
+    def clear(self, context):
+        context.window_state().get_state(FIRINGS).clear()
 
 
 def joined_in_place(a, b):
@@ -111,7 +134,7 @@ def agree(script, windows, build, **how):
 def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, bound, handy, at_once, as_columns):
     how = {"type_info": EVENT, "source": AsBatches} if as_columns else {}
     with mock.patch.object(columns, "_HANDY", handy), mock.patch.object(reducing_outlet, "_VALUES_AT_ONCE", at_once):
-        agree(script, windows, lambda windowed: windowed.reduce(joined), bound=bound, **how)
+        agree(script, windows, lambda windowed: windowed.reduce(associative(joined)), bound=bound, **how)
 
 
 @settings(deadline=None)
@@ -126,7 +149,7 @@ def test_several_splits_reduced_before_the_shuffle_give_the_same_but_for_their_o
 
     how = {"bound": bound, "parallelism": parallelism, "splits": "st"}
     fast, slow = (
-        results(script, windows, lambda windowed: windowed.reduce(joined), trigger=trigger, **how)
+        results(script, windows, lambda windowed: windowed.reduce(associative(joined)), trigger=trigger, **how)
         for trigger in (EventTimeTrigger(), OneByOne())
     )
     assert sorted_texts(fast) == sorted_texts(slow)
@@ -137,7 +160,7 @@ def test_several_splits_reduced_before_the_shuffle_give_the_same_but_for_their_o
 def test_a_function_may_change_its_first_argument(script, windows, bound, declared):
     row = lambda e: Row(key=e[0], time=e[1], text=e[2])  # noqa: E731
     how = {"mapped": (row, PERSON if declared else None), "key": lambda e: e["key"], "bound": bound}
-    agree(script, windows, lambda windowed: windowed.reduce(joined_in_place), **how)
+    agree(script, windows, lambda windowed: windowed.reduce(associative(joined_in_place)), **how)
 
 
 @pytest.mark.parametrize("late", [None, LATE])
@@ -147,7 +170,9 @@ def test_elements_that_travel_give_the_same_with_lateness_and_late_elements(late
     for build in (
         lambda windowed: windowed.process(Contents()),
         lambda windowed: windowed.aggregate(Texts()),
-        lambda windowed: windowed.allowed_lateness(max(lateness, 1)).reduce(joined),
+        lambda windowed: windowed.allowed_lateness(max(lateness, 1)).reduce(associative(joined)),
+        lambda windowed: windowed.reduce(folded),
+        lambda windowed: windowed.process(Counted()),
     ):
         agree(script, windows, build, bound=bound, lateness=lateness, late=late, splits="st")
 
@@ -160,7 +185,7 @@ def test_windows_without_keys_are_reduced_before_the_shuffle_too(script, bound):
         source = ScriptedSource(["s", "t"], script)
         stream = local_environment().from_source(source, strategy.with_timestamp_assigner(lambda e, _: e[1]), "script")
         windowed = stream.window_all(TumblingEventTimeWindows.of(10)).trigger(trigger)
-        plan = plan_of(windowed.reduce(lambda a, b: ("", max(a[1], b[1]), "")))
+        plan = plan_of(windowed.reduce(associative(lambda a, b: ("", max(a[1], b[1]), ""))))
         return [by_sink(plan, batch) for batch in runner(plan).batches()]
 
     def times(batches):

@@ -13,7 +13,6 @@ from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.lifecycle import close_function, open_function
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.planning import WindowOperation
@@ -55,7 +54,7 @@ class OperatorHarness:
         self._select = source.key.select if isinstance(source, KeyTransformation) else None
         self._input_type = source.type_info
         self._spec = node.operation.spec(node.name)
-        self._keyed = KeyedState(MemoryBackend(), max_parallelism=1)
+        self._backend = MemoryBackend()
         self._metrics = Metrics()
         self._watermark = MIN_MS
         self._clock = 0
@@ -99,6 +98,7 @@ class OperatorHarness:
         if time < self._clock:
             raise ProgramError(f"the clock stands at {self._clock} and cannot go back to {time}")
         self._clock = time
+        self._operator.flush()
         self._operator = self._open()
         self._operator.advance_clock(time)
         self._gather()
@@ -124,15 +124,15 @@ class OperatorHarness:
 
     def timers(self) -> list[tuple[int, Any, Any]]:
         """The timers of event time that are set, as (time, key, window), in order of time."""
-        return self._keyed.event_timers.all()
+        return self._operator.all_timers()
 
     def processing_timers(self) -> list[tuple[int, Any, Any]]:
         """The timers of processing time that are set, as (time, key, window), in order of time."""
-        return self._keyed.processing_timers.all()
+        return self._operator.all_processing_timers()
 
     def state_entries(self) -> dict[tuple[Any, Any], dict[str, Any]]:
         """What is stored, by key and window (None: the key as a whole)."""
-        return self._keyed.all_entries()
+        return self._operator.all_entries()
 
     def assert_nothing_left(self) -> None:
         """Check that every output was looked at, and that no timer and no state are left.
@@ -162,7 +162,7 @@ class OperatorHarness:
 
     def _open(self) -> WindowOperator:
         """The operator on its state, as each micro-batch opens it at its time."""
-        return self._spec.operator(self._keyed, self._metrics, self._watermark, self._clock)
+        return self._spec.open(self._backend, 1, self._metrics, self._watermark, self._clock)
 
     def _dropped(self) -> int:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)

@@ -35,7 +35,7 @@ def leave_timers_and_state(harness):
 
 def leave_timer_of_processing_time(harness):
     leave_timers_and_state(harness)
-    harness._keyed.processing_timers.register(7, "a", TimeWindow(0, 10))
+    harness._operator._keyed.processing_timers.register(7, "a", TimeWindow(0, 10))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from eventide.datastream.functions._basic import (
     KeySelector,
     MapFunction,
     ReduceFunction,
+    associative,
+    not_associative,
 )
 from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
 from eventide.datastream.functions._source import SourceContext, SourceFunction
@@ -31,6 +33,8 @@ __all__ = [
     "FlatMapFunction",
     "KeySelector",
     "ReduceFunction",
+    "associative",
+    "not_associative",
     "AggregateFunction",
     "WindowFunction",
     "AllWindowFunction",

@@ -29,6 +29,10 @@ class _Kept:
     values: list[Any]
     timestamps: list[int | None]
 
+    def __len__(self) -> int:
+        """How many elements, or rows of partial aggregates, there are."""
+        return len(self.values) + (self.partials is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class AggregatedColumns:
@@ -39,6 +43,7 @@ class AggregatedColumns:
     value_type: TypeInformation
     result_types: tuple[TypeInformation, ...]
     user_function: None = None
+    is_associative: bool = True
 
     def describe(self) -> str:
         """What is kept: nothing of the aggregates may change while a checkpoint is in use."""
@@ -89,6 +94,7 @@ class ColumnResult:
     keys: int
     has_window: bool
     user_function: None = None
+    has_clear: bool = False
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """One row for each input, of which there is one."""

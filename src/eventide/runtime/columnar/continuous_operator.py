@@ -14,7 +14,6 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import PANE, constant
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
-from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.sessionizing import key_numbers
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
@@ -44,16 +43,16 @@ class ContinuousOperator(PaneOperator):
         if not isinstance(spec.trigger, ContinuousEventTimeTrigger):
             raise TypeError(f"{spec.trigger!r} does not fire at intervals")
         self._interval = spec.trigger.interval
-        self.store = PaneStore(backend, self._merged_by_key)
         self._seen: dict[int, int] = {}
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and window, with the time at which each is to fire first."""
         times = rows.column(TIMESTAMP).to_numpy()
-        panes = self.first.panes.start_of(times)
+        panes = self.panes.start_of(times)
         rows = rows.append_column(PANE, pa.array(panes))
         distinct, number = np.unique(panes, return_inverse=True)
-        last = np.array([self.windows_of(pane)[0].max_timestamp() for pane in distinct.tolist()], np.int64)[number]
+        windows = [self.panes.window(self.panes.number_of(pane)) for pane in distinct.tolist()]
+        last = np.array([window.max_timestamp() for window in windows], np.int64)[number]
         multiple = times - np.fmod(times, self._interval)
         following = np.where(multiple > MAX_MS - self._interval, MAX_MS, multiple + self._interval)
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
@@ -67,7 +66,7 @@ class ContinuousOperator(PaneOperator):
         """Fire what the watermark passes, in the order of time, and drop windows that are late."""
         before, self.watermark = self.watermark, watermark_ms
         panes = self.store.panes()
-        windows = [self.windows_of(pane)[0] for pane in panes]
+        windows = [self.panes.window(pane) for pane in panes]
         firings = [self._firings(panes[i], windows[i].max_timestamp(), before, i) for i in range(len(panes))]
         if firings:
             together = pa.concat_tables(firings)
@@ -75,8 +74,7 @@ class ContinuousOperator(PaneOperator):
             self.outputs.add_of_windows(together.take(order), _WINDOW, windows)
         for pane in panes:
             self._seen[pane] = len(self.store.added(pane))
-            if self.is_late(pane):
-                self.store.drop(pane)
+        self.drop_late(panes)
 
     def _firings(self, pane: int, last_ms: int, before_ms: int, number: int) -> pa.Table:
         """The rows of one window, each as often as it fires now, with the times at which."""
@@ -84,7 +82,7 @@ class ContinuousOperator(PaneOperator):
         old = [*self.store.stored(pane), *self.store.added(pane)[:seen]]
         together = pa.concat_tables([*old, *self.store.added(pane)[seen:]])
         _, first = np.unique(key_numbers(together, self.keys), return_index=True)
-        merged = self._merged_by_key(together)
+        merged = self.merged_pane(together)
         fire = merged.column(_FIRE).fill_null(MAX_MS).to_numpy()
         fired_until = np.where(first < sum(map(len, old)), np.maximum(before_ms, fire - 1), fire - 1)
         rows, times = self._multiples(fire, fired_until, min(self.watermark, last_ms - 1))
@@ -103,8 +101,9 @@ class ContinuousOperator(PaneOperator):
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return rows, following[rows] + nth * self._interval
 
-    def _merged_by_key(self, tables: pa.Table) -> pa.Table:
-        return self._by_group(tables, self.keys, self.spec.aggregation.merge)
+    def merged_pane(self, partials: pa.Table) -> pa.Table:
+        """What is stored of one window, with one row for each key."""
+        return self._by_group(partials, self.keys, self.spec.aggregation.merge)
 
     def _by_group(self, table: pa.Table, by: list[str], aggregate: Callable[..., pa.Table]) -> pa.Table:
         """Aggregate by some columns; the time to fire is that of the row of a group that comes first."""

@@ -56,6 +56,10 @@ class CountOperator(ColumnarOperator):
         filled = rows.append_column(_WINDOW, pa.array(window)).filter(pa.array(filling)).select(by)
         self._emit(windows.filter(pa.array(full)), filled)
 
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """False: no watermark changes anything."""
+        return False
+
     def advance(self, watermark_ms: int) -> None:
         """Nothing happens: these windows have no time."""
         self.watermark = watermark_ms

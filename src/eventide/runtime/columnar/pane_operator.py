@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.time_window import TimeWindow
-from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import PANE, TablePayload, constant, slices_by
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
+from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
 from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of, rows_in
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_store import PaneStore
+from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
 from eventide.runtime.metrics import WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
+from eventide.runtime.window.rules import last_late, last_reached, latest_late_time
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
-
-_WINDOW = "window"
-_ROWS_AT_ONCE = 1 << 21
 
 
 class PaneOperator(ColumnarOperator):
@@ -38,114 +36,137 @@ class PaneOperator(ColumnarOperator):
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self.first = first
-        self.store = PaneStore(backend, self.merged)
-        self._windows: dict[int, list[TimeWindow]] = {}
+        self.panes = first.panes
+        self.store = PaneStore(backend, self.merged_pane)
+        self._tree = PaneTree(backend, self.store, self.merged)
+        self._levels = self.panes.per_window.bit_length() - 1
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements, or partial aggregates of them, to their panes."""
         partials = self._of_partials(parts) if self.spec.aggregates_first else self._of_rows(parts)
-        added = dict(slices_by(partials, PANE))
+        added = {self.panes.number_of(start): table for start, table in slices_by(partials, PANE)}
         for pane, table in added.items():
-            self.store.add(pane, table, merged=len(parts) == 1 or not self.spec.aggregates_first)
+            self.store.add(pane, table)
+            self._tree.forget_above(pane, self._levels)
         self._fire_again(added)
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
-        panes = self.first.panes
+        panes = self.panes
         return panes.slide > panes.size or any(
             panes.is_boundary_between(self.watermark, watermark_ms, late_ms) for late_ms in {0, self.spec.lateness_ms}
         )
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
-        before, self.watermark = self.watermark, watermark_ms
+        fired = self.last_fired()
+        self.watermark = watermark_ms
         panes = self.store.panes()
-        due = {w for p in panes for w in self.windows_of(p) if passes(w.max_timestamp(), before, watermark_ms)}
+        due = self._windows_with(panes, fired + 1, self.last_fired())
         for table, windows in self._put_together(due):
-            self.outputs.add_of_windows(table, _WINDOW, windows)
-        for pane in panes:
-            if self.is_late(pane):
-                self.store.drop(pane)
+            self.outputs.add_of_windows(table, NUMBER, [self.panes.window(window) for window in windows])
+        self.drop_late(panes)
 
     def flush(self) -> None:
         """Store the state."""
         self.store.flush()
+        self._tree.flush()
+
+    def last_fired(self) -> int:
+        """The number of the last window that the watermark has passed."""
+        return last_reached(self.panes.first_last_ms, self.panes.slide, self.watermark)
+
+    def last_late(self) -> int:
+        """The number of the last window that can no longer be updated."""
+        return last_late(self.panes.first_last_ms, self.panes.slide, self.spec.lateness_ms, self.watermark)
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        """Rows aggregated by key and pane."""
+        return self.first.partial(rows)
+
+    def merged_pane(self, partials: pa.Table) -> pa.Table:
+        """What is stored of one pane, with one row for each key."""
+        return self.merged(partials)
+
+    def drop_late(self, panes: list[int]) -> None:
+        """Drop the panes, and what was made of them, whose windows can no longer be updated."""
+        needed = (self.last_late() + 1) * self.panes.per_slide
+        for pane in panes[: bisect_left(panes, needed)]:
+            self.store.drop(pane)
+        self._tree.drop_before(needed)
 
     def _of_partials(self, parts: list[TablePayload]) -> pa.Table:
-        """What was aggregated before the shuffle, without what is late."""
+        """What was aggregated before the shuffle, one row for each key and pane, without what is late."""
         partials = pa.concat_tables([part.table for part in parts])
         panes = partials.column(PANE)
-        late_panes = [pane for pane in pc.unique(panes).to_pylist() if self.is_late(pane)]
-        if not late_panes:
-            return partials
-        late = pc.is_in(panes, value_set=pa.array(late_panes))
-        self.count_late(rows_in(partials.filter(late)))
-        return partials.filter(pc.invert(late))
+        until = self.last_late()
+        late_panes = [pane for pane in pc.unique(panes).to_pylist() if self._windows_at(pane).stop - 1 <= until]
+        if late_panes:
+            late = pc.is_in(panes, value_set=pa.array(late_panes))
+            self.count_late(rows_in(partials.filter(late)))
+            partials = partials.filter(pc.invert(late))
+        return partials if len(parts) == 1 else self.merged(partials, PANE)
 
     def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""
         rows = self.rows(parts)
         timestamps = rows.column(TIMESTAMP).to_numpy()
-        starts = self.first.panes.start_of(timestamps)
-        distinct = np.unique(starts).tolist()
-        in_gap = np.isin(starts, [pane for pane in distinct if not self.windows_of(pane)])
-        late = np.isin(starts, [pane for pane in distinct if self.is_late(pane)])
+        starts = self.panes.start_of(timestamps)
+        windows = {pane: self._windows_at(pane) for pane in np.unique(starts).tolist()}
+        until = self.last_late()
+        in_gap = np.isin(starts, [pane for pane, at in windows.items() if not at])
+        late = np.isin(starts, [pane for pane, at in windows.items() if at.stop - 1 <= until])
         late = np.where(in_gap, timestamps <= latest_late_time(self.spec.lateness_ms, self.watermark), late)
         accepted = ~late & ~in_gap
         self.count(WITHOUT_WINDOW, int((in_gap & ~late).sum()))
         self.report_late(rows, late)
         return self.partial(rows if accepted.all() else rows.filter(pa.array(accepted)))
 
-    def partial(self, rows: pa.Table) -> pa.Table:
-        """Rows aggregated by key and pane."""
-        return self.first.partial(rows)
+    def _windows_at(self, start: int) -> range:
+        """The windows of the pane that starts at a time."""
+        return self.panes.windows_at(self.panes.number_of(start))
 
     def _fire_again(self, added: dict[int, pa.Table]) -> None:
         """Fire windows that the watermark has passed already, for the keys that were added to."""
-        again = {w for p in added for w in self.windows_of(p) if has_passed(w.max_timestamp(), self.watermark)}
-        live = {w for w in again if not is_window_late(w.max_timestamp(), self.spec.lateness_ms, self.watermark)}
-        for table, windows in self._put_together(live):
-            touched = [
-                part.select(self.keys).append_column(_WINDOW, constant(number, len(part)))
-                for number, window in enumerate(windows)
-                for pane, part in added.items()
-                if window in self.windows_of(pane)
-            ]
-            wanted = only_keys_of(table, pa.concat_tables(touched), [*self.keys, _WINDOW])
-            self.outputs.add_of_windows(wanted, _WINDOW, windows)
+        fired = self.last_fired()
+        live = self._windows_with(sorted(added), self.last_late() + 1, fired)
+        if not live:
+            return
+        wanted = pa.concat_tables([table.select([*self.keys, ROWS]) for table in added.values()])
+        for table, windows in self._put_together(live, wanted):
+            number_of = {window: number for number, window in enumerate(windows)}
+            touched = []
+            for pane, part in added.items():
+                at = self.panes.windows_at(pane)
+                numbers = [number_of[window] for window in range(max(at.start, windows[0]), min(at.stop, fired + 1))
+                           if window in number_of]  # fmt: skip
+                rows = part.take(pa.array(np.tile(np.arange(len(part)), len(numbers))))
+                column = pa.array(np.repeat(np.array(numbers, np.int64), len(part)))
+                touched.append(rows.select(self.keys).append_column(NUMBER, column))
+            again = only_keys_of(table, pa.concat_tables(touched), [*self.keys, NUMBER])
+            self.outputs.add_of_windows(again, NUMBER, [self.panes.window(window) for window in windows])
 
-    def _put_together(self, windows: Iterable[TimeWindow]) -> Iterator[tuple[pa.Table, list[TimeWindow]]]:
-        """Windows in the order of time, some at once: one row for each key and number of a window among them."""
-        panes_of: dict[TimeWindow, list[int]] = {window: [] for window in windows}
-        for pane in self.store.panes() if panes_of else ():
-            for window in self.windows_of(pane):
-                if window in panes_of:
-                    panes_of[window].append(pane)
-        some: list[TimeWindow] = []
-        tables: list[pa.Table] = []
-        for window in sorted(panes_of, key=lambda w: (w.end, w.start)):
-            for pane in panes_of[window]:
-                table = self.store.read(pane)
-                tables.append(table.append_column(_WINDOW, constant(len(some), len(table))))
-            some.append(window)
-            if sum(map(len, tables)) >= _ROWS_AT_ONCE:
-                yield self._merged_windows(tables, some), some
-                some, tables = [], []
-        if some:
-            yield self._merged_windows(tables, some), some
-
-    def _merged_windows(self, tables: list[pa.Table], windows: list[TimeWindow]) -> pa.Table:
-        together = pa.concat_tables(tables)
-        return together if len(tables) == len(windows) else self.merged(together, _WINDOW)
-
-    def windows_of(self, pane: int) -> list[TimeWindow]:
-        """The windows that a pane belongs to."""
-        windows = self._windows.get(pane)
-        if windows is None:
-            windows = self._windows[pane] = self.first.panes.windows(pane)
+    def _windows_with(self, panes: list[int], first: int, last: int) -> list[int]:
+        """The windows from one to another, both inclusive, that some of the panes are in; all in the order of time."""
+        windows: list[int] = []
+        following = first
+        while following <= last:
+            at = bisect_left(panes, following * self.panes.per_slide)
+            if at == len(panes):
+                break
+            found = self.panes.windows_at(panes[at])
+            some = range(max(found.start, following), min(found.stop - 1, last) + 1)
+            if not some:
+                break
+            windows += some
+            following = some.stop
         return windows
 
-    def is_late(self, pane: int) -> bool:
-        """Whether no window of a pane can be updated any more."""
-        lateness_ms = self.spec.lateness_ms
-        return all(is_window_late(w.max_timestamp(), lateness_ms, self.watermark) for w in self.windows_of(pane))
+    def _put_together(self, windows: list[int], only: pa.Table | None = None) -> Iterator[tuple[pa.Table, list[int]]]:
+        """Windows in the order of time, some at once: one row for each key and number of a window among them."""
+        panes = self.panes
+        first_panes = [window * panes.per_slide for window in windows]
+        ranges = [(first, first + panes.per_window) for first in first_panes]
+        for table, count in self._tree.together(ranges, only, self.keys):
+            some, windows = windows[:count], windows[count:]
+            yield table, some

@@ -56,16 +56,51 @@ class Panes:
         last_ms = TimeWindow(self.offset, self.offset + self.size).max_timestamp()
         return passes_one_of(last_ms, self.slide, lateness_ms, before_ms, watermark_ms)
 
-    def windows(self, pane: int) -> list[TimeWindow]:
-        """The windows that a pane belongs to, in the order of time; none in a gap between windows.
+    @property
+    def per_slide(self) -> int:
+        """How many panes a slide has."""
+        return 1 if self.size % self.slide == 0 else 2
 
-        Bounds saturate one by one, as those of an assigner's windows do.
+    @property
+    def per_window(self) -> int:
+        """How many panes a window has, one behind the other."""
+        return self.size // self.slide * self.per_slide + (self.size % self.slide != 0)
+
+    @property
+    def first_last_ms(self) -> int:
+        """The last millisecond of window 0."""
+        return self.offset + self.size - 1
+
+    def number_of(self, pane: int) -> int:
+        """The number of the pane that starts at a time: panes follow each other as their numbers do.
+
+        >>> panes = Panes(size=10, slide=4)
+        >>> [panes.number_of(start) for start in (-2, 0, 2, 4)]
+        [-1, 0, 1, 2]
         """
         # A start that saturated stands for the pane that the first of all timestamps is in.
         inside = pane if pane > MIN_MS else MIN_MS + 1
-        last_start = inside - (inside - self.offset) % self.slide
-        starts = range(last_start, inside - self.size, -self.slide)
-        return [TimeWindow(clamp_ms(start), clamp_ms(start + self.size)) for start in reversed(starts)]
+        slides, into_slide = divmod(inside - self.offset, self.slide)
+        return slides if self.per_slide == 1 else 2 * slides + (into_slide >= self.size % self.slide)
+
+    def windows_at(self, number: int) -> range:
+        """The numbers of the windows that the pane of a number belongs to; none in a gap between windows.
+
+        Window ``n`` has the panes from ``n * per_slide`` on, ``per_window`` of them.
+
+        >>> Panes(size=10, slide=4).windows_at(1)
+        range(-1, 1)
+        """
+        return range(-((self.per_window - 1 - number) // self.per_slide), number // self.per_slide + 1)
+
+    def window(self, number: int) -> TimeWindow:
+        """The window of a number; its bounds saturate one by one, as those of an assigner's windows do."""
+        start = self.offset + number * self.slide
+        return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
+
+    def windows(self, pane: int) -> list[TimeWindow]:
+        """The windows that the pane that starts at a time belongs to, in the order of time."""
+        return [self.window(number) for number in self.windows_at(self.number_of(pane))]
 
 
 def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:

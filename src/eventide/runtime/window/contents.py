@@ -47,6 +47,13 @@ class Contents(Protocol):
         """What the window function gets to see."""
 
     @property
+    def is_associative(self) -> bool:
+        """Whether elements may be added to several, which :meth:`merge` puts together in order, with the same result.
+
+        If not, each element has to be added behind the one before it.
+        """
+
+    @property
     def user_function(self) -> Any:
         """The reduce or aggregate function, to be opened and closed; None where there is none."""
 
@@ -59,6 +66,7 @@ class AllElements:
     """Keeps every element, in the order of arrival."""
 
     user_function: None = None
+    is_associative: bool = True
 
     def describe(self) -> str:
         """What is kept."""
@@ -83,7 +91,8 @@ class AllElements:
 
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
-        return left + right
+        left += right
+        return left
 
     def view(self, kept: Any) -> Iterable[Any]:
         """A list of the elements, which the user's function may change without harm."""
@@ -105,9 +114,14 @@ class Reduced:
         """The function."""
         return self.function
 
+    @property
+    def is_associative(self) -> bool:
+        """Whether the function says so."""
+        return self.function.is_associative is True
+
     def describe(self) -> str:
         """What is kept."""
-        return "Reduced"
+        return "Reduced, associative" if self.is_associative else "Reduced"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
@@ -142,9 +156,13 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """Keeps the accumulator of an aggregate function, in a list of one."""
+    """Keeps the accumulator of an aggregate function, in a list of one.
+
+    Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one.
+    """
 
     function: AggregateFunction
+    is_associative: bool = False
 
     @property
     def user_function(self) -> Any:
@@ -189,6 +207,7 @@ class Evictable:
     """Keeps every element with its timestamp, and lets a reduce or aggregate function see them when it fires."""
 
     incremental: Contents | None = None
+    is_associative: bool = True
 
     @property
     def user_function(self) -> Any:

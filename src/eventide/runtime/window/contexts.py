@@ -122,6 +122,7 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
     def __init__(self, moment: Moment, keyed: KeyedState, merging: bool) -> None:
         self._moment = moment
         self._merging = merging
+        self.uses_window_state = False
         self._window_state = StateHandles(keyed, WINDOW_STATE, moment.window_scope)
         self._global_state = StateHandles(keyed, GLOBAL_STATE, moment.key_scope)
 
@@ -144,6 +145,7 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
                 "per-window state is not available with windows that merge, because their identity changes; "
                 "use global_state()"
             )
+        self.uses_window_state = True
         return self._window_state
 
     def global_state(self) -> KeyedStateStore:

@@ -3,47 +3,79 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eventide.common._ms import MIN_MS
+from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.keys import key_group
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
+from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.window.contents import AtElement, Times
 from eventide.runtime.window.contexts import WINDOW_STATE
 from eventide.runtime.window.grouping import Indices, by_pane
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.partials import Partials
-from eventide.runtime.window.rules import cleanup_time, has_passed, is_window_late
+from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
+from eventide.runtime.window.window_store import WindowStore
 
 if TYPE_CHECKING:
     from eventide.runtime.window.spec import WindowSpec
+
+_WINDOW_STATE = "window state"
+"""The name that is there when functions have asked for state by window: most never do."""
+
+_ROWS_OF_AN_ELEMENT = 16
+"""An element is appended to so many rows of chunks at most: where it is in more windows, a row has several."""
+
+_NO_LIMIT = 2 * MAX_MS
 
 
 class FixedWindowOperator(WindowOperator):
     """The window operator where time alone says which windows an element is in, and an ``EventTimeTrigger`` fires them.
 
     A window that the watermark has not reached takes all its elements of a micro-batch at once, in their order: they
-    can neither be late nor fire, so nothing comes out between them, and each key's state and timers are touched once.
-    The windows that the watermark has passed take theirs one by one, as in any other window operator. Elements that
-    were reduced before the shuffle come as :class:`Partials`, and none of theirs has lateness or a side output.
+    can neither be late nor fire, so nothing comes out between them. They are appended to what is stored, unread; it is
+    read when the window fires. The windows that the watermark has passed take theirs one by one, as in any other window
+    operator. Elements that were reduced before the shuffle come as :class:`Partials`, and none of theirs has lateness
+    or a side output.
+
+    There are no timers: windows have numbers, and which of them are due follows from the watermark. Windows fire, and
+    are dropped, in the order of these times; at one time, the earlier window is first. The keys of a window come in the
+    order of their key groups, and within a group in that of their first elements in the window. So it is the same
+    order when a micro-batch is run again, after a restart, and however elements were cut into micro-batches.
     """
 
-    def __init__(self, spec: WindowSpec, keyed: KeyedState, metrics: Metrics, watermark_ms: int, clock_ms: int) -> None:
+    def __init__(
+        self,
+        spec: WindowSpec,
+        backend: StateBackend,
+        keyed: KeyedState,
+        max_parallelism: int,
+        metrics: Metrics,
+        watermark_ms: int,
+        clock_ms: int,
+    ) -> None:
         super().__init__(spec, keyed, metrics, watermark_ms, clock_ms)
         panes = panes_of(spec.assigner)
         if panes is None:
             raise ProgramError(f"the windows of {spec.assigner!r} are not fixed")
         self._panes = panes
-        self._windows_of: dict[int, list[TimeWindow]] = {}
+        self._backend = backend
+        self._max_parallelism = max_parallelism
+        self._store = WindowStore(backend, spec.contents, -(-panes.per_window // _ROWS_OF_AN_ELEMENT))
+        self._windows_of: dict[int, range] = {}
+        self._had_window_state = backend.get(_WINDOW_STATE) is not None
+        self._firing.uses_window_state = self._had_window_state
 
     def process(self, parts: Sequence[Any]) -> None:
         """Handle elements of one or several channels in their one order, all under the current watermark."""
@@ -72,20 +104,126 @@ class FixedWindowOperator(WindowOperator):
         return may_be_seen or panes.is_boundary_between(self._moment.watermark, watermark_ms)
 
     def advance(self, watermark_ms: int) -> None:
-        """Move the watermark, and fire all windows that it passes, in the order of time."""
+        """Move the watermark, fire all windows that it passes, and drop those whose time has come."""
         moment = self._moment
+        fired, dropped = self._last_fired(), self._last_dropped()
         moment.watermark = watermark_ms
+        now_fired, now_dropped = self._last_fired(), self._last_dropped()
+        moment.key = None
         try:
-            for time_ms, moment.window, keys in self._keyed.event_timers.due_at_once(watermark_ms):
-                self._on_timers(time_ms, moment.window, keys)
+            for number, fires, drops in self._due(fired, now_fired, dropped, now_dropped):
+                moment.window = self._panes.window(number)
+                self._fire_or_drop(number, fires=fires, drops=drops)
+        except AtElement as failed:
+            raise self._failed(failed) from failed.error
         except Exception as error:
             raise user_function_error(
                 self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
             ) from error
+        if now_dropped > dropped:
+            self._store.drop_until(now_dropped)
+
+    def flush(self) -> None:
+        """Store the state."""
+        try:
+            self._store.flush()
+        except AtElement as failed:
+            raise self._failed(failed) from failed.error
+        if self._firing.uses_window_state and not self._had_window_state:
+            self._backend.put(_WINDOW_STATE, b"")
+            self._had_window_state = True
+        super().flush()
+
+    def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
+        """All that is kept, by key and window (None: the key as a whole): for harnesses."""
+        entries = super().all_entries()
+        for number in self._store.windows(self._last_dropped() + 1, _NO_LIMIT):
+            for key, kept in self._store.open(number).items():
+                entries.setdefault((key, self._panes.window(number)), {})[CONTENTS] = kept
+        return entries
+
+    def all_timers(self) -> list[tuple[int, Any, Hashable]]:
+        """When which window of which key fires, and when it is dropped, in order of time: for harnesses."""
+        timers = super().all_timers()
+        for key, window in self.all_entries():
+            if isinstance(window, TimeWindow):
+                last_ms = window.max_timestamp()
+                times = {last_ms, cleanup_time(last_ms, self._spec.lateness_ms)}
+                timers += [
+                    (time_ms, key, window)
+                    for time_ms in times
+                    if time_ms is not None and not has_passed(time_ms, self._moment.watermark)
+                ]
+        return sorted(timers, key=itemgetter(0))
+
+    def _last_fired(self) -> int:
+        """The number of the last window that the watermark has reached."""
+        return last_reached(self._panes.first_last_ms, self._panes.slide, self._moment.watermark)
+
+    def _last_dropped(self) -> int:
+        """The number of the last window whose state is dropped."""
+        panes, lateness_ms = self._panes, self._spec.lateness_ms
+        return last_cleaned_up(panes.first_last_ms, panes.slide, lateness_ms, self._moment.watermark)
+
+    def _due(self, fired: int, now_fired: int, dropped: int, now_dropped: int) -> list[tuple[int, bool, bool]]:
+        """The windows that fire, and those that are dropped, in the order of time: number, whether, whether."""
+        fire = self._store.windows(fired + 1, now_fired)
+        if self._spec.lateness_ms == 0:
+            return [(number, True, True) for number in fire]
+        looks = self._looks_at_drops()
+        events = [(self._last_ms(n), n, True, n <= now_dropped and not looks) for n in fire]
+        if looks:
+            drop = self._store.windows(dropped + 1, now_dropped)
+            events += [(add_ms(self._last_ms(n), self._spec.lateness_ms), n, False, True) for n in drop]
+        return [(number, fires, drops) for _, number, fires, drops in sorted(events)]
+
+    def _last_ms(self, number: int) -> int:
+        return self._panes.window(number).max_timestamp()
+
+    def _looks_at_drops(self) -> bool:
+        """Whether something has to be done for each key of a window that is dropped."""
+        return self._spec.function.has_clear or self._firing.uses_window_state
+
+    def _fire_or_drop(self, number: int, *, fires: bool, drops: bool) -> None:
+        spec, moment, firing = self._spec, self._moment, self._firing
+        table = self._store.take(number) if drops else self._store.open(number)
+        fire, view = spec.function.fire, spec.contents.view
+        last_ms = moment.window.max_timestamp()
+        clears = self._spec.function.has_clear
+        main: list[Any] = []
+        for moment.key in self._in_order(list(table)):
+            if fires:
+                for result in fire(moment.key, view(table[moment.key]), firing) or ():
+                    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                        self._emit(result[0].tag_id, result[1], last_ms)
+                    else:
+                        main.append(result)
+            if drops and (clears or firing.uses_window_state):
+                self._clear()
+        if main:
+            self._outputs[None].extend(main, last_ms)
+
+    def _clear(self) -> None:
+        """Let the function clear what it keeps of the key and window at hand, which is dropped."""
+        self._spec.function.clear(self._firing)
+        if self._firing.uses_window_state:
+            self._keyed.take_all(self._moment.key, self._moment.window, WINDOW_STATE)
+
+    def _in_order(self, keys: list[Any]) -> list[Any]:
+        """Keys by key group; those of a group stay in their order."""
+        groups = np.array([key_group(key, self._max_parallelism) for key in keys], np.int32)
+        return [keys[i] for i in np.argsort(groups, kind="stable").tolist()]
+
+    def _failed(self, failed: AtElement) -> Exception:
+        """What to say of an element that the user's function could not handle."""
+        during = "while it handled an element"
+        return user_function_error(self._spec.name, failed.error, during=during, key=failed.key, element=failed.element)
 
     def _take_partials(self, parts: list[Partials]) -> None:
+        panes = self._panes
+        late_until = last_late(panes.first_last_ms, panes.slide, self._spec.lateness_ms, self._moment.watermark)
         for part in parts:
-            late = [number for pane, number in part.counts if all(map(self._is_late, self._windows_at(pane)))]
+            late = [count for pane, count in part.counts if self._windows_at(pane).stop - 1 <= late_until]
             self._metrics.count(self._spec.name, LATE_DROPPED, sum(late))
             if part.keys:
                 self._add_ahead(part.keys, part.values, np.array(part.panes, np.int64))
@@ -103,46 +241,34 @@ class FixedWindowOperator(WindowOperator):
         Returns:
             The indices of the elements, pane by pane, that are in another window too, or in none.
         """
-        ahead: defaultdict[TimeWindow, list[Indices | None]] = defaultdict(list)
+        ahead: defaultdict[int, list[Indices | None]] = defaultdict(list)
         rest: list[Indices | None] = []
+        first_ahead = self._last_fired() + 1
         for pane, indices in by_pane(self._panes, timestamps):
             windows = self._windows_at(pane)
-            not_reached = [w for w in windows if not has_passed(w.max_timestamp(), self._moment.watermark)]
+            not_reached = range(max(windows.start, first_ahead), windows.stop)
             for window in not_reached:
                 ahead[window].append(indices)
             if len(not_reached) < max(1, len(windows)):
                 rest.append(indices)
-        for window, groups in ahead.items():
-            together = _together(groups)
-            if together is None:
-                self._add_to(window, keys, values, timestamps)
-            else:
-                indices = together.tolist()
-                some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
-                self._add_to(window, some_keys, some_values, timestamps[together])
+        try:
+            for window, groups in ahead.items():
+                together = _together(groups)
+                if together is None:
+                    self._store.add(window, keys, values, timestamps)
+                else:
+                    indices = together.tolist()
+                    some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
+                    self._store.add(window, some_keys, some_values, timestamps[together])
+        except AtElement as failed:
+            raise self._failed(failed) from failed.error
         return rest
 
-    def _windows_at(self, pane: int) -> list[TimeWindow]:
+    def _windows_at(self, pane: int) -> range:
         windows = self._windows_of.get(pane)
         if windows is None:
-            windows = self._windows_of[pane] = self._panes.windows(pane)
+            windows = self._windows_of[pane] = self._panes.windows_at(self._panes.number_of(pane))
         return windows
-
-    def _add_to(self, window: TimeWindow, keys: list[Any], values: list[Any], timestamps: Times) -> None:
-        """Add elements to a window that the watermark has not reached."""
-        spec, keyed = self._spec, self._keyed
-        distinct = dict.fromkeys(keys)
-        try:
-            spec.contents.add_each(keyed.table(distinct, window, CONTENTS), keys, values, timestamps)
-        except AtElement as failed:
-            raise user_function_error(
-                spec.name, failed.error, during="while it handled an element", key=failed.key, element=failed.element
-            ) from failed.error
-        last_ms = window.max_timestamp()
-        cleanup_ms = cleanup_time(last_ms, spec.lateness_ms)
-        keyed.event_timers.register_all(last_ms, distinct, window)
-        if cleanup_ms is not None and cleanup_ms != last_ms:
-            keyed.event_timers.register_all(cleanup_ms, distinct, window)
 
     def _take_one_by_one(self, elements: Elements) -> None:
         """Add elements to those of their windows that the watermark has passed."""
@@ -151,45 +277,22 @@ class FixedWindowOperator(WindowOperator):
             for key, value, timestamp in elements.rows():
                 self._moment.key = key
                 self._take_late(value, MIN_MS if timestamp is None else timestamp)
+        except AtElement as failed:
+            raise self._failed(failed) from failed.error
         except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during="while it handled an element", key=key, element=value
-            ) from error
+            raise self._failed(AtElement(error, key, value)) from error
 
     def _take_late(self, value: Any, timestamp: int) -> None:
-        accepted = False
-        for window in self._spec.assigner.assign_windows(value, timestamp, self._assigner_view):
-            last_ms = window.max_timestamp()
-            if not has_passed(last_ms, self._moment.watermark):
-                accepted = True
-            elif not is_window_late(last_ms, self._spec.lateness_ms, self._moment.watermark):
-                accepted = True
-                self._take_in(window, value, timestamp, timestamp)
-        if not accepted:
+        panes, moment, spec = self._panes, self._moment, self._spec
+        late_until = last_late(panes.first_last_ms, panes.slide, spec.lateness_ms, moment.watermark)
+        windows = self._windows_at(int(panes.start_of(np.array([timestamp]))[0]))
+        if windows.stop - 1 <= late_until or not windows:
             self._on_unaccepted(value, timestamp)
-
-    def _on_timers(self, time_ms: int, window: TimeWindow, keys: list[Any]) -> None:
-        """Fire, or drop, or both, a window of many keys."""
-        spec, moment, keyed = self._spec, self._moment, self._keyed
-        last_ms = window.max_timestamp()
-        fires = spec.trigger.on_event_time(time_ms, window, self._trigger_view).is_fire()
-        drops = time_ms == cleanup_time(last_ms, spec.lateness_ms)
-        table = keyed.take_table(keys, window, CONTENTS) if drops else keyed.table(keys, window, CONTENTS)
-        keeps_more = drops and spec.function.user_function is not None
-        main: list[Any] = []
-        for moment.key in keys:
-            kept = table.get(moment.key)
-            if fires and kept is not None:
-                for result in spec.function.fire(moment.key, spec.contents.view(kept), self._firing) or ():
-                    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                        self._emit(result[0].tag_id, result[1], last_ms)
-                    else:
-                        main.append(result)
-            if keeps_more:
-                spec.function.clear(self._firing)
-                keyed.take_all(moment.key, window, WINDOW_STATE)
-        if main:
-            self._outputs[None].extend(main, last_ms)
+        passed = range(max(windows.start, late_until + 1), min(windows.stop, self._last_fired() + 1))
+        for number in reversed(passed):  # as assigners give them
+            moment.window = panes.window(number)
+            kept = self._store.add_late(number, moment.key, value, timestamp)
+            self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
 
 
 def _together(groups: list[Indices | None]) -> Indices | None:

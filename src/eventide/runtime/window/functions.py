@@ -30,6 +30,10 @@ class FiringFunction(Protocol):
     def user_function(self) -> Any:
         """What the user wrote, to be opened and closed; None where there is nothing."""
 
+    @property
+    def has_clear(self) -> bool:
+        """Whether :meth:`clear` does anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Firing:
@@ -40,6 +44,11 @@ class _Firing:
         """What the user wrote."""
         return self.function
 
+    @property
+    def has_clear(self) -> bool:
+        """False: nothing is kept by this kind of function."""
+        return False
+
     def clear(self, context: FiringContext) -> None:
         """Nothing is kept by this kind of function."""
 
@@ -49,6 +58,7 @@ class PassOn:
     """No function on top: what the window holds is the result."""
 
     user_function: None = None
+    has_clear: bool = False
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """The inputs themselves."""
@@ -93,6 +103,11 @@ class Process(_Firing):
         results: Iterable[Any] | None = self.function.process(key, context, inputs)
         return results
 
+    @property
+    def has_clear(self) -> bool:
+        """Whether the user has written it."""
+        return type(self.function).clear is not ProcessWindowFunction.clear
+
     def clear(self, context: FiringContext) -> None:
         """Call ``clear(context)``."""
         self.function.clear(context)
@@ -108,6 +123,11 @@ class ProcessAll(_Firing):
         """Call ``process(context, elements)``."""
         results: Iterable[Any] | None = self.function.process(context, inputs)
         return results
+
+    @property
+    def has_clear(self) -> bool:
+        """Whether the user has written it."""
+        return type(self.function).clear is not ProcessAllWindowFunction.clear
 
     def clear(self, context: FiringContext) -> None:
         """Call ``clear(context)``."""

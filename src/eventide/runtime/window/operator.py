@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MAX_MS, MIN_MS
@@ -127,6 +127,18 @@ class WindowOperator:
     def flush(self) -> None:
         """Store the state."""
         self._keyed.flush()
+
+    def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
+        """All that is kept, by key and window (None: the key as a whole): for harnesses."""
+        return self._keyed.all_entries()
+
+    def all_timers(self) -> list[tuple[int, Any, Hashable]]:
+        """When event time has something to do for which key and window, in order of time: for harnesses."""
+        return self._keyed.event_timers.all()
+
+    def all_processing_timers(self) -> list[tuple[int, Any, Hashable]]:
+        """The same for processing time."""
+        return self._keyed.processing_timers.all()
 
     def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
         spec = self._spec

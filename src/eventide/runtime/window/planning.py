@@ -231,6 +231,11 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"
+    said = spec.contents.user_function.is_associative
+    if said is None:
+        return "nothing says that the reduce function is associative; if it is, say so: reduce(associative(…))"
+    if said is False:
+        return "the reduce function says that it is not associative"
     return None
 
 

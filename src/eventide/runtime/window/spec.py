@@ -74,12 +74,10 @@ class WindowSpec:
         self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
     ) -> WindowOperator:
         """The operator on its state, under the watermark that it stands at."""
-        return self.operator(KeyedState(backend, max_parallelism), metrics, watermark_ms, clock_ms)
-
-    def operator(self, keyed: KeyedState, metrics: Metrics, watermark_ms: int, clock_ms: int) -> WindowOperator:
-        """The same, on keyed state that the caller can look into."""
-        kind = FixedWindowOperator if self.is_fixed else WindowOperator
-        return kind(self, keyed, metrics, watermark_ms, clock_ms)
+        keyed = KeyedState(backend, max_parallelism)
+        if self.is_fixed:
+            return FixedWindowOperator(self, backend, keyed, max_parallelism, metrics, watermark_ms, clock_ms)
+        return WindowOperator(self, keyed, metrics, watermark_ms, clock_ms)
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

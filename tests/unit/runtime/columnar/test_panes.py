@@ -34,3 +34,16 @@ def test_a_tumbling_window_is_one_pane():
 
 def test_no_timestamps_have_no_panes():
     assert Panes(5, 5).start_of(np.array([], np.int64)).tolist() == []
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.data(), st.lists(TIMES, min_size=2, max_size=20))
+def test_panes_and_windows_are_numbered_in_the_order_of_time(size, slide, data, times):
+    panes = Panes(size, slide, data.draw(st.integers(-slide + 1, slide - 1)))
+    starts = sorted(panes.start_of(np.array(times)).tolist())
+    numbers = [panes.number_of(start) for start in starts]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) == len(set(starts))
+    for number in numbers:
+        for window in panes.windows_at(number):
+            first = window * panes.per_slide
+            assert first <= number < first + panes.per_window

@@ -4,7 +4,6 @@ from eventide.common._ms import MIN_MS
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.keyed import KeyedState
 
 
 class MicroBatches:
@@ -17,7 +16,7 @@ class MicroBatches:
 
     def run(self, clock, *values):
         """What comes out of a micro-batch."""
-        operator = self._spec.operator(KeyedState(self.backend, 4), Metrics(), MIN_MS, clock)
+        operator = self._spec.open(self.backend, 4, Metrics(), MIN_MS, clock)
         operator.advance_clock(clock - 1)
         operator.process(
             [Elements(list(values), [None] * len(values), list(range(len(values))), [v[0] for v in values])]

@@ -7,7 +7,7 @@ import pytest
 from eventide.aggregates import count
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
-from eventide.datastream.functions import ReduceFunction
+from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.datastream.window import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -32,6 +32,8 @@ TENS = TumblingEventTimeWindows.of(10)
 class Counting(ReduceFunction):
     """Adds, and remembers what happened to it."""
 
+    is_associative = True
+
     def __init__(self):
         self.life = []
 
@@ -47,7 +49,7 @@ class Counting(ReduceFunction):
 
 def reduced(assigner=TENS, change=lambda windowed: windowed):
     keyed = timed(local_environment(), [("a", 1), ("a", 2), ("b", 13)]).key_by(lambda e: e[0], Types.STRING())
-    return plan_of(change(keyed.window(assigner)).reduce(lambda a, b: (a[0], a[1] + b[1])))
+    return plan_of(change(keyed.window(assigner)).reduce(associative(lambda a, b: (a[0], a[1] + b[1]))))
 
 
 def edge_of(plan):
@@ -85,6 +87,32 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
     assert speed.startswith("element by element, because a function is Python")
     assert "; not reduced before the shuffle, because " in speed
     assert re.search(why, speed)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (
+            lambda a, b: a,
+            r"nothing says that .* is associative; if it is, say so: reduce\(associative\(…\)\)",
+        ),
+        (not_associative(lambda a, b: a), "the reduce function says that it is not associative"),
+    ],
+)
+def test_a_function_that_is_not_said_to_be_associative_is_not_called_before_the_shuffle(function, why):
+    keyed = timed(local_environment(), [("a", 1), ("a", 2)]).key_by(lambda e: e[0], Types.STRING())
+    plan = plan_of(keyed.window(TENS).reduce(function))
+    assert isinstance(edge_of(plan).outlet, ByKey)
+    assert re.search(f"; not reduced before the shuffle, because {why}", plan.operators[0].speed)
+
+
+@pytest.mark.parametrize("lateness", [0, 1])
+def test_a_fold_means_the_same_with_and_without_lateness(lateness):
+    stream = timed(local_environment(), [("a", 1, 1), ("a", 2, 1), ("a", 3, 1), ("a", 4, 1)])
+    windowed = stream.key_by(lambda e: e[0]).window(TENS).allowed_lateness(lateness)
+    counting = windowed.reduce(lambda a, b: (a[0], a[1], a[2] + 1))
+    assert values(run(plan_of(counting), max_rows=1)) == [("a", 1, 4)]
+    assert values(run(plan_of(counting))) == [("a", 1, 4)]
 
 
 ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])

@@ -1,0 +1,142 @@
+"""Rows of chunks in a state backend: appended batch by batch, merged now and then, read when they are wanted."""
+
+from __future__ import annotations
+
+import json
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.collection import without_collection
+
+_PIECE = 1 << 20
+"""The bytes of one value at most: a larger chunk is stored in pieces."""
+
+T = TypeVar("T")
+
+
+_Entry: TypeAlias = int | list[int]
+"""What the index knows of a chunk: how many entries it has, and, if that is not one, in how many pieces it is stored.
+
+It stays as it is in JSON: of many chunks, few are looked at.
+"""
+
+
+class ChunkForm(Protocol[T]):
+    """What its user knows of chunks: their size, how they merge, and how they become bytes."""
+
+    @property
+    def patience(self) -> int:
+        """How many chunks a row has before the newest are merged.
+
+        With 1, what is appended is merged at once with what is no more than twice as large.
+        """
+
+    def size(self, chunk: T) -> int:
+        """How many entries a chunk has."""
+
+    def merged(self, chunks: list[T], *, from_base: bool) -> T:
+        """One chunk of several, the oldest first; ``from_base`` says that the first is the oldest of its row."""
+
+    def encode(self, chunk: T) -> bytes:
+        """A chunk to bytes."""
+
+    def decode(self, data: bytes) -> T:
+        """The inverse of :meth:`encode`."""
+
+
+class ChunkStore(Generic[T]):
+    """Rows of chunks, each row named by a number; a small index names them all, with the size of each chunk.
+
+    What a micro-batch adds to a row is appended as one chunk, so nothing is read back to add to it. The newest chunks
+    are merged as long as the next older one is no more than twice as large: so an entry is handled again only a
+    logarithmic number of times. The oldest chunk of a row is its base.
+    """
+
+    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = "chunks") -> None:
+        self._backend = backend
+        self._form = form
+        self._index = name
+        stored = backend.get(name)
+        content = {} if stored is None else json.loads(stored)
+        self._entries: dict[int, list[_Entry]] = {int(row): entries for row, entries in content.items()}
+        self._changed = False
+
+    def rows(self) -> list[int]:
+        """The rows that hold anything, in the order of their numbers."""
+        return sorted(self._entries)
+
+    def __contains__(self, row: int) -> bool:
+        """Whether a row holds anything."""
+        return row in self._entries
+
+    def chunks(self, row: int) -> list[T]:
+        """The chunks of a row, oldest first."""
+        with without_collection():
+            return [self._chunk(row, i) for i in range(len(self._entries.get(row, ())))]
+
+    def append(self, row: int, chunk: T) -> None:
+        """Store one more chunk; call it once for each row of a micro-batch, or few times."""
+        with without_collection():
+            self._append(row, chunk)
+
+    def drop(self, row: int) -> None:
+        """Forget a row, whether there is one or not."""
+        for i, entry in enumerate(self._entries.pop(row, ())):
+            self._delete(row, i, entry)
+
+    def flush(self) -> None:
+        """Store the index; call it once at the end of a micro-batch."""
+        if not self._changed:
+            return
+        self._changed = False
+        if self._entries:
+            self._backend.put(self._index, json.dumps(self._entries, separators=(",", ":")).encode())
+        else:
+            self._backend.delete(self._index)
+
+    def _append(self, row: int, chunk: T) -> None:
+        entries = self._entries.setdefault(row, [])
+        at = len(entries)
+        size = self._form.size(chunk)
+        if at >= self._form.patience:
+            while at and _size(entries[at - 1]) <= 2 * size:
+                at -= 1
+                size += _size(entries[at])
+        if at < len(entries):
+            older = [self._chunk(row, i) for i in range(at, len(entries))]
+            chunk = self._form.merged([*older, chunk], from_base=at == 0)
+        for i in range(at, len(entries)):
+            self._delete(row, i, entries[i])
+        entries[at:] = [self._put(row, at, chunk)]
+
+    def _put(self, row: int, i: int, chunk: T) -> _Entry:
+        content = self._form.encode(chunk)
+        pieces = max(1, -(-len(content) // _PIECE))
+        for piece in range(pieces):
+            self._backend.put(self._name(row, i, piece), content[piece * _PIECE : (piece + 1) * _PIECE])
+        self._changed = True
+        size = self._form.size(chunk)
+        return size if pieces == 1 else [size, pieces]
+
+    def _delete(self, row: int, i: int, entry: _Entry) -> None:
+        for piece in range(_pieces(entry)):
+            self._backend.delete(self._name(row, i, piece))
+        self._changed = True
+
+    def _chunk(self, row: int, i: int) -> T:
+        pieces = [self._backend.get(self._name(row, i, k)) for k in range(_pieces(self._entries[row][i]))]
+        found = [piece for piece in pieces if piece is not None]
+        if len(found) < len(pieces):
+            raise KeyError(f"chunk {i} of row {row} is in the index but not in the state")
+        return self._form.decode(found[0] if len(found) == 1 else b"".join(found))
+
+    def _name(self, row: int, i: int, piece: int) -> str:
+        return f"{self._index}/{row}/{i}" + (f"/{piece}" if piece else "")
+
+
+def _size(entry: _Entry) -> int:
+    return entry if isinstance(entry, int) else entry[0]
+
+
+def _pieces(entry: _Entry) -> int:
+    return 1 if isinstance(entry, int) else entry[1]

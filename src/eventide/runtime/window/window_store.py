@@ -1,0 +1,219 @@
+"""What fixed windows hold, by key: appended in chunks, put together when a window fires."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eventide.common._pickles import dumps, loads
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.chunks import ChunkStore
+from eventide.runtime.state.collection import without_collection
+from eventide.runtime.window.contents import AtElement, Contents, Times
+
+ByKey: TypeAlias = dict[Any, Any]
+"""What a window keeps of each key, or a list of the elements that it must still add; in the order of arrival."""
+
+Chunk: TypeAlias = dict[int, ByKey]
+"""The windows of a row by their number."""
+
+_PARTS = 8
+_NO_TIMES = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _WindowChunks:
+    """What a chunk holds, and how chunks merge.
+
+    The oldest chunk of a row holds what windows keep. If contents are associative, so do the others, and it is merged
+    in their order. If not, the others hold elements, which are added to the oldest one by one, in the order of arrival;
+    to merge the others alone is to put their elements behind each other. So a fold goes from left to right in any case.
+    """
+
+    contents: Contents
+
+    @property
+    def patience(self) -> int:
+        """Elements are added as soon as that is cheap: there may be many of a key, and it keeps little of them."""
+        return _PARTS if self.contents.is_associative else 1
+
+    def size(self, chunk: Chunk) -> int:
+        """How many entries, or elements, there are."""
+        return sum(sum(map(len, by_key.values())) for by_key in chunk.values())
+
+    def merged(self, chunks: list[Chunk], *, from_base: bool) -> Chunk:
+        """All windows of the chunks."""
+        base, *others = chunks
+        for other in others:
+            for window, by_key in other.items():
+                mine = base.setdefault(window, {})
+                if self.contents.is_associative or from_base:
+                    self.add(mine, by_key)
+                else:
+                    append(mine, by_key)
+        return base
+
+    def add(self, kept: ByKey, more: ByKey) -> None:
+        """Put what another chunk has of a window behind what it keeps.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        contents = self.contents
+        if not contents.is_associative:
+            keys = [key for key, elements in more.items() for _ in elements]
+            contents.add_each(kept, keys, list(chain.from_iterable(more.values())), _NO_TIMES)
+            return
+        get = kept.get
+        for key, right in more.items():
+            left = get(key)
+            try:
+                kept[key] = right if left is None else contents.merge(left, right)
+            except Exception as error:
+                raise AtElement(error, key, right) from error
+
+    def encode(self, chunk: Chunk) -> bytes:
+        """A pickle: keys and values side by side are quicker than pairs."""
+        return dumps([(window, list(by_key), list(by_key.values())) for window, by_key in chunk.items()])
+
+    def decode(self, data: bytes) -> Chunk:
+        """The inverse of :meth:`encode`."""
+        return {window: dict(zip(keys, values, strict=True)) for window, keys, values in loads(data)}
+
+
+class WindowStore:
+    """The contents of fixed windows, which are known by their number: later windows have higher ones.
+
+    A row of chunks holds so many windows, one after the other; one each, unless windows overlap so much that an
+    element is in a great many. What a micro-batch brings and fires is never stored.
+    """
+
+    def __init__(self, backend: StateBackend, contents: Contents, windows_in_row: int) -> None:
+        self._contents = contents
+        self._form = _WindowChunks(contents)
+        self._chunks: ChunkStore[Chunk] = ChunkStore(backend, self._form)
+        self._in_row = windows_in_row
+        self._added: dict[int, Chunk] = {}
+        self._read: dict[int, list[Chunk]] = {}
+        self._opened: dict[int, ByKey] = {}
+
+    def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+        """Add elements to a window, in their order.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        row = window // self._in_row
+        if self._opened.pop(window, None) is not None:
+            self._read.pop(row, None)  # it has to be put together once more
+        added = self._added.setdefault(row, {}).setdefault(window, {})
+        if self._keeps(row):
+            self._contents.add_each(added, keys, values, timestamps)
+            return
+        get = added.get
+        for key, value in zip(keys, values, strict=True):
+            elements = get(key)
+            if elements is None:
+                added[key] = [value]
+            else:
+                elements.append(value)
+
+    def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> Any:
+        """Add one element to a window that has fired already, and return what the window now keeps of its key."""
+        opened = self.open(window)
+        opened[key] = kept = self._contents.add(opened.get(key), value, timestamp)
+        row = window // self._in_row
+        added = self._added.setdefault(row, {}).setdefault(window, {})
+        if self._keeps(row):
+            added[key] = self._contents.add(added.get(key), value, timestamp)
+        else:
+            added.setdefault(key, []).append(value)
+        return kept
+
+    def windows(self, first: int, last: int) -> list[int]:
+        """The windows from one number to another, both inclusive, that may hold anything, in the order of time."""
+        if first > last:
+            return []
+        first_row, last_row = first // self._in_row, last // self._in_row
+        rows = sorted(row for row in {*self._chunks.rows(), *self._added} if first_row <= row <= last_row)
+        numbers = chain.from_iterable(range(row * self._in_row, (row + 1) * self._in_row) for row in rows)
+        return [number for number in numbers if first <= number <= last]
+
+    def open(self, window: int) -> ByKey:
+        """What a window keeps of each key, by first arrival: of a window that will still be added to.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        opened = self._opened.get(window)
+        if opened is None:
+            # What is stored is other objects than what is opened, so that whoever changes these changes no state.
+            self._store(window // self._in_row)
+            opened = self._opened[window] = self._put_together(window)
+        return opened
+
+    def take(self, window: int) -> ByKey:
+        """What a window keeps of each key, by first arrival: of a window that nobody will ask for again.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        opened = self._opened.pop(window, None)
+        return self._put_together(window) if opened is None else opened
+
+    def drop_until(self, window: int) -> None:
+        """Forget all windows up to a number, as far as no later ones are in their rows."""
+        last_row = (window + 1) // self._in_row - 1
+        for row in {*self._chunks.rows(), *self._added}:
+            if row <= last_row:
+                self._chunks.drop(row)
+                self._added.pop(row, None)
+                self._read.pop(row, None)
+
+    def flush(self) -> None:
+        """Store what was added; call it once at the end of a micro-batch.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        for row in list(self._added):
+            self._store(row)
+        self._chunks.flush()
+        self._read.clear()
+        self._opened.clear()
+
+    def _keeps(self, row: int) -> bool:
+        """Whether what is added to a row is what windows keep, and not elements: it is the base, or as good as that."""
+        return self._contents.is_associative or row not in self._chunks
+
+    def _store(self, row: int) -> None:
+        added = self._added.pop(row, None)
+        if added:
+            self._chunks.append(row, added)
+            self._read.pop(row, None)
+
+    def _put_together(self, window: int) -> ByKey:
+        row = window // self._in_row
+        chunks = self._read.get(row)
+        if chunks is None:
+            chunks = self._read[row] = self._chunks.chunks(row)
+        added = self._added.get(row, {})
+        kept = chunks[0].pop(window, {}) if chunks else added.pop(window, {})
+        with without_collection():
+            for other in [*chunks[1:], added] if chunks else []:
+                self._form.add(kept, other.pop(window, {}))
+        return kept
+
+
+def append(elements: ByKey, more: ByKey) -> None:
+    """Put elements behind those that there are of their keys."""
+    for key, others in more.items():
+        mine = elements.get(key)
+        if mine is None:
+            elements[key] = others
+        else:
+            mine += others
