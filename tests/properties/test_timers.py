@@ -22,14 +22,16 @@ def change(keyed, expected, what, kind, timer):
 
 
 @settings(deadline=None)
-@given(st.lists(CHANGE | ADVANCE | RESTART, max_size=30), st.lists(CHANGE, max_size=10))
-def test_timers_fire_once_and_the_earliest_first(steps, changes_while_firing):
+@given(
+    st.lists(CHANGE | ADVANCE | RESTART, max_size=30), st.lists(CHANGE, max_size=10), st.sampled_from([1, 60, 9_000])
+)
+def test_timers_fire_once_and_the_earliest_first(steps, changes_while_firing, bucket_bytes):
     backend, changes = MemoryBackend(), list(changes_while_firing)
-    keyed, expected = KeyedState(backend, 3), {"event_timers": set(), "processing_timers": set()}
+    keyed, expected = KeyedState(backend, 3, bucket_bytes), {"event_timers": set(), "processing_timers": set()}
     for what, kind, argument in [*steps, ("advance", "event_timers", 9), ("advance", "processing_timers", 9)]:
         if what == "restart":
             keyed.flush()
-            keyed = KeyedState(backend, 3)
+            keyed = KeyedState(backend, 3, bucket_bytes)
         elif what == "advance":
             for timer in getattr(keyed, kind).due(argument):
                 assert timer in expected[kind]

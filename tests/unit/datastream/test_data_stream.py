@@ -111,7 +111,7 @@ def test_without_watermarks_windows_close_when_the_stream_ends():
 
 def test_settings_are_kept():
     env = local_environment()
-    assert (env.get_parallelism(), env.get_max_parallelism()) == (2, 128)
+    assert (env.get_parallelism(), env.get_max_parallelism()) == (2, 32_768)
     assert (env.set_parallelism(3).get_parallelism(), env.set_max_parallelism(16).get_max_parallelism()) == (3, 16)
 
 

@@ -30,14 +30,13 @@ class CountOperator(ColumnarOperator):
         spec: ColumnarWindow,
         size: int,
         backend: StateBackend,
-        max_parallelism: int,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self._size = size
         self._schema = pa.schema([*spec.key_fields, *spec.aggregation.partial_fields])
-        self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
+        self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the windows of their keys, in their order."""

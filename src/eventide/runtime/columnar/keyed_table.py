@@ -1,79 +1,78 @@
-"""Rows by key in a state backend: one table for each key group, read when one of its keys is touched."""
+"""Rows by key in a state backend: tables in buckets by the hash of the key, read when one of its keys is touched."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.runtime.columnar.hashing import key_groups
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.key_columns import hashes_of_columns
 from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.collection import without_collection
+from eventide.runtime.state.linear_hashing import addresses
 
-_INDEX = "groups"
-_GROUP = "__group"
+_BUCKET = "__bucket"
+_BUCKET_BYTES = 49_152
 
 
 class KeyedTable:
-    """One table of all rows whose key group was read in this micro-batch; each group is written back once.
+    """One table of all rows whose bucket was read in this micro-batch; each bucket is written back once.
 
-    A small index keeps a time for each group, so that those with something due can be found without reading any.
+    Each bucket has a time, so that those with something due can be found without reading any.
     """
 
-    def __init__(self, backend: StateBackend, schema: pa.Schema, keys: list[str], max_parallelism: int) -> None:
-        self._backend = backend
+    def __init__(
+        self, backend: StateBackend, schema: pa.Schema, keys: list[str], bucket_bytes: int = _BUCKET_BYTES
+    ) -> None:
+        self._store = BucketStore(backend, bucket_bytes, ("times",))
         self._keys = keys
-        self._max_parallelism = max_parallelism
-        stored = backend.get(_INDEX)
-        content = {} if stored is None else json.loads(stored)
-        self._times: dict[int, int] = {int(group): time_ms for group, time_ms in content.items()}
-        self._times_at_start = dict(self._times)
-        self._groups: set[int] = set()
+        self._buckets: set[int] = set()
+        self._rows = self._bytes = 0
         self.table = schema.empty_table()
 
     def read_keys_of(self, rows: pa.Table) -> None:
-        """Read the groups of the keys of some rows."""
-        self._read(np.unique(self._groups_of(rows)).tolist())
+        """Read the buckets of the keys of some rows."""
+        self._read(np.unique(self._buckets_of(rows)).tolist())
 
     def read_due(self, time_ms: int) -> None:
-        """Read the groups whose time has come."""
-        self._read(group for group, due_ms in self._times.items() if due_ms <= time_ms)
+        """Read the buckets whose time has come."""
+        self._read(self._store.schedules[0].due(time_ms))
 
     def flush(self, time_of: Callable[[pa.Table], int]) -> None:
-        """Write back what was read; ``time_of`` says when a group with rows should be read for its time."""
-        left = self._groups
-        for group, rows in slices_by(self.table.append_column(_GROUP, pa.array(self._groups_of(self.table))), _GROUP):
-            self._backend.put(_name(group), encode_table(rows))
-            self._times[group] = time_of(rows)
-            left = left - {group}
-        for group in left:
-            if self._times.pop(group, None) is not None:
-                self._backend.delete(_name(group))
-        if self._times != self._times_at_start:
-            self._backend.put(_INDEX, json.dumps(self._times).encode())
-            self._times_at_start = dict(self._times)
+        """Write back what was read; ``time_of`` says when a bucket with rows should be read for its time."""
+        with without_collection():
+            self._read(self._store.grow(len(self.table) - self._rows, self.table.nbytes - self._bytes))
+            left = set(self._buckets)
+            numbered = self.table.append_column(_BUCKET, pa.array(self._buckets_of(self.table)))
+            for bucket, rows in slices_by(numbered, _BUCKET):
+                self._put(bucket, encode_table(rows), time_of(rows))
+                left.discard(bucket)
+            for bucket in sorted(left):
+                self._put(bucket, None, None)
+        self._store.flush()
         self.table = self.table.slice(0, 0)
-        self._groups = set()
+        self._buckets = set()
+        self._rows = self._bytes = 0
 
-    def _read(self, groups: Iterable[int]) -> None:
-        found = [self.table]
-        for group in groups:
-            if group not in self._groups:
-                self._groups.add(group)
-                content = self._backend.get(_name(group)) if group in self._times else None
-                if content is not None:
-                    found.append(decode_table(content))
-        self.table = pa.concat_tables(found)
+    def _put(self, bucket: int, content: bytes | None, time_ms: int | None) -> None:
+        self._store.put(bucket, content)
+        self._store.schedules[0].set(bucket, time_ms)
 
-    def _groups_of(self, rows: pa.Table) -> np.ndarray[Any, Any]:
+    def _read(self, buckets: Iterable[int]) -> None:
+        new = [bucket for bucket in buckets if bucket not in self._buckets]
+        self._buckets.update(new)
+        found = [decode_table(content) for content in map(self._store.get, new) if content is not None]
+        self._rows += sum(map(len, found))
+        self._bytes += sum(table.nbytes for table in found)
+        if found:
+            self.table = pa.concat_tables([self.table, *found]).combine_chunks()
+
+    def _buckets_of(self, rows: pa.Table) -> np.ndarray[Any, Any]:
         if not self._keys:
             return np.zeros(len(rows), np.int64)
-        return key_groups([rows.column(name) for name in self._keys], self._max_parallelism)
-
-
-def _name(group: int) -> str:
-    return f"group/{group}"
+        return addresses(hashes_of_columns([rows.column(name) for name in self._keys]), self._store.count)

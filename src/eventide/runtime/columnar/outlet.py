@@ -11,10 +11,10 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
-from eventide.runtime.columnar.hashing import key_column, owners
 from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TableCodec, key_names
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.elements.columns import Batch, Columns, frame_slices
+from eventide.runtime.elements.key_columns import key_column, owners
 from eventide.runtime.invoke import calling
 
 _ROWS_AT_ONCE = 1 << 22

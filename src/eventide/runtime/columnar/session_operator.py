@@ -37,7 +37,6 @@ class SessionOperator(ColumnarOperator):
         spec: ColumnarWindow,
         gap_ms: int,
         backend: StateBackend,
-        max_parallelism: int,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:
@@ -45,7 +44,7 @@ class SessionOperator(ColumnarOperator):
         self._gap_ms = gap_ms
         bounds = [pa.field(_START, pa.int64()), pa.field(_END, pa.int64())]
         self._schema = pa.schema([*spec.key_fields, *bounds, *spec.aggregation.partial_fields])
-        self._open = KeyedTable(backend, self._schema, self.keys, max_parallelism)
+        self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the sessions of their keys."""

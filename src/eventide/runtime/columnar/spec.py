@@ -104,9 +104,9 @@ class ColumnarWindow:
     ) -> Operator:
         """The operator on its state, under the watermark that it stands at."""
         if isinstance(self.assigner, EventTimeSessionWindows):
-            return SessionOperator(self, self.assigner.session_gap, backend, max_parallelism, metrics, watermark_ms)
+            return SessionOperator(self, self.assigner.session_gap, backend, metrics, watermark_ms)
         if isinstance(self.assigner, CountTumblingWindowAssigner):
-            return CountOperator(self, self.assigner.window_size, backend, max_parallelism, metrics, watermark_ms)
+            return CountOperator(self, self.assigner.window_size, backend, metrics, watermark_ms)
         kind = ContinuousOperator if self.is_continuous else PaneOperator
         return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
 

@@ -15,7 +15,7 @@ from eventide.runtime.chain.steps import last_of
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.keys import key_group, subtask_of, unhashable
+from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.invoke import user_function_error
 
 
@@ -195,17 +195,18 @@ class _ByKey:
 
 
 class SubtasksOfKeys(dict[Any, int]):
-    """The subtask of each key, worked out when a key is seen for the first time."""
+    """The subtask of each key, worked out when a key is seen for the first time, for all that are new together."""
 
     def __init__(self, max_parallelism: int, subtasks: int) -> None:
         super().__init__()
         self._max_parallelism = max_parallelism
         self._subtasks = subtasks
 
-    def __missing__(self, key: Any) -> int:
-        group = key_group(key, self._max_parallelism)
-        subtask = self[key] = subtask_of(group, self._max_parallelism, self._subtasks)
-        return subtask
+    def _find(self, keys: list[Any]) -> None:
+        new = [key for key in dict.fromkeys(keys) if key not in self]
+        if new:
+            found = subtasks_of_hashes(hashes_of(new), self._max_parallelism, self._subtasks)
+            self.update(zip(new, found.tolist(), strict=True))
 
     def dealt_out(
         self, keys: list[Any], values: list[Any], producer: str
@@ -216,7 +217,11 @@ class SubtasksOfKeys(dict[Any, int]):
             DataError: for a key that has no hash, or none that is the same in every process, naming its element.
         """
         try:
-            owners = np.array(list(map(self.__getitem__, keys)))
+            found = list(map(self.get, keys))
+            if None in found:
+                self._find(keys)
+                found = list(map(self.get, keys))
+            owners = np.array(found)
         except (TypeError, DataError):
             for key, value in zip(keys, values, strict=True):
                 self.check(key, value, producer)
@@ -232,7 +237,7 @@ class SubtasksOfKeys(dict[Any, int]):
     def check(self, key: Any, value: Any, producer: str) -> None:
         """Refuse a key that cannot be one, naming its element."""
         try:
-            self[key]
+            self._find([key])
         except (TypeError, DataError) as error:
             reason = error if isinstance(error, DataError) else unhashable(key)
             raise user_function_error(producer, reason, during="when a key was extracted", element=value) from error

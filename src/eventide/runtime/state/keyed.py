@@ -1,149 +1,237 @@
-"""Keyed state and timers of one subtask, stored in buckets of one key group each."""
+"""Keyed state and timers of one subtask, stored in buckets by the hash of the key."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
-from eventide.common._pickles import dumps, loads
+import numpy as np
+
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.buckets import Buckets
+from eventide.runtime.state.bucket import Bucket, StoredEntry
+from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.collection import without_collection
+from eventide.runtime.state.entries import Entry, read, stored
+from eventide.runtime.state.linear_hashing import address, by_bucket
 from eventide.runtime.state.timers import Timers
 
-_INDEX = "timers"
-
-_Values: TypeAlias = dict[Hashable, dict[str, dict[Any, Any]]]
-"""By namespace, name and key: few namespaces have many keys, so what belongs to a window lies together."""
+_BUCKET_BYTES = 16_384
+_EMPTY = Bucket.empty()
 
 
 class KeyedState:
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
-    A bucket is read when one of its keys is touched, or one of its timers is due, and written once, by
-    :meth:`flush`. A small index of the next timer of each bucket, for each of the two kinds, makes an advance of time
-    read only what it fires. The namespace is the window (None for state that belongs to the key as a whole).
+    The bucket of a key is read when the key is touched, or one of its timers is due, and of its entries only those that
+    are touched or due. What has changed is written once, by :meth:`flush`. The namespace is the window (None for state
+    that belongs to the key as a whole).
 
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
     """
 
-    def __init__(self, backend: StateBackend, max_parallelism: int) -> None:
-        self._backend = backend
-        index = backend.get(_INDEX)
-        self._index: list[dict[int, int]] = [{}, {}] if index is None else loads(index)
-        self._buckets = buckets = Buckets(max_parallelism, self._read)
-        self._group_of = buckets.group_of
-        self._values: _Values = {}
-        self._timers = [Timers(buckets, next_in) for next_in in self._index]
+    def __init__(self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES) -> None:
+        self._max_parallelism = max_parallelism
+        self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times"))
+        self.entries: dict[Any, Entry] = {}
+        self._read: dict[int, bytes | memoryview | None] = {}
+        self._buckets: dict[int, Bucket] = {}
+        numbers = self._store.numbers or [0, 0]
+        self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
         self.event_timers, self.processing_timers = self._timers
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
-        if key not in self._group_of:
-            self._buckets.open(key)
-        names = self._values.get(namespace)
-        table = None if names is None else names.get(name)
-        return None if table is None else table.get(key)
+        entry = self.entries.get(key) or self.open(key)
+        names = entry.values.get(namespace)
+        return None if names is None else names.get(name)
 
     def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
         """Store a value under a key, namespace and name."""
-        if key not in self._group_of:
-            self._buckets.open(key)
-        self._table(namespace, name)[key] = value
+        entry = self.entries.get(key) or self.open(key)
+        names = entry.values.get(namespace)
+        if names is None:
+            entry.values[namespace] = {name: value}
+        else:
+            names[name] = value
 
     def take(self, key: Any, namespace: Hashable, name: str) -> Any:
         """Remove a value, and return what it was (None if it was not there)."""
-        if key not in self._group_of:
-            self._buckets.open(key)
-        names = self._values.get(namespace)
-        table = None if names is None else names.get(name)
-        if names is None or table is None:
+        entry = self.entries.get(key) or self.open(key)
+        names = entry.values.get(namespace)
+        if names is None:
             return None
-        value = table.pop(key, None)
-        if not table:
-            del names[name]
-            if not names:
-                del self._values[namespace]
+        value = names.pop(name, None)
+        if not names:
+            del entry.values[namespace]
         return value
 
     def take_all(self, key: Any, namespace: Hashable, prefix: str) -> None:
         """Remove every value under a key and namespace whose name starts with a prefix."""
-        if key not in self._group_of:
-            self._buckets.open(key)
-        for name in list(self._values.get(namespace, ())):
-            if name.startswith(prefix):
-                self.take(key, namespace, name)
+        entry = self.entries.get(key) or self.open(key)
+        for name in [name for name in entry.values.get(namespace, ()) if name.startswith(prefix)]:
+            self.take(key, namespace, name)
 
-    def table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> dict[Any, Any]:
-        """All values of a namespace and name by key, to be changed in place: at least those of the ``keys`` are there.
-
-        Who asks must leave a value for one key at least.
-        """
-        self._buckets.open_all(keys)
-        return self._table(namespace, name)
+    def table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> Any:
+        """The values of a namespace and name by key, to be changed in place."""
+        self.open_all(keys)
+        return ValuesOfKeys(self, namespace, name)
 
     def take_table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> dict[Any, Any]:
         """Remove the values of some keys, and return them by key, in the order of the keys; some may have none."""
-        self._buckets.open_all(keys)
-        table = self._values.get(namespace, {}).get(name, {})
-        taken = {key: table.pop(key) for key in keys if key in table}
-        if taken and not table:
-            del self._values[namespace][name]
-            if not self._values[namespace]:
-                del self._values[namespace]
-        return taken
+        self.open_all(keys)
+        taken = {key: self.take(key, namespace, name) for key in keys}
+        return {key: value for key, value in taken.items() if value is not None}
+
+    def open(self, key: Any) -> Entry:
+        """Have the entry of a key that is not at hand yet."""
+        key_hash = stable_hash(key)
+        if key_hash not in self._read:
+            self._take_in(address(key_hash, self._store.count), np.array([key_hash], np.uint64))
+        return self.entries.get(key) or self._new(key, key_hash)
+
+    def open_all(self, keys: Iterable[Any]) -> None:
+        """Have the entries of many keys: quicker than one by one."""
+        entries = self.entries
+        new = [key for key in dict.fromkeys(keys) if key not in entries]
+        if len(new) < 2:
+            for key in new:
+                self.open(key)
+            return
+        with without_collection():
+            hashes = hashes_of(new)
+            self._take_in_all(hashes)
+            for key, key_hash in zip(new, hashes.tolist(), strict=True):
+                if key not in entries:
+                    self._new(key, key_hash)
+
+    def open_everything(self) -> None:
+        """Have every entry: for harnesses."""
+        for number in range(self._store.count):
+            self._take_in(number, self._bucket(number).hashes)
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every entry that has a timer of a kind at or before a time."""
+        schedule = self._store.schedules[kind]
+        due = schedule.due(until_ms)
+        if not due:
+            return
+        with without_collection():
+            for number in due:
+                bucket = self._bucket(number)
+                self._take_in(number, bucket.due(kind, until_ms))
+                later = bucket.later(kind, until_ms)
+                if later is not None:
+                    schedule.again(number, later)
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the entries that are not at hand, in milliseconds; None if there is none."""
+        schedule = self._store.schedules[kind]
+        if not self._buckets:
+            return schedule.next_of_untouched()
+        while (found := schedule.next()) is not None:
+            time_ms, number = found
+            bucket = self._buckets.get(number)
+            if bucket is None:
+                return time_ms
+            others = bucket.earliest_of_others(kind, self._read)
+            if others == time_ms:
+                return time_ms
+            schedule.skip()
+            if others is not None:
+                schedule.again(number, others)
+        return None
 
     def flush(self) -> None:
-        """Write back every bucket that was read; call it once at the end of a micro-batch."""
-        values: dict[int, _Values] = {group: {} for group in self._buckets.loaded}
-        for namespace, names in self._values.items():
-            for name, table in names.items():
-                for group, part in self._buckets.split(table).items():
-                    values[group].setdefault(namespace, {})[name] = part
-        timers = [kind.give_back() for kind in self._timers]
-        for group in sorted(self._buckets.loaded):
-            self._store(f"bucket/{group}", [values[group], *(tables[group] for tables in timers)])
-        index = [kind.next_in for kind in self._timers]
-        if index != self._index:
-            self._store(_INDEX, index)
-            self._index = index
-        self._values.clear()
+        """Write back what has changed; call it once at the end of a micro-batch."""
+        with without_collection():
+            self._write(self._changed())
+        self._store.numbers = [timers.number for timers in self._timers]
+        self._store.flush()
+        self.entries.clear()
+        self._read.clear()
         self._buckets.clear()
+        for timers in self._timers:
+            timers.clear()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
-        self._buckets.load_all()
-        entries: dict[tuple[Any, Hashable], dict[str, Any]] = defaultdict(dict)
-        for namespace, names in self._values.items():
-            for name, table in names.items():
-                for key, value in table.items():
-                    entries[key, namespace][name] = value
-        return dict(entries)
+        self.open_everything()
+        return {
+            (key, namespace): dict(names)
+            for key, entry in self.entries.items()
+            for namespace, names in entry.values.items()
+        }
 
-    def _table(self, namespace: Hashable, name: str) -> dict[Any, Any]:
-        names = self._values.get(namespace)
-        if names is None:
-            names = self._values[namespace] = {}
-        table = names.get(name)
-        if table is None:
-            table = names[name] = {}
-        return table
+    def _new(self, key: Any, key_hash: int) -> Entry:
+        entry = self.entries[key] = Entry(key_hash, group_of(key_hash, self._max_parallelism))
+        return entry
 
-    def _store(self, name: str, content: list[Any]) -> None:
-        """Store what there is, or forget the name if there is nothing."""
-        if any(content):
-            self._backend.put(name, dumps(content))
-        else:
-            self._backend.delete(name)
+    def _bucket(self, number: int) -> Bucket:
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            content = self._store.get(number)
+            bucket = self._buckets[number] = _EMPTY if content is None else Bucket.read(content)
+        return bucket
 
-    def _read(self, group: int) -> None:
-        stored = self._backend.get(f"bucket/{group}")
-        if stored is None:
-            return
-        values, *timers = loads(stored)
-        for namespace, names in values.items():
-            for name, part in names.items():
-                self._buckets.found(part, group)
-                self._table(namespace, name).update(part)
-        for kind, table in zip(self._timers, timers, strict=True):
-            kind.take_in(group, table)
+    def _take_in_all(self, hashes: Hashes) -> None:
+        for number, at in by_bucket(hashes, self._store.count):
+            self._take_in(number, hashes[at])
+
+    def _take_in(self, number: int, hashes: Hashes) -> None:
+        """Have the entries of a bucket that have some hashes."""
+        bucket = self._bucket(number)
+        for key_hash, content in zip(hashes.tolist(), bucket.contents(hashes), strict=True):
+            if key_hash in self._read:
+                continue
+            self._read[key_hash] = content
+            if content is None:
+                continue
+            for key, entry in read(content, key_hash, group_of(key_hash, self._max_parallelism)):
+                self.entries[key] = entry
+                for timers in self._timers:
+                    timers.take_in(key, entry)
+
+    def _changed(self) -> dict[int, dict[int, StoredEntry]]:
+        """What is not as it was read, by bucket and hash."""
+        of_hash: dict[int, list[tuple[Any, Entry]]] = {}
+        for key, entry in self.entries.items():
+            of_hash.setdefault(entry.hash, []).append((key, entry))
+        changed: defaultdict[int, dict[int, StoredEntry]] = defaultdict(dict)
+        for key_hash, entries in of_hash.items():
+            new = stored(entries)
+            if new.content != self._read.get(key_hash):
+                changed[address(key_hash, self._store.count)][key_hash] = new
+        return changed
+
+    def _write(self, changed: dict[int, dict[int, StoredEntry]]) -> None:
+        new = {number: self._bucket(number).replaced(entries) for number, entries in changed.items()}
+        entries = sum(len(bucket) - len(self._buckets[number]) for number, bucket in new.items())
+        size = sum(bucket.size - self._buckets[number].size for number, bucket in new.items())
+        for number in self._store.grow(entries, size):
+            bucket = new.pop(number) if number in new else self._bucket(number)
+            new[number] = _EMPTY
+            new.update(bucket.split(self._store.count))
+        for number in sorted(new):
+            before = self._buckets.get(number, _EMPTY)
+            self._store.put(number, new[number].stored())
+            for kind, (old, time_ms) in enumerate(zip(before.earliest(), new[number].earliest(), strict=True)):
+                if old != time_ms:
+                    self._store.schedules[kind].set(number, time_ms)
+
+
+class ValuesOfKeys:
+    """The values of one namespace and name by key, as much of a dict as it takes to add to them."""
+
+    def __init__(self, keyed: KeyedState, namespace: Hashable, name: str) -> None:
+        self._keyed = keyed
+        self._at = namespace, name
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, or None."""
+        return self._keyed.read(key, *self._at)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._keyed.write(key, *self._at, value)

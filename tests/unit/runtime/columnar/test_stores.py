@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_rows, slices_by
 from eventide.runtime.columnar.pane_store import PaneStore
+from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.linear_hashing import address
 
 
 def sums(table):
@@ -78,21 +80,54 @@ SCHEMA = pa.schema([("__key0", pa.string()), ("v", pa.int64())])
 
 def test_rows_by_key_come_back_when_their_key_is_touched_or_their_time_has_come():
     backend = MemoryBackend()
-    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
-    table.table = pa.table({"__key0": ["a", "b", "c"], "v": [1, 20, 30]}, schema=SCHEMA)
+    in_bucket = {address(stable_hash(key), 3): key for key in "abcdefghij"}
+    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
+    table.table = pa.table({"__key0": [in_bucket[i] for i in range(3)], "v": [1, 20, 30]}, schema=SCHEMA)
     table.flush(lambda rows: int(np.min(rows["v"].to_numpy())))
+    assert [name for name in backend.values if "/" in name] == ["bucket/0", "bucket/1", "bucket/2", "times/0"]
 
-    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
-    table.read_keys_of(pa.table({"__key0": ["b"]}))
+    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
+    table.read_keys_of(pa.table({"__key0": [in_bucket[1]]}))
     assert table.table["v"].to_pylist() == [20]
     table.read_due(5)
     assert sorted(table.table["v"].to_pylist()) == [1, 20]
     table.table = table.table.slice(0, 0)
     table.flush(lambda rows: 0)
 
-    table = KeyedTable(backend, SCHEMA, ["__key0"], 128)
+    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
     table.read_due(2**63 - 1)
     assert table.table["v"].to_pylist() == [30]
+    table.table = table.table.slice(0, 0)
+    table.flush(lambda rows: 0)
+    assert backend.values == {}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.dictionaries(st.text("abcdef", max_size=2), st.none() | st.integers(0, 9), max_size=8), max_size=8),
+    st.sampled_from([1, 50, 10_000]),
+)
+def test_a_keyed_table_is_a_dict_whatever_the_size_of_its_buckets(batches, bucket_bytes):
+    backend, model = MemoryBackend(), {}
+    for batch in batches:
+        table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes)
+        table.read_keys_of(pa.table({"__key0": pa.array(list(batch), pa.string())}))
+        kept = dict(zip(*table.table.to_pydict().values(), strict=True))
+        assert kept.items() <= model.items()
+        assert kept.keys() >= batch.keys() & model.keys()
+        model = {key: value for key, value in (model | batch).items() if value is not None}
+        left = [(key, value) for key, value in (kept | batch).items() if value is not None]
+        table.table = (
+            pa.table([pa.array(column) for column in zip(*left, strict=True)], schema=SCHEMA)
+            if left
+            else (SCHEMA.empty_table())
+        )
+        table.flush(lambda rows: int(np.min(rows["v"].to_numpy())))
+    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes)
+    table.read_due(3)
+    found = dict(zip(*table.table.to_pydict().values(), strict=True))
+    assert found.items() <= model.items()
+    assert found.keys() >= {key for key, value in model.items() if value <= 3}
 
 
 def test_rows_are_sliced_by_value_in_the_order_of_values_and_keep_theirs():

@@ -108,8 +108,8 @@ def test_different_keys_mostly_have_different_hashes():
         st.none(),
     )
 )
-def test_a_hash_has_32_bits_and_the_key_group_is_within_bounds(key):
-    assert 0 <= stable_hash(key) < 2**32
+def test_a_hash_has_64_bits_and_the_key_group_is_within_bounds(key):
+    assert 0 <= stable_hash(key) < 2**64
     assert 0 <= key_group(key, 7) < 7
 
 

@@ -1,8 +1,9 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
-from eventide.runtime.elements.keys import key_group
+from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.linear_hashing import address
 from unit.runtime.state.fakes import CountingBackend
 
 
@@ -62,14 +63,67 @@ def test_what_was_flushed_is_there_again():
 
 def test_a_bucket_is_read_and_written_once_and_others_not_at_all():
     backend = CountingBackend()
-    keyed = KeyedState(backend, 8)
-    group = key_group("a", 8)
-    other = next(key for key in range(100) if key_group(key, 8) == group)
-    for key in ("a", other, "a"):
+    keyed = KeyedState(backend, 8, bucket_bytes=400)
+    for key in range(200):
         keyed.write(key, "w", "n", key)
+    keyed = reloaded(keyed, backend)
+    backend.calls.clear()
+    names = {key: f"bucket/{address(stable_hash(key), keyed._store.count)}" for key in range(200)}
+    other = next(key for key in range(1, 200) if names[key] == names[0])
+    for key in (0, other, 0):
+        keyed.write(key, "w", "n", "x")
         keyed.read(key, "w", "n")
     keyed.flush()
-    assert backend.calls == [("get", "timers"), ("get", f"bucket/{group}"), ("put", f"bucket/{group}")]
+    assert backend.calls == [("get", names[0]), ("put", names[0]), ("put", "buckets")]
+
+
+def test_what_was_only_read_is_not_written():
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("a", "w", "n", [1])
+    keyed = reloaded(keyed, backend)
+    backend.calls.clear()
+    assert keyed.read("a", "w", "n") == [1]
+    assert keyed.read("b", "w", "n") is None
+    keyed.flush()
+    assert backend.calls == [("get", "bucket/0")]
+    keyed.read("a", "w", "n").append(2)
+    keyed.flush()
+    assert reloaded(keyed, backend).read("a", "w", "n") == [1, 2]
+
+
+def test_few_keys_cost_the_same_however_many_there_are():
+    calls = {}
+    for count in (1_000, 30_000):
+        backend = CountingBackend()
+        keyed = KeyedState(backend, 128, bucket_bytes=1_000)
+        keyed.open_all(range(count))
+        for key in range(count):
+            keyed.write(key, None, "n", key)
+            keyed.event_timers.register(key, key, None)
+        keyed = reloaded(keyed, backend, 128)
+        backend.calls.clear()
+        for key in (0, 7, 99):
+            keyed.write(key, None, "n", -1)
+        keyed.flush()
+        calls[count] = len(backend.calls)
+    assert calls == {1_000: 7, 30_000: 7}
+
+
+def test_keys_of_one_hash_do_not_get_mixed_up(monkeypatch):
+    monkeypatch.setattr("eventide.runtime.state.keyed.stable_hash", lambda key: 5)
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    for key in "abc":
+        keyed.write(key, "w", "n", key.upper())
+        keyed.event_timers.register(3, key, "w")
+    keyed = reloaded(keyed, backend)
+    assert [keyed.read(key, "w", "n") for key in "dcba"] == [None, "C", "B", "A"]
+    keyed.take("b", "w", "n")
+    keyed.event_timers.delete(3, "b", "w")
+    keyed = reloaded(keyed, backend)
+    assert keyed.all_entries() == {("a", "w"): {"n": "A"}, ("c", "w"): {"n": "C"}}
+    assert list(keyed.event_timers.due(3)) == [(3, "a", "w"), (3, "c", "w")]
 
 
 def test_an_empty_bucket_is_deleted():
@@ -89,8 +143,8 @@ def test_a_table_holds_what_its_keys_have_and_what_is_put_into_it():
         keyed.write(key, "w", "n", [key])
     keyed = reloaded(keyed, backend)
     table = keyed.table([1, 2, 7], "w", "n")
-    assert (table[1], table[2], 7 in table) == ([1], [2], False)
-    table[1].append("more")
+    assert (table.get(1), table.get(2), table.get(7)) == ([1], [2], None)
+    table.get(1).append("more")
     table[7] = ["new"]
     again = reloaded(keyed, backend)
     assert again.read(1, "w", "n") == [1, "more"]

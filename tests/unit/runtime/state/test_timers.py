@@ -2,9 +2,11 @@
 
 import pytest
 
-from eventide.runtime.elements.keys import key_group
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.linear_hashing import address
 from unit.runtime.state.fakes import CountingBackend
 
 
@@ -14,32 +16,68 @@ def kind(request):
     return request.param
 
 
-def timers_of(kind, backend=None, max_parallelism=8):
-    """The timers of a new subtask."""
-    return getattr(KeyedState(backend or MemoryBackend(), max_parallelism), kind)
+def timers_of(kind, backend=None):
+    """The timers of a new subtask, in which every entry has a bucket of its own."""
+    return getattr(KeyedState(backend or MemoryBackend(), 8, bucket_bytes=1), kind)
 
 
-def stored(kind, backend, *timers, max_parallelism=64):
+def stored(kind, backend, *timers):
     """Set timers in one micro-batch and start the next one."""
-    keyed = KeyedState(backend, max_parallelism)
+    keyed = KeyedState(backend, 8, bucket_bytes=1)
     for timer in timers:
         getattr(keyed, kind).register(*timer)
     keyed.flush()
     backend.calls.clear()
-    return timers_of(kind, backend, max_parallelism)
+    return timers_of(kind, backend)
 
 
-def bucket_of(key, max_parallelism=64):
-    return f"bucket/{key_group(key, max_parallelism)}"
+def bucket_of(key, count):
+    return f"bucket/{address(stable_hash(key), count)}"
 
 
 def test_an_advance_reads_only_the_buckets_it_fires(kind):
     backend = CountingBackend()
-    timers = stored(kind, backend, (5, "a", "w"), (50, "b", "w"))
+    timers = stored(kind, backend, (5, "a", "w"), (50, "c", "w"))
+    page = ("get", "event times/0" if kind == "event_timers" else "clock times/0")
+    assert bucket_of("a", 2) != bucket_of("c", 2)
     assert list(timers.due(4)) == []
-    assert backend.calls == [("get", "timers")]
+    assert backend.calls == [("get", "buckets")]
     assert list(timers.due(5)) == [(5, "a", "w")]
-    assert backend.calls == [("get", "timers"), ("get", bucket_of("a"))]
+    assert backend.calls == [("get", "buckets"), page, ("get", bucket_of("a", 2))]
+
+
+def test_an_advance_takes_from_a_bucket_only_what_it_fires(kind):
+    keyed = KeyedState(MemoryBackend(), 8)
+    for time, key in [(5, "a"), (50, "b"), (7, "c")]:
+        getattr(keyed, kind).register(time, key, "w")
+    keyed.flush()
+    assert list(getattr(keyed, kind).due(6)) == [(5, "a", "w")]
+    assert [*keyed.entries] == ["a"]
+    assert getattr(keyed, kind).next_ms() == 7
+    assert list(getattr(keyed, kind).due(7)) == [(7, "c", "w")]
+    assert getattr(keyed, kind).next_ms() == 50
+
+
+def test_timers_of_one_time_fire_by_key_group_and_then_as_they_were_set_loaded_or_not(kind):
+    keys = [f"k{i}" for i in range(20)]
+    expected = sorted(keys, key=lambda key: key_group(key, 8))
+    for touched in ([], ["k3", "k11"], keys):
+        keyed = KeyedState(MemoryBackend(), 8, bucket_bytes=100)
+        for key in keys[:10]:
+            getattr(keyed, kind).register(1, key, "w")
+        keyed.flush()
+        for key in touched:
+            keyed.read(key, "w", "n")
+        for key in keys[10:]:
+            getattr(keyed, kind).register(1, key, "w")
+        assert [key for _, key, _ in getattr(keyed, kind).due(1)] == expected
+
+
+def test_a_timer_at_the_end_of_time_fires_then(kind):
+    timers = stored(kind, CountingBackend(), (MAX_MS, "a", "w"), (MIN_MS, "b", "w"))
+    assert list(timers.due(MIN_MS)) == [(MIN_MS, "b", "w")]
+    assert list(timers.due(MAX_MS - 1)) == []
+    assert list(timers.due(MAX_MS)) == [(MAX_MS, "a", "w")]
 
 
 def test_timers_fire_at_their_time_in_order_over_all_keys_and_once(kind):
@@ -106,18 +144,11 @@ def test_timers_of_many_keys_are_those_of_each(kind):
     assert many.all() == one.all() == [(9, "a", "w")]
 
 
-def test_many_timers_come_from_the_buckets_that_are_due(kind):
-    backend = CountingBackend()
-    timers = stored(kind, backend, (5, "a", "w"), (50, "b", "w"))
-    assert list(timers.due_at_once(5)) == [(5, "w", ["a"])]
-    assert backend.calls == [("get", "timers"), ("get", bucket_of("a"))]
-
-
-def test_the_next_timer_is_known_without_reading_a_bucket(kind):
+def test_the_next_timer_is_known_without_reading_anything_else(kind):
     backend = CountingBackend()
     timers = stored(kind, backend, (7, "a", "w"), (5, "b", "w"), (50, "b", "v"))
     assert timers.next_ms() == 5
-    assert backend.calls == [("get", "timers")]
+    assert backend.calls == [("get", "buckets")]
 
 
 def test_the_next_timer_follows_what_is_set_deleted_and_fired(kind):

@@ -1,0 +1,80 @@
+"""Buckets of bytes in a state backend: there are more as more is stored, and each may have times at which it is due."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.linear_hashing import MOST_BUCKETS, parents
+from eventide.runtime.state.schedule import Schedule
+
+_INDEX = "buckets"
+
+
+class BucketStore:
+    """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
+
+    ``size`` is the number of bytes that a bucket should have, ``times`` names the kinds of time at which a bucket may
+    be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
+    without content take no place. Their number never goes down before nothing is left: an empty bucket costs nothing.
+    ``numbers`` are for whoever uses the store, and kept with the index for as long as anything is stored.
+    """
+
+    def __init__(self, backend: StateBackend, size: int, times: Sequence[str]) -> None:
+        self._backend = backend
+        self._size = size
+        stored = backend.get(_INDEX)
+        self._stored = stored
+        content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
+        self.count: int = content["count"]
+        self._entries: int = content["entries"]
+        self._bytes: int = content["bytes"]
+        self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
+        self._names = list(times)
+        self.numbers: list[int] = content.get("numbers", [])
+
+    def get(self, bucket: int) -> bytes | None:
+        """The content of a bucket; None if it is empty."""
+        return self._backend.get(_name(bucket)) if self._entries else None
+
+    def grow(self, entries: int, size: int) -> list[int]:
+        """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
+
+        Returns:
+            The buckets of which entries move to new buckets, to be put again.
+        """
+        self._entries += entries
+        self._bytes += size
+        before = self.count
+        self.count = max(before, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+        return parents(before, self.count)
+
+    def put(self, bucket: int, content: bytes | None) -> None:
+        """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
+        if content is None:
+            self._backend.delete(_name(bucket))
+        else:
+            self._backend.put(_name(bucket), content)
+
+    def flush(self) -> None:
+        """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
+        for schedule in self.schedules:
+            schedule.flush()
+        if not self._entries:
+            self.count = 1
+            if self._stored is not None:
+                self._backend.delete(_INDEX)
+                self._stored = None
+            return
+        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
+        earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        stored = json.dumps(content | earliest).encode()
+        if stored != self._stored:
+            self._backend.put(_INDEX, stored)
+            self._stored = stored
+
+
+def _name(bucket: int) -> str:
+    return f"bucket/{bucket}"

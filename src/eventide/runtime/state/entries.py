@@ -1,0 +1,81 @@
+"""What is kept of one key, in memory and in bytes: its state by namespace and name, and its timers of both kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+from eventide.common._pickles import dumps, loads
+from eventide.common.time_window import TimeWindow
+from eventide.runtime.state.bucket import KINDS_OF_TIME, StoredEntry
+
+TimersOfKey: TypeAlias = dict[tuple[int, Hashable], int]
+"""By time and namespace; the number says in which order timers of all keys were set."""
+
+
+class Entry:
+    """The state of a key by namespace and name, and its timers of each kind, while they are at hand."""
+
+    __slots__ = ("group", "hash", "timers", "values")
+
+    def __init__(self, key_hash: int, group: int) -> None:
+        self.hash = key_hash
+        self.group = group
+        self.values: dict[Hashable, dict[str, Any]] = {}
+        self.timers: tuple[TimersOfKey, ...] = tuple({} for _ in range(KINDS_OF_TIME))
+
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return not self.values and not any(self.timers)
+
+
+def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry:
+    """The bytes of what is kept of the keys of one hash: of one key, but for accidents.
+
+    Raises what pickling raises.
+    """
+    kept = [(key, entry) for key, entry in entries if not entry.is_empty()]
+    if not kept:
+        return StoredEntry(None, (None,) * KINDS_OF_TIME)
+    content = [
+        (
+            key,
+            [part for namespace, names in entry.values.items() for part in (_packed(namespace), names)],
+            *(
+                [part for (time_ms, ns), n in timers.items() for part in (time_ms, _packed(ns), n)]
+                for timers in entry.timers
+            ),
+        )
+        for key, entry in kept
+    ]
+    times = (
+        min((time_ms for _, entry in kept for time_ms, _ in entry.timers[kind]), default=None)
+        for kind in range(KINDS_OF_TIME)
+    )
+    return StoredEntry(dumps(content), tuple(times))
+
+
+def read(content: bytes | memoryview, key_hash: int, group: int) -> Iterator[tuple[Any, Entry]]:
+    """The keys of one hash and what is kept of them."""
+    for key, values, *timers in loads(content):
+        entry = Entry(key_hash, group)
+        parts = iter(values)
+        entry.values = {_unpacked(namespace): names for namespace, names in zip(parts, parts, strict=True)}
+        for kind, set_for in zip(entry.timers, timers, strict=True):
+            parts = iter(set_for)
+            for time_ms, namespace, number in zip(parts, parts, parts, strict=True):
+                kind[time_ms, _unpacked(namespace)] = number
+        yield key, entry
+
+
+def _packed(namespace: Hashable) -> Any:
+    """A namespace in few bytes: a window of time as its bounds, another window as a list of one."""
+    if namespace is None:
+        return None
+    return (namespace.start, namespace.end) if type(namespace) is TimeWindow else [namespace]
+
+
+def _unpacked(packed: Any) -> Hashable:
+    if packed is None:
+        return None
+    return TimeWindow(*packed) if type(packed) is tuple else packed[0]
