@@ -35,6 +35,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "splits": watermarks.splits,
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
+    "side-by-side": small.side_by_side,
     "state-calls": state.state_calls,
 }
 
