@@ -154,7 +154,14 @@ class _Compiler:
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
         by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
         return GateEdge(
-            arrival.edge.number, arrival.name, channels, is_source, idle_after_ms, arrival.input, by_elements
+            arrival.edge.number,
+            arrival.name,
+            channels,
+            is_source,
+            idle_after_ms,
+            arrival.input,
+            by_elements,
+            self._names[head.number],
         )
 
     def _subtasks_of(self, node: Transformation) -> int:

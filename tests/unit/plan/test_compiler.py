@@ -49,7 +49,7 @@ def test_a_stage_begins_at_a_window_and_functions_behind_it_are_chained_to_it():
     assert (stage.number, stage.name, stage.parallelism) == (1, "TumblingEventTimeWindows.process", 3)
     assert steps(stage.root) == [("map", [])]
     (edge,) = stage.edges
-    assert edge == GateEdge(1, edge.name, ("collection",), is_source=True)
+    assert edge == GateEdge(1, edge.name, ("collection",), is_source=True, producer="collection")
     assert sorted(values(run(plan))) == [("a", 0, 1), ("a", 10, 1), ("b", 0, 1)]
 
 
@@ -79,6 +79,7 @@ def test_a_window_over_a_union_waits_for_all_inputs():
     plan = plan_of(windows(timed(env, DATA).union(timed(env, [("a", 5)]))).process(Contents()))
     (stage,) = plan.operators
     assert [i.is_source for i in stage.edges] == [True, True]
+    assert [i.producer for i in stage.edges] == ["collection", "collection-2"]
     assert sorted(values(run(plan))) == [
         ("a", 0, 10, [("a", 1), ("a", 5)]),
         ("a", 10, 20, [("a", 13)]),

@@ -22,7 +22,8 @@ class GateEdge:
     ``edge`` is its number in frames, ``name`` what its state is kept under: that stays when the program around it
     changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
     among them join with their first watermark, and leave no trace when they end. A channel that is silent for
-    ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to.
+    ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to,
+    ``producer`` who the channels are those of, in words.
     One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
     """
 
@@ -33,6 +34,7 @@ class GateEdge:
     idle_after_ms: int | None = None
     input: int = 0
     active_by_elements: bool = False
+    producer: str = ""
 
 
 class Gate:
@@ -74,9 +76,9 @@ class Gate:
         return min((ms for ms in deadlines if ms is not None), default=None)
 
     def split_watermarks(self) -> dict[tuple[str, str], int]:
-        """The watermark of each split of each source, by the edge's name and the split's, in milliseconds."""
+        """The watermark of each split of each source, by the source's name and the split's, in milliseconds."""
         return {
-            (self._edges[edge].name, split): ms
+            (self._edges[edge].producer, split): ms
             for edge, splits in self._splits.items()
             for split, ms in splits.watermarks().items()
         }
