@@ -149,8 +149,10 @@ class _Compiler:
         is_source = not isinstance(head, OperatorTransformation)
         if isinstance(head, InputTransformation):
             channels = head.known_splits()
+        elif head.number in self._splits:
+            channels = self._splits[head.number]
         else:
-            channels = self._splits.get(head.number) or tuple(map(str, range(self._subtasks_of(head))))
+            channels = tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
         by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
         return GateEdge(
