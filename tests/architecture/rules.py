@@ -29,6 +29,19 @@ FLOORS = {
     "eventide.testing": 7,
     "eventide.cli": 8,
 }
+# The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at their
+# two speeds share rules and panes.
+RUNTIME_FLOORS = {
+    "eventide.runtime.elements": 1,
+    "eventide.runtime.exchange": 2,
+    "eventide.runtime.state": 2,
+    "eventide.runtime.eventtime": 3,
+    "eventide.runtime.chain": 4,
+    "eventide.runtime.sources": 5,
+    "eventide.runtime.tasks": 6,
+    "eventide.runtime.columnar": 7,
+    "eventide.runtime.window": 7,
+}
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
 # A package whose __init__ hands out names of several floors, lazily: it is above all of them, what is in it is not.
 FACADES = {"eventide.datastream": 6}
@@ -74,6 +87,21 @@ def imports_go_down(root: Path) -> list[str]:
         return there > here or (there == here and owner != other and not fluent_pair and there > 0)
 
     return _imports(root, is_wrong, "is above {module} or beside it: move what is needed to a floor below both")
+
+
+def packages_of_the_runtime_go_down(root: Path) -> list[str]:
+    """What travels, how, what it means for time, what is chained, what a task does: each knows those before it only."""
+
+    def floor(name: str) -> int:
+        return next((number for package, number in RUNTIME_FLOORS.items() if f"{name}.".startswith(f"{package}.")), 0)
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        here, there = floor(module.name), floor(imported.name)
+        windows = here == there == max(RUNTIME_FLOORS.values())
+        same = module.parts[:3] == tuple(imported.name.split(".")[:3])
+        return imported.is_of("eventide.runtime") and here > 0 and there >= here and not same and not windows
+
+    return _imports(root, is_wrong, "is above {module}, or beside it, within the runtime: see RUNTIME_FLOORS")
 
 
 def fluent_api_imports_hosts_late(root: Path) -> list[str]:
@@ -196,6 +224,7 @@ def exports_resolve(root: Path) -> list[str]:
 STATIC_RULES: list[Callable[[Path], list[str]]] = [
     python_3_11_can_parse_it,
     imports_go_down,
+    packages_of_the_runtime_go_down,
     fluent_api_imports_hosts_late,
     spark_is_in_spark_alone,
     values_and_vocabulary_are_light,

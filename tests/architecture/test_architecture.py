@@ -36,6 +36,18 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
     (rules.imports_go_down, "testing/harness.py", "import eventide.cli", "testing/harness.py:1"),
     (rules.imports_go_down, "spark/submit.py", "import eventide.datastream.data_stream", "spark/submit.py:1"),
     (
+        rules.packages_of_the_runtime_go_down,
+        "runtime/exchange/inbox.py",
+        "from eventide.runtime.chain import chain",
+        "runtime/exchange/inbox.py:1",
+    ),
+    (
+        rules.packages_of_the_runtime_go_down,
+        "runtime/state/keyed.py",
+        "from eventide.runtime.exchange.frames import Frame",
+        "runtime/state/keyed.py:1",
+    ),
+    (
         rules.fluent_api_imports_hosts_late,
         "datastream/data_stream/_stream.py",
         "from eventide.spark import submit",

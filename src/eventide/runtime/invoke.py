@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import length_hint
 from typing import Any
 
 from eventide.errors import DataError, EventideError, UserFunctionError
@@ -47,3 +48,11 @@ def no_timestamp() -> DataError:
         "the element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a strategy with a "
         "timestamp assigner"
     )
+
+
+def last_of(values: list[Any], handled: Iterator[Any]) -> Any:
+    """The value that an iterator over a list gave last; the list's iterator knows how many are left.
+
+    Nothing has to be counted while all goes well.
+    """
+    return values[len(values) - length_hint(handled) - 1]

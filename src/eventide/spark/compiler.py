@@ -16,8 +16,8 @@ from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.chain.router import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
-from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.pickles import classes_of, dumps_program
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements, own
-from eventide.runtime.eventtime.generators import ChannelWatermarks
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 

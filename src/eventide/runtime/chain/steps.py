@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
-from operator import length_hint
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import last_of, user_function_error
 
 
 class Step(Protocol):
@@ -128,11 +127,3 @@ def element_error(name: str, error: Exception, elements: Elements, handled: Iter
     """What to say of an error in a function that was given the elements one by one from the iterator ``handled``."""
     element = last_of(elements.values, handled)
     return user_function_error(name, error, during="while it handled an element", element=element)
-
-
-def last_of(values: list[Any], handled: Iterator[Any]) -> Any:
-    """The value that an iterator over a list gave last; the list's iterator knows how many are left.
-
-    Nothing has to be counted while all goes well.
-    """
-    return values[len(values) - length_hint(handled) - 1]

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.errors import DataError
-from eventide.runtime.chain.steps import last_of
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes, unhashable
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import last_of, user_function_error
 
 
 class Payload(Protocol):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.chain.router import Router, packed, report_frames
+from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.eventtime.generators import ChannelWatermarks
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
-from eventide.runtime.exchange.router import Router, packed, report_frames
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics
 

@@ -15,13 +15,13 @@ from eventide.datastream.connectors.source import IDLE, Source
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.eventtime.generators import HighestTimestamp
 from eventide.runtime.exchange.frames import Frame, metrics_frame
-from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
 from eventide.runtime.sources.offsets import SplitRange

@@ -9,15 +9,15 @@ from typing import Any
 
 from eventide.common._ms import MAX_MS, add_ms
 from eventide.runtime.chain.chain import ChainRun, Edge
+from eventide.runtime.chain.router import Router, report_frames
+from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate
-from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
-from eventide.runtime.exchange.router import Router, report_frames
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
 from eventide.runtime.state.backend import StateBackend

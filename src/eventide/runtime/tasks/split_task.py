@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
-from eventide.runtime.eventtime.generators import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.router import end_frames
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
 from eventide.runtime.sources.splits import SplitChains
 from eventide.runtime.state.backend import StateBackend

@@ -11,9 +11,9 @@ from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.eventtime.generators import HighestTimestamp
 from eventide.runtime.exchange.outlets import Together
 from eventide.runtime.exchange.reports import END_OF_BATCH, Report
 

@@ -7,11 +7,11 @@ from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.router import Router
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
-from eventide.runtime.exchange.router import Router
 from eventide.runtime.window import reducing_outlet
 from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.partials import PartialsCodec

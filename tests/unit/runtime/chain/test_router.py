@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from eventide.common import Types
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.router import Router, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import ByKey, Together
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, Report
-from eventide.runtime.exchange.router import Router, end_frames, report_frames
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 

@@ -13,9 +13,9 @@ from eventide.datastream.functions import AssignerWithPeriodicWatermarks
 from eventide.datastream.functions._timestamps import older_strategy
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.chain.watermarks import Generators
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.eventtime.generators import Generators
 from eventide.runtime.exchange.reports import END_OF_BATCH, Report
 from eventide.runtime.state.backend import MemoryBackend
 
