@@ -29,8 +29,8 @@ FLOORS = {
     "eventide.testing": 7,
     "eventide.cli": 8,
 }
-# The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at their
-# two speeds share rules and panes.
+# The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at
+# their two speeds share rules and panes.
 RUNTIME_FLOORS = {
     "eventide.runtime.elements": 1,
     "eventide.runtime.exchange": 2,
