@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from eventide.aggregates import ColumnAggregate
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream._graph import Transformation, WindowTransformation
 from eventide.datastream.data_stream._columns import aggregated_by_column
 from eventide.datastream.functions import (
@@ -224,7 +224,7 @@ class _Windowed:
                 evictor=evictor,
                 lateness_ms=lateness_ms,
                 late_tag=None if late is None else late.tag_id,
-                output_types={} if output_type is None else {None: output_type},
+                output_type=output_type or Types.PICKLED_BYTE_ARRAY(),
             )
 
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}

@@ -182,7 +182,7 @@ class FixedWindowOperator(WindowOperator):
             if fires and kept is not None:
                 for result in spec.function.fire(moment.key, spec.contents.view(kept), self._firing) or ():
                     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                        self._emit(result[0].tag_id, result[1], last_ms)
+                        self._emit_beside(result[0], result[1], last_ms)
                     else:
                         main.append(result)
             if keeps_more:
