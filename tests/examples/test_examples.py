@@ -116,13 +116,13 @@ def test_with_output_the_lines_are_in_files_and_a_second_job_does_not_touch_them
 ) -> None:
     out = tmp_path / "out"
     name = "tumbling_time_window.py"
-    with pytest.warns(UserWarning, match="Spark names the files"):
+    with pytest.warns(UserWarning, match="files are named part-"):
         assert run(f"pyflink/{name}", "--output", str(out)) == ""
     assert [row.value for row in spark.read.text(str(out)).collect()] == [str(line) for line in LINES[name]]
 
     files = sorted(out.iterdir())
     with (
-        pytest.warns(UserWarning, match="Spark names the files"),
+        pytest.warns(UserWarning, match="files are named part-"),
         pytest.raises(ProgramError, match="holds the output of another job"),
     ):
         run(f"pyflink/{name}", "--output", str(out))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
-from eventide.common import Encoder, Types, WatermarkStrategy
-from eventide.datastream import DataStream, StreamExecutionEnvironment
-from eventide.datastream.connectors import FileSink, FormatSink
+from eventide.common import Duration, Encoder, Types, WatermarkStrategy
+from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from eventide.datastream.connectors import FileSink, FileSource, FormatSink
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
-from eventide.testing import ScriptedSource
+from eventide.spark.files import FileDirectory
+from eventide.testing import ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +26,11 @@ def lines(path: Path) -> FileSink:
 
 def texts(spark: SparkSession, path: Path) -> list[str]:
     return sorted(row.value for row in spark.read.text(str(path)).collect())
+
+
+def names(path: Path) -> list[str]:
+    """All files of a directory but the sums that Hadoop makes on a disk."""
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and file.suffix != ".crc")
 
 
 def numbers(env: StreamExecutionEnvironment, *batches: list[int]) -> DataStream:
@@ -37,10 +46,8 @@ def again(checkpoint: Path) -> StreamExecutionEnvironment:
     return env
 
 
-def test_a_restarted_job_adds_what_is_new_and_a_second_sink_needs_another_directory(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
+def test_a_restarted_job_adds_what_is_new_with_more_sinks_or_fewer(spark: SparkSession, tmp_path: Path) -> None:
+    checkpoint, out, more = tmp_path / "checkpoint", tmp_path / "out", tmp_path / "more"
     env = again(checkpoint)
     numbers(env, [1, 2]).sink_to(lines(out))
     env.execute()
@@ -54,10 +61,15 @@ def test_a_restarted_job_adds_what_is_new_and_a_second_sink_needs_another_direct
     env = again(checkpoint)
     stream = numbers(env, [1, 2], [3], [4])
     stream.sink_to(lines(out))
-    stream.print()
-    with pytest.raises(ProgramError, match="another number of sinks"):
-        env.execute()
-    assert texts(spark, out) == ["1", "2", "3"]
+    stream.sink_to(lines(more))
+    env.execute()
+    assert (texts(spark, out), texts(spark, more)) == (["1", "2", "3", "4"], ["4"])
+
+    env = again(checkpoint)
+    numbers(env, [1, 2], [3], [4], [5]).sink_to(lines(out))
+    env.execute()
+    assert texts(spark, out) == ["1", "2", "3", "4", "5"]
+    assert len(names(out)) == len({name[:13] for name in names(out)})
 
 
 def test_two_file_sinks_write_all_lines_and_not_over_those_of_another_job(spark: SparkSession, tmp_path: Path) -> None:
@@ -93,4 +105,90 @@ def test_two_sinks_with_one_directory_are_refused(env: StreamExecutionEnvironmen
     stream.sink_to(lines(tmp_path / "out"))
     stream.sink_to(FormatSink("parquet", {"path": str(tmp_path / "out")}))
     with pytest.raises(ProgramError, match="two sinks write to the directory"):
+        env.execute()
+
+
+PAIR = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+@pytest.mark.parametrize("sinks", [1, 2])
+def test_every_reader_sees_the_rows_and_nothing_else(
+    spark: SparkSession, tmp_path: Path, mode: RuntimeExecutionMode, sinks: int
+) -> None:
+    env = again(tmp_path / "checkpoint").set_runtime_mode(mode)
+    stream = env.from_collection([("a", 1), ("b", 2), ("a", 3)], PAIR)
+    outs = [tmp_path / f"out {number}" for number in range(sinks)]
+    for out in outs:
+        stream.sink_to(FormatSink("parquet", {"path": str(out), "compression": "gzip"}))
+    env.execute()
+    for out in outs:
+        assert names(out) == ["part-00000000-00000.gz.parquet"]
+        rows = [("a", 1), ("a", 3), ("b", 2)]
+        assert sorted(map(tuple, spark.read.parquet(str(out)).collect())) == rows
+        table = pyarrow.dataset.dataset(str(out)).to_table()
+        assert (table.column_names, sorted(zip(*table.to_pydict().values(), strict=True))) == (["word", "n"], rows)
+        source = FileSource.parquet(str(out)).build()
+        files = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
+        assert sorted(map(tuple, files.execute_and_collect())) == rows
+
+
+def test_options_of_the_format_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    env = again(tmp_path / "checkpoint").set_available_now()
+    options = {"path": str(tmp_path / "out"), "header": "true", "sep": ";"}
+    env.from_collection([("a", 1), ("b", 2)], PAIR).sink_to(FormatSink("csv", options))
+    env.execute()
+    [file] = [tmp_path / "out" / name for name in names(tmp_path / "out")]
+    assert file.read_text() == "word;n\na;1\nb;2\n"
+
+
+def test_micro_batches_without_results_write_no_files(tmp_path: Path) -> None:
+    env = again(tmp_path / "checkpoint")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("n")
+    strategy = strategy.with_idleness(Duration.of_millis(300))  # by the clock: micro-batches without data
+    script = [[("s", ("a", 1)), ("s", ("a", 2))], [("s", ("a", 3))]]
+    stream = env.from_source(ScriptedSource(["s", "silent"], script, PAIR, bounded=False), strategy, "script")
+    windows = stream.key_by("word").window(TumblingEventTimeWindows.of(2))
+    windows.reduce(lambda a, b: (a.word, a.n + b.n)).sink_to(FormatSink("json", {"path": str(tmp_path / "out")}))
+    job = env.execute_async()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (len(job.get_progress()) > 6 and names(tmp_path / "out")):
+        time.sleep(0.1)
+    batches = len(job.get_progress())
+    job.cancel()
+    written = names(tmp_path / "out")
+    assert batches > 6
+    assert 1 <= len(written) <= 2
+    assert all((tmp_path / "out" / name).stat().st_size > 0 for name in written)
+
+
+def test_a_micro_batch_that_is_repeated_replaces_what_it_had_written(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    rows = spark.range(100).selectExpr("cast(id AS STRING) AS value")
+    before = FileDirectory(str(out), "text", {"maxRecordsPerFile": "30"})
+    before.write(rows, 0, 1)
+    before.write(rows, 1, 1)
+    assert len(names(out)) == 8
+    (out / "_eventide").mkdir()
+    (out / "_eventide" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
+    FileDirectory(str(out), "text", {}).write(rows, 1, 1)
+    assert names(out) == [*(f"part-00000000-{n:05d}.txt" for n in range(4)), "part-00000001-00000.txt"]
+    assert texts(spark, out) == sorted(str(n) for n in [*range(100), *range(100)])
+
+
+def test_much_is_written_to_several_files(spark: SparkSession, tmp_path: Path) -> None:
+    FileDirectory(str(tmp_path / "out"), "text", {}).write(spark.range(100).selectExpr("'x' AS value"), 0, 3 * 2**25)
+    assert len(names(tmp_path / "out")) == 4
+    assert len(texts(spark, tmp_path / "out")) == 100
+
+
+@pytest.mark.parametrize("other", ["_spark_metadata/0", "batch=0/part-0.txt"])
+def test_a_directory_that_was_written_in_another_layout_is_refused(
+    env: StreamExecutionEnvironment, tmp_path: Path, other: str
+) -> None:
+    file = tmp_path / "out" / other
+    file.parent.mkdir(parents=True)
+    file.write_text("v1\n")
+    numbers(env, [1]).sink_to(lines(tmp_path / "out"))
+    with pytest.raises(ProgramError, match=r"the output of another job|Spark's own file sink"):
         env.execute()

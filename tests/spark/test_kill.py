@@ -33,7 +33,7 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 def test_killed_at_ten_random_moments_a_job_gives_the_undisturbed_output(
     spark: SparkSession, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """One sink is written by Spark's own file sink, several by one query that routes: ten kills each, side by side."""
+    """One file sink and several: ten kills each, side by side."""
     places = {sinks: tmp_path / sinks for sinks in _SINKS}
     with ThreadPoolExecutor(len(places)) as pool:
         codes = list(pool.map(_killed_ten_times, places.values(), places))

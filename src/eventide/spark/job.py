@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -15,15 +15,17 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide.common._stack import place_in_the_program
 from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
-from eventide.runtime.metrics import OperatorCounters, add_up
+from eventide.errors import TimersLeftWarning
+from eventide.runtime.metrics import OperatorCounters, add_up, warning_of_timers
+from eventide.spark.collected import Collected, Taken
 from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
 from eventide.spark.progress import ProgressView, gathered
 
 _POLL_S = 0.1
 _KEPT = 1_000
-_END = object()
 
 
 class StreamingJob(JobClient):
@@ -41,7 +43,7 @@ class StreamingJob(JobClient):
     def __init__(
         self,
         query: StreamingQuery,
-        collected: queue.Queue[Any],
+        collected: Collected,
         view: ProgressView,
         at_end: Callable[[], None],
         is_over: Callable[[StreamingQueryProgress], bool] | None = None,
@@ -59,6 +61,7 @@ class StreamingJob(JobClient):
         self._seen: tuple[int, str] | None = None
         self._id = JobID(str(query.id))
         self._cancelled = False
+        self._made_at = place_in_the_program()
         threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
 
     def get_job_id(self) -> JobID:
@@ -79,6 +82,7 @@ class StreamingJob(JobClient):
     def cancel(self) -> Future[None]:
         """Stop the query."""
         self._cancelled = True
+        self._collected.close()
         self._query.stop()
         try:
             self._result.result()
@@ -99,10 +103,8 @@ class StreamingJob(JobClient):
         return list(self._progress)
 
     def collected(self) -> Iterator[Any]:
-        """The elements of collecting sinks, as they come."""
-        while (element := self._collected.get()) is not _END:
-            yield element
-        self._result.result()
+        """The elements of collecting sinks, as they come; the job goes no further than they are taken."""
+        return Taken(self._collected, self._result.result)
 
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
@@ -110,6 +112,7 @@ class StreamingJob(JobClient):
         try:
             while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 self._look()
+                self._let_go_if_stopped()
                 if self._is_over is not None:
                     self._stop_at_the_end(self._is_over)
         except Exception as error:
@@ -120,18 +123,31 @@ class StreamingJob(JobClient):
         with suppress(Exception):
             self._at_end()
         if failure is None:
+            self._tell_of_timers()
             took_ms = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self._id, took_ms, self._counters))
         else:
             self._result.set_exception(failure)
-        self._collected.put(_END)
+        self._collected.close()
+
+    def _let_go_if_stopped(self) -> None:
+        """Do not let a micro-batch wait for the program when somebody has stopped the query, and waits for its end."""
+        if self._collected.is_full and not self._query.isActive:
+            self._collected.close()
 
     def _stop_at_the_end(self, is_over: Callable[[StreamingQueryProgress], bool]) -> None:
         """Stop the query if it is over; the progress of a micro-batch is there when it is committed."""
         with suppress(Exception):
             last = self._query.lastProgress
             if last is not None and is_over(last):
+                self._collected.close()
                 self._query.stop()
+
+    def _tell_of_timers(self) -> None:
+        left = None if self._cancelled else warning_of_timers(self._view.title, self._counters)
+        if left is not None:
+            with suppress(Warning):  # who makes errors of warnings gets the result all the same
+                warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
 
     def _look(self) -> None:
         """Take what progress there is; that the JVM is gone, or the terminal, is not the job's failure."""

@@ -77,11 +77,11 @@ def moment(ms: int) -> str:
 
 
 class ProgressView:
-    """Shows the last micro-batch on one line of the terminal; nothing where there is no terminal."""
+    """Shows the last micro-batch on one line of the terminal; nothing where there is none. The job gives the title."""
 
     def __init__(self, title: str) -> None:
         console = Console(stderr=True)
-        self._title = title
+        self.title = title
         self._status: Status | None = console.status(f"{title}: starting") if console.is_terminal else None
         if self._status is not None:
             self._status.start()
@@ -89,7 +89,7 @@ class ProgressView:
     def show(self, progress: BatchProgress) -> None:
         """Show a finished micro-batch."""
         if self._status is not None:
-            self._status.update(f"{self._title}: {line(progress)}")
+            self._status.update(f"{self.title}: {line(progress)}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""

@@ -1,4 +1,4 @@
-"""Sinks on Spark: a query of its own kind for a single one, one query that routes for several."""
+"""Sinks on Spark: what each micro-batch has for them is routed to them, and files appear exactly once."""
 
 from __future__ import annotations
 
@@ -7,58 +7,62 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
+from eventide.runtime.exchange.frames import Signal
+from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.frame_rows import frame_of
 from eventide.spark.rows import typed_rows
 from eventide.spark.types import schema_of
 
 Take = Callable[[Any], None]
-_SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 
 
 def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataStreamWriter:
     """What writes the results of a streaming job; ``take`` gets each element of a collecting sink.
 
-    A single sink with a format of Spark's is written by Spark itself, exactly once where Spark's sink is. Otherwise
-    one ``foreachBatch`` routes each micro-batch.
+    A single sink with a format of Spark's that is not one of files is written by Spark itself, exactly once where
+    Spark's sink is. Otherwise one ``foreachBatch`` routes each micro-batch.
     """
-    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink):
+    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and not _is_of_files(sinks[0].sink):
         sink = sinks[0].sink
         return typed_rows(frames, sinks[0]).writeStream.format(sink.format).options(**sink.options).outputMode("append")
     deliver = Delivery(sinks, take)
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
 
 
+def _is_of_files(sink: FormatSink) -> bool:
+    return sink.format in SPARKS_FILES and "path" in sink.options
+
+
 def refuse_used_directories(spark: SparkSession, sinks: tuple[SinkSpec, ...], *, new: bool) -> None:
     """Check that what a job's file sinks write will be read as they write it, beside nothing else.
 
-    A new job counts its micro-batches from 0: Spark's file sink would take them for repeated ones of the job that wrote
-    there before, and skip them; directories of micro-batches would be written over. And where Spark's file sink has
-    written, Spark reads only what is on that sink's list.
+    A new job counts its micro-batches from 0, and would write over those of the job that wrote there before. And where
+    Spark's own file sink has written, Spark reads only what is on that sink's list.
 
     Raises:
         ProgramError: naming the directory.
     """
-    descriptions = [s.sink for s in sinks if isinstance(s.sink, FormatSink) and "path" in s.sink.options]
-    # Alone, a table format such as Delta keeps the micro-batches of different jobs apart itself.
-    paths = [d.options["path"] for d in descriptions if len(sinks) > 1 or d.format in _SPARKS_FILES]
+    paths = [
+        s.sink.options["path"].rstrip("/") for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
+    ]
     for path in paths:
         if paths.count(path) > 1:
             raise ProgramError(f"two sinks write to the directory {path}, one over the other; give each its own")
-        other_layout = f"{path.rstrip('/')}/{'batch=*' if len(sinks) == 1 else '_spark_metadata'}"
         if new and _files(spark, path):
             raise ProgramError(
                 f"the directory {path} holds the output of another job, and the two could not be told apart there; "
                 "give this one a directory of its own, or the checkpoint of the other to go on with it"
             )
-        if not new and _files(spark, other_layout) is not None:
+        if any(_files(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
             raise ProgramError(
-                f"the directory {path} was written by this job with another number of sinks, in another layout, "
-                "and Spark would read one of the two only; give the sink another directory"
+                f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
+                "readers would not see, or not understand, what is written beside that; give the sink another directory"
             )
 
 
@@ -71,14 +75,17 @@ def _files(spark: SparkSession, path: str) -> list[str] | None:
 
 
 class Delivery:
-    """Routes the frames of one micro-batch to several sinks.
+    """Routes the frames of one micro-batch to the sinks of a job.
 
-    Files are written to a directory of each micro-batch, which is written anew when it is run again: exactly once.
+    Files are written exactly once, empty ones not at all; see `FileDirectory`.
     """
 
     def __init__(self, sinks: tuple[SinkSpec, ...], take: Take) -> None:
         self._on_driver = {s.number: s for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
+        self._directories = {
+            s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
+        }
         self._take = take
         for sink in self._as_rows:
             schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
@@ -92,13 +99,21 @@ class Delivery:
         if not self._as_rows:
             self._to_driver(frames)
             return
+        if len(self._directories) == len(self._as_rows) + len(self._on_driver) == 1:
+            (sink,) = self._as_rows
+            self._directories[sink.number].write(typed_rows(frames, sink), batch_id)
+            return
         frames.persist()
         try:
-            frames.count()  # all of it, whatever the sinks read: state is stored only by tasks that ran to their end
+            with_results = _targets_of_elements(frames)
             if self._on_driver:
                 self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))))
             for sink in self._as_rows:
-                _write(typed_rows(frames.where(frames["target"] == sink.number), sink), sink, batch_id)
+                rows = typed_rows(frames.where(frames["target"] == sink.number), sink)
+                if sink.number not in self._directories:
+                    _write(rows, sink, batch_id)
+                elif sink.number in with_results:
+                    self._directories[sink.number].write(rows, batch_id)
         finally:
             frames.unpersist()
 
@@ -116,15 +131,23 @@ class Delivery:
                     self._take(value)
 
 
+def _directory(sink: FormatSink) -> FileDirectory:
+    options = {name: value for name, value in sink.options.items() if name != "path"}
+    return FileDirectory(sink.options["path"], sink.format, options)
+
+
+def _targets_of_elements(frames: DataFrame) -> set[int]:
+    """The sinks for which there is anything.
+
+    It reads all frames, whatever the sinks read: state is stored only by tasks that ran to their end.
+    """
+    kinds = frames.select("target", F.expr("substring(frame, 1, 1)").alias("signal")).collect()
+    return {row.target for row in kinds if row.signal[0] == Signal.ELEMENTS}
+
+
 def _write(rows: DataFrame, sink: SinkSpec, batch_id: int) -> None:
     description = sink.sink
     if isinstance(description, DataFrameSink):
         description.function(rows, batch_id)
     elif isinstance(description, FormatSink):
-        options = dict(description.options)
-        path = options.pop("path", None)
-        writing = rows.write.format(description.format).options(**options)
-        if path is None:
-            writing.mode("append").save()
-        else:
-            writing.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch_id}")
+        rows.write.format(description.format).options(**description.options).mode("append").save()

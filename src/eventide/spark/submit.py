@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import shutil
 import tempfile
 import threading
@@ -27,6 +26,7 @@ from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import Host, JobSettings
 from eventide.spark.checkpoint import fit_checkpoint, recorded_program, resolved
+from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
@@ -86,7 +86,7 @@ class SparkHost(Host):
         """
         if _is_batch(plan, settings):
             return self._run_batch(plan, settings)
-        collected: queue.Queue[Any] = queue.Queue()
+        collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
         _take(location, settings)
         at_end = partial(_leave, location, settings)
@@ -98,9 +98,7 @@ class SparkHost(Host):
         is_over = _end_that_spark_does_not_see(plan, settings)
         return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, is_over)
 
-    def _start(
-        self, plan: JobPlan, settings: JobSettings, location: str, collected: queue.Queue[Any]
-    ) -> StreamingQuery:
+    def _start(self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected) -> StreamingQuery:
         frames = frames_of(plan, settings, self.spark, batch=False)
         output = writer(frames, plan.sinks, collected.put).queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
         if _takes_what_is_there(plan, settings):

@@ -16,6 +16,7 @@ from unit.common.test_typeinfo import any_type
 
 INFO = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
 TIMED = Types.ROW_NAMED(["key", "ts"], [Types.STRING(), Types.LONG()])
+BESIDE = OutputTag("beside", INFO)
 TENS = TumblingEventTimeWindows.of(10)
 
 
@@ -63,9 +64,11 @@ def test_what_a_window_function_gives_has_its_declared_type_for_the_next_functio
     class Pairs(ProcessWindowFunction):
         def process(self, key, context, elements):
             yield key, "window"
+            yield BESIDE, (key, "beside")
 
-    windows = numbers([1]).key_by(lambda n: n).window(CountTumblingWindowAssigner.of(1))
-    assert collected(windows.process(Pairs(), INFO).map(lambda data: data.info)) == ["window"]
+    windows = numbers([1]).key_by(lambda n: n).window(CountTumblingWindowAssigner.of(1)).process(Pairs(), INFO)
+    assert collected(windows.map(lambda data: data.info)) == ["window"]
+    assert collected(windows.get_side_output(BESIDE).map(lambda data: data.info)) == ["beside"]
 
 
 def test_a_row_without_names_has_the_fields_f0_f1_and_so_on():

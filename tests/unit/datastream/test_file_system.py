@@ -29,8 +29,8 @@ def test_the_defaults_are_honoured_without_a_word():
 @pytest.mark.parametrize(
     ("config", "policy", "said"),
     [
-        (OutputFileConfig("visits"), RollingPolicy(), "Spark names the files"),
-        (OutputFileConfig(part_suffix=".txt"), RollingPolicy(), "Spark names the files"),
+        (OutputFileConfig("visits"), RollingPolicy(), "files are named part-<micro-batch>-<number>"),
+        (OutputFileConfig(part_suffix=".txt"), RollingPolicy(), "files are named part-<micro-batch>-<number>"),
         (OutputFileConfig(), RollingPolicy.default_rolling_policy(part_size=1), "Spark closes all files"),
     ],
 )

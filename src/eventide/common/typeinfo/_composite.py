@@ -64,9 +64,8 @@ class CompositeTypeInfo(TypeInformation):
         if rows is None:
             rows, missing = self._converted_rows(values)
         absent = None if missing is None else pa.array(missing, pa.bool_())
-        columns = [
-            self._of_field(i, kind.to_arrow, list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types)
-        ]
+        cells = list(zip(*rows, strict=True)) if rows else [()] * len(self.types)
+        columns = [self._of_field(i, kind.to_arrow, cells[i]) for i, kind in enumerate(self.types)]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type()), mask=absent)
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -86,9 +85,7 @@ class CompositeTypeInfo(TypeInformation):
     def keeps(self, values: Sequence[Any]) -> bool:
         """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         rows = self._exact_rows([value for value in values if value is not None])
-        if rows is None:
-            return False
-        return all(kind.keeps(list(map(itemgetter(i), rows))) for i, kind in enumerate(self.types))
+        return rows is not None and all(map(_keeps, self.types, zip(*rows, strict=True)))
 
     def as_declared(self, values: list[Any]) -> list[Any]:
         """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
@@ -118,7 +115,7 @@ class CompositeTypeInfo(TypeInformation):
         nothing = (None,) * len(self.types)
         return [nothing if row is None else row for row in rows], [row is None for row in rows]
 
-    def _of_field(self, i: int, convert: Callable[[list[Any]], _T], cells: list[Any]) -> _T:
+    def _of_field(self, i: int, convert: Callable[[Any], _T], cells: Sequence[Any]) -> _T:
         """Convert the cells of a field, and name the field where one does not fit."""
         try:
             return convert(cells)
@@ -244,6 +241,10 @@ class RowTypeInfo(CompositeTypeInfo):
         if self.names is None:
             return f"ROW({', '.join(map(repr, self.types))})"
         return f"ROW({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
+
+
+def _keeps(kind: TypeInformation, cells: Sequence[Any]) -> bool:
+    return kind.keeps(cells)
 
 
 @lru_cache

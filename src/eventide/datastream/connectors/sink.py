@@ -45,7 +45,8 @@ class DataFrameSink(Sink):
 class FormatSink(Sink):
     """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka`` and more.
 
-    Exactly once where Spark's sink is: the file formats are.
+    Files are written exactly once, as :class:`FileSink` says. Anything else is written as Spark's sink does it, if it
+    is the only sink of the job; beside others, a micro-batch that is repeated is added once more.
 
     >>> FormatSink("parquet", {"path": "out"})
     FormatSink(format='parquet', options={'path': 'out'})

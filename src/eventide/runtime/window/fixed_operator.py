@@ -195,7 +195,7 @@ class FixedWindowOperator(WindowOperator):
             if fires:
                 for result in fire(moment.key, view(table[moment.key]), firing) or ():
                     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                        self._emit(result[0].tag_id, result[1], last_ms)
+                        self._emit_beside(result[0], result[1], last_ms)
                     else:
                         main.append(result)
             if drops and (clears or firing.uses_window_state):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
@@ -72,6 +73,7 @@ class WindowOperator:
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
         self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
+        self._output_types: dict[str | None, TypeInformation] = {None: spec.output_type}
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -121,7 +123,7 @@ class WindowOperator:
         """Give away what came out since the last call, by side output (None: the main one)."""
         outputs, self._outputs = self._outputs, defaultdict(Elements)
         for tag, elements in outputs.items():
-            elements.values = as_results(self._spec.name, elements.values, self._spec.output_types.get(tag))
+            elements.values = as_results(self._spec.name, elements.values, self._output_types.get(tag))
         return dict(outputs)
 
     def flush(self) -> None:
@@ -266,9 +268,13 @@ class WindowOperator:
         timestamp = self._moment.window.max_timestamp()
         for result in results or ():
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                self._emit(result[0].tag_id, result[1], timestamp)
+                self._emit_beside(result[0], result[1], timestamp)
             else:
                 self._emit(None, result, timestamp)
+
+    def _emit_beside(self, tag: OutputTag, value: Any, timestamp: int) -> None:
+        self._output_types[tag.tag_id] = tag.type_info
+        self._emit(tag.tag_id, value, timestamp)
 
     def _emit(self, tag: str | None, value: Any, timestamp: int) -> None:
         output = self._outputs[tag]

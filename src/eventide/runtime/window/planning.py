@@ -84,7 +84,7 @@ class WindowOperation:
             evictor=self.evictor,
             lateness_ms=self.lateness_ms,
             late_tag=self.late_tag,
-            output_types={} if self.result_type.is_pickled else {None: self.result_type},
+            output_type=self.result_type,
         )
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountSlidingWindowAssigner,
@@ -38,7 +37,7 @@ _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssig
 class WindowSpec:
     """All that describes a window operator; picklable, and built into a living one by each task.
 
-    ``output_types`` are the types that were declared for what comes out, by side output (None: the main one).
+    ``output_type`` is what was declared for its results; those of side outputs have the type of their tag.
     """
 
     name: str
@@ -49,7 +48,7 @@ class WindowSpec:
     evictor: Evictor[Any, Any] | None = None
     lateness_ms: int = 0
     late_tag: str | None = None
-    output_types: Mapping[str | None, TypeInformation] = field(default_factory=dict)
+    output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
 
     @property
     def is_fixed(self) -> bool:

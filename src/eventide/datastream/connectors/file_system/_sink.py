@@ -1,4 +1,4 @@
-"""Files as a sink, described as PyFlink does; Spark's own file sink carries it out."""
+"""Files as a sink, described as PyFlink does; Spark writes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTERVAL_MS = 60_000
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How part files are to be named. Taken for PyFlink's sake: Spark names files itself.
+    """How part files are to be named. Taken for PyFlink's sake: they are named after their micro-batch.
 
     >>> OutputFileConfig.builder().with_part_prefix("visits").with_part_suffix(".txt").build()
     OutputFileConfig(part_prefix='visits', part_suffix='.txt')
@@ -103,8 +103,8 @@ class BulkWriterFactory:
 class FileSink(Sink):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
 
-    The files are those of Spark's own file sink, and belong together as that says: read the directory with Spark. A
-    micro-batch that is repeated leaves nothing twice.
+    Each micro-batch with results writes files of its own, ``part-<micro-batch>-<number>``, which appear when they are
+    complete. One that is repeated leaves nothing twice.
 
     Flink: ``FileSink``. It is :class:`~eventide.datastream.connectors.FormatSink` under PyFlink's names.
 
@@ -203,7 +203,7 @@ class FileSink(Sink):
             """The sink; a warning says what was asked for and will not be."""
             asked = []
             if self.sink.output_file_config != OutputFileConfig():
-                asked.append(f"{self.sink.output_file_config!r}: Spark names the files, part-00000-….txt")
+                asked.append(f"{self.sink.output_file_config!r}: files are named part-<micro-batch>-<number>")
             if self.sink.rolling_policy not in (RollingPolicy.default_rolling_policy(), RollingPolicy()):
                 asked.append(f"{self.sink.rolling_policy!r}: Spark closes all files at the end of a micro-batch")
             if asked:

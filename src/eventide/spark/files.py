@@ -1,0 +1,133 @@
+"""A directory of files as a sink: Spark writes them out of sight, and they appear whole, under a name of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
+"""The formats that are files in a directory, and nothing else."""
+
+_STAGE = "_eventide"
+_WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
+_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""Names that Hadoop has for what Arrow knows by another."""
+
+
+class FileDirectory:
+    """What one sink of a job writes: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
+
+    Spark writes them into a hidden directory, where no reader looks; they are moved when they are complete. A
+    micro-batch that is run again gives its files the names that they have already, so that they replace each other.
+
+    Args:
+        path: the directory, as Spark takes it.
+        file_format: one of `SPARKS_FILES`.
+        options: those of Spark's writer.
+    """
+
+    def __init__(self, path: str, file_format: str, options: dict[str, str]) -> None:
+        self._stage = f"{path.rstrip('/')}/{_STAGE}"
+        self._format = file_format
+        self._options = options
+        self._folder: _Folder | None = None
+
+    def write(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
+
+        Args:
+            rows: its rows.
+            batch_id: its number.
+
+        Raises:
+            ProgramError: if Arrow, which moves the files, does not reach where they are.
+        """
+        filled = self._write_out_of_sight(rows)
+        is_first = self._folder is None
+        folder = self._folder = self._folder or _folder_of(rows.sparkSession, self._stage)
+        prefix = f"part-{batch_id:08d}-"
+        written = [(name, match) for name in folder.names(_STAGE) if (match := _WRITTEN.fullmatch(name))]
+        # Spark writes a file of the first task in any case.
+        kept = [(name, match["ending"] or "") for name, match in written if int(match["task"]) in filled]
+        names = {f"{_STAGE}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(kept)}
+        if is_first:  # no other can have been begun before, by a run that was killed
+            for name in folder.names():
+                if name.startswith(prefix) and name not in names.values():
+                    folder.delete(name)
+        for there, here in names.items():
+            folder.move(there, here)
+        folder.delete_folder(_STAGE)
+
+    def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
+        """Write all rows in one Spark job; return the numbers of the tasks that had any."""
+        observation = Observation()
+        observed = rows.observe(observation, F.collect_set(F.spark_partition_id()).alias("tasks"))
+        observed.write.format(self._format).options(**self._options).mode("overwrite").save(self._stage)
+        return set(observation.get["tasks"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A directory as Arrow sees it."""
+
+    file_system: FileSystem
+    path: str
+
+    def names(self, below: str = "") -> list[str]:
+        """The names of the files in it, or in a directory below."""
+        from pyarrow.fs import FileSelector
+
+        infos = self.file_system.get_file_info(FileSelector(f"{self.path}/{below}".rstrip("/")))
+        return sorted(info.base_name for info in infos if info.is_file)
+
+    def move(self, there: str, here: str) -> None:
+        """Give a file another name, under which it replaces the one that had it."""
+        try:
+            self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
+        except OSError:
+            if not self.file_system.get_file_info(f"{self.path}/{here}").is_file:
+                raise
+            self.delete(here)  # not every store replaces a file
+            self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        self.file_system.delete_file(f"{self.path}/{name}")
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a directory with all that is in it."""
+        self.file_system.delete_dir(f"{self.path}/{name}")
+
+
+def _folder_of(spark: SparkSession, stage: str) -> _Folder:
+    """The directory in which a stage lies, on the file system on which Spark has it: paths may be without a scheme.
+
+    Raises:
+        ProgramError: if Arrow cannot open that.
+    """
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    file = spark.read.format("binaryFile").load(stage).inputFiles()[0]
+    location = file[: file.rindex(f"/{_STAGE}/")]
+    scheme, _, rest = location.partition(":")
+    if scheme == "file":
+        return _Folder(LocalFileSystem(), "/" + unquote(rest).lstrip("/"))
+    try:
+        file_system, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise ProgramError(
+            f"a file sink writes to {location}, and Arrow, which moves its files when they are complete, cannot open "
+            f"that: {error}. Write with sink_to(function) there, which gets a DataFrame and the number of its "
+            "micro-batch"
+        ) from error
+    return _Folder(file_system, path.rstrip("/"))
