@@ -41,6 +41,7 @@ ONE_SPLIT = st.lists(st.lists(EVENTS.map(lambda e: ("s", *e[1:])), max_size=8), 
 FIXED = st.one_of(
     st.integers(1, 15).map(TumblingEventTimeWindows),
     st.tuples(st.integers(1, 15), st.integers(1, 15)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
+    st.just(SlidingEventTimeWindows(20, 1)),
 )
 SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)
 

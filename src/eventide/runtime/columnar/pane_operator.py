@@ -38,8 +38,7 @@ class PaneOperator(ColumnarOperator):
         self.first = first
         self.panes = first.panes
         self.store = PaneStore(backend, self.merged_pane)
-        self._tree = PaneTree(backend, self.store, self.merged)
-        self._levels = self.panes.per_window.bit_length() - 1
+        self._tree = PaneTree(backend, self.store, self.panes.per_window, self.merged)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements, or partial aggregates of them, to their panes."""
@@ -47,7 +46,7 @@ class PaneOperator(ColumnarOperator):
         added = {self.panes.number_of(start): table for start, table in slices_by(partials, PANE)}
         for pane, table in added.items():
             self.store.add(pane, table)
-            self._tree.forget_above(pane, self._levels)
+            self._tree.forget_above(pane)
         self._fire_again(added)
 
     def reacts_to(self, watermark_ms: int) -> bool:

@@ -20,6 +20,8 @@ NUMBER = "__number"
 """The column of the number of a group of nodes among those that are put together."""
 
 _ROWS_AT_ONCE = 1 << 21
+_FEW_PANES = 16
+_MANY_TABLES = 256
 _LEVEL_BITS = 6
 _LEVELS = (1 << _LEVEL_BITS) - 1
 
@@ -50,23 +52,27 @@ class PaneTree:
     """Merged panes: each node of a binary tree over the panes is made when a window first needs it, and kept.
 
     A window of ``n`` panes is put together from ``2 * log2(n)`` nodes at most, whatever ``n`` is, and each pane is
-    merged into ``log2(n)`` nodes in its life. Nothing is ever subtracted, and nodes are merged in the order of time, so
-    any aggregate will do. All nodes of a level, and all windows, are merged in one call of Arrow's.
+    merged into ``log2(n)`` nodes in its life. Windows of a few panes do without: to store nodes costs more than it
+    saves. Nothing is ever subtracted, and nodes are merged in the order of time, so any aggregate will do. All nodes of
+    a level, and all windows, are merged in one call of Arrow's.
 
     A pane that is added to takes the nodes above it away: that happens to late elements only, for nodes are made of
     panes that the watermark has passed.
     """
 
-    def __init__(self, backend: StateBackend, panes: PaneStore, merge: Callable[..., pa.Table]) -> None:
+    def __init__(
+        self, backend: StateBackend, panes: PaneStore, panes_of_window: int, merge: Callable[..., pa.Table]
+    ) -> None:
         self._panes = panes
+        self._levels = panes_of_window.bit_length() - 1 if panes_of_window > _FEW_PANES else 0
         self._merge = merge
         self._chunks: ChunkStore[pa.Table] = ChunkStore(backend, Tables(merge), "nodes")
         self._made: dict[Node, pa.Table] = {}
         self._read: dict[Node, pa.Table] = {}
 
-    def forget_above(self, pane: int, levels: int) -> None:
-        """Take away the nodes that a pane is in, because it has changed; they have at most so many levels."""
-        for level in range(1, levels + 1):
+    def forget_above(self, pane: int) -> None:
+        """Take away the nodes that a pane is in, because it has changed."""
+        for level in range(1, self._levels + 1):
             node = Node(level, pane >> level)
             self._chunks.drop(node.row)
             self._made.pop(node, None)
@@ -86,7 +92,7 @@ class PaneTree:
             One row for each key and range, for some ranges after the other: with the number of the range among them in
             the column NUMBER, and how many there are.
         """
-        cover = _Cover(self._panes.panes())
+        cover = _Cover(self._panes.panes(), self._levels)
         groups = [cover.of(first, end) for first, end in ranges]
         self._make({node for group in groups for node in group}, cover)
         yield from self._merged(groups, only, keys)
@@ -151,45 +157,36 @@ class PaneTree:
                 start, rows = end, 0
 
     def _merged_at_once(self, groups: list[list[Node]], only: pa.Table | None, keys: list[str]) -> pa.Table:
-        places: dict[Node, int] = {}
-        nodes = np.array([places.setdefault(node, len(places)) for group in groups for node in group], np.int64)
-        tables = [self._table(node) for node in places]
+        tables = [self._table(node) for group in groups for node in group]
+        numbers = np.repeat(np.arange(len(groups)), [sum(len(self._table(node)) for node in group) for group in groups])
         rows = pa.concat_tables(tables)
-        lengths = np.array([len(table) for table in tables], np.int64)
+        if len(tables) > _MANY_TABLES:
+            rows = rows.combine_chunks()
+        rows = rows.append_column(NUMBER, pa.array(numbers))
         if only is not None and keys:
             in_rows, in_only = numbered_together(rows, only, keys)
-            wanted = np.isin(in_rows, in_only)
-            lengths = np.bincount(np.repeat(np.arange(len(tables)), lengths), weights=wanted, minlength=len(tables))
-            lengths = lengths.astype(np.int64)
-            rows = rows.filter(pa.array(wanted))
-        starts = np.cumsum(lengths) - lengths
-        counts = lengths[nodes]
-        before = np.cumsum(counts) - counts
-        taken = np.arange(int(counts.sum())) + np.repeat(starts[nodes] - before, counts)
-        numbers = np.repeat(np.repeat(np.arange(len(groups)), [len(group) for group in groups]), counts)
-        if len(taken) != len(rows) or bool((taken[1:] < taken[:-1]).any()):
-            rows = rows.combine_chunks().take(pa.array(taken))
-        rows = rows.append_column(NUMBER, pa.array(numbers))
+            rows = rows.filter(pa.array(np.isin(in_rows, in_only)))
         return rows if max(map(len, groups)) == 1 else self._merge(rows, NUMBER)
 
 
 class _Cover:
     """Finds the nodes that make up a range of panes, of which most may hold nothing."""
 
-    def __init__(self, panes: list[int]) -> None:
+    def __init__(self, panes: list[int], levels: int) -> None:
         self._panes = panes
+        self._levels = levels
         self._least: dict[Node, Node | None] = {}
 
     def of(self, first: int, end: int) -> list[Node]:
         """The nodes of the panes from one up to another, which is not among them; in the order of time.
 
-        >>> _Cover([1, 2, 3, 4, 6]).of(1, 7)
+        >>> _Cover([1, 2, 3, 4, 6], levels=2).of(1, 7)
         [Node(level=0, place=1), Node(level=1, place=1), Node(level=0, place=4), Node(level=0, place=6)]
         """
         left: list[Node] = []
         right: list[Node] = []
         level = 0
-        while first < end:
+        while first < end and level < self._levels:
             if first & 1:
                 left.append(Node(level, first))
                 first += 1
@@ -197,7 +194,8 @@ class _Cover:
                 end -= 1
                 right.append(Node(level, end))
             first, end, level = first >> 1, end >> 1, level + 1
-        found = [self.least(node) for node in [*left, *reversed(right)]]
+        middle = [Node(level, place) for place in range(first, end)]
+        found = [self.least(node) for node in [*left, *middle, *reversed(right)]]
         return [node for node in found if node is not None]
 
     def least(self, node: Node) -> Node | None:

@@ -8,8 +8,7 @@ from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
 from eventide.runtime.state.backend import MemoryBackend
 
-SIZE = 13
-LEVELS = SIZE.bit_length() - 1
+SIZE = 19
 
 
 class Lists:
@@ -39,11 +38,11 @@ class Batches:
 
     def open(self):
         self.panes = PaneStore(self.backend, self.merge)
-        self.tree = PaneTree(self.backend, self.panes, self.merge)
+        self.tree = PaneTree(self.backend, self.panes, SIZE, self.merge)
 
     def add(self, pane, key, value):
         self.panes.add(pane, pa.table({"k": [key], "v": [[value]]}))
-        self.tree.forget_above(pane, LEVELS)
+        self.tree.forget_above(pane)
 
     def windows(self, firsts, only=None):
         found, start = {}, 0
@@ -120,3 +119,14 @@ def test_windows_that_fire_one_after_the_other_share_what_they_have_in_common():
         batches.end_batch()
     assert batches.merge.rows < 500 * 6
     assert sum("/" in name for name in batches.backend.values) < 3 * SIZE
+
+
+def test_windows_of_few_panes_store_panes_only():
+    batches = Batches()
+    batches.tree = PaneTree(batches.backend, batches.panes, 12, batches.merge)
+    for pane in range(12):
+        batches.add(pane, "a", pane)
+    ((table, count),) = batches.tree.together([(0, 12)], None, ["k"])
+    assert (table["v"].to_pylist(), count) == ([list(range(12))], 1)
+    batches.tree.flush()
+    assert batches.backend.values == {}
