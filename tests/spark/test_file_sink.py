@@ -164,22 +164,29 @@ def test_micro_batches_without_results_write_no_files(tmp_path: Path) -> None:
 
 def test_a_micro_batch_that_is_repeated_replaces_what_it_had_written(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    rows = spark.range(100).selectExpr("cast(id AS STRING) AS value")
+    rows = spark.range(100).selectExpr("cast(id AS STRING) AS value").coalesce(1)
     before = FileDirectory(str(out), "text", {"maxRecordsPerFile": "30"})
-    before.write(rows, 0, 1)
-    before.write(rows, 1, 1)
+    before.write(rows, 0)
+    before.write(rows, 1)
     assert len(names(out)) == 8
     (out / "_eventide").mkdir()
     (out / "_eventide" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
-    FileDirectory(str(out), "text", {}).write(rows, 1, 1)
+    FileDirectory(str(out), "text", {}).write(rows, 1)
     assert names(out) == [*(f"part-00000000-{n:05d}.txt" for n in range(4)), "part-00000001-00000.txt"]
     assert texts(spark, out) == sorted(str(n) for n in [*range(100), *range(100)])
 
 
-def test_much_is_written_to_several_files(spark: SparkSession, tmp_path: Path) -> None:
-    FileDirectory(str(tmp_path / "out"), "text", {}).write(spark.range(100).selectExpr("'x' AS value"), 0, 3 * 2**25)
-    assert len(names(tmp_path / "out")) == 4
-    assert len(texts(spark, tmp_path / "out")) == 100
+@pytest.mark.parametrize(("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {})])
+def test_a_task_without_rows_leaves_no_file(
+    spark: SparkSession, tmp_path: Path, file_format: str, options: dict[str, str]
+) -> None:
+    directory = FileDirectory(str(tmp_path / "out"), file_format, options)
+    rows = spark.range(0, 30, 1, 3).selectExpr("id")
+    directory.write(rows.where("id >= 10"), 0)
+    assert len(names(tmp_path / "out")) == 2
+    directory.write(rows.where("id > 99"), 1)
+    assert len(names(tmp_path / "out")) == 2
+    assert spark.read.format(file_format).options(**options).load(str(tmp_path / "out")).count() == 20
 
 
 @pytest.mark.parametrize("other", ["_spark_metadata/0", "batch=0/part-0.txt"])

@@ -19,6 +19,7 @@ SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 """The formats that are files in a directory, and nothing else."""
 
 _STAGE = "_eventide"
+_TASK = "__eventide_task"
 _WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Names that Hadoop has for what Arrow knows by another."""
@@ -71,7 +72,8 @@ class FileDirectory:
     def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
         """Write all rows in one Spark job; return the numbers of the tasks that had any."""
         observation = Observation()
-        observed = rows.observe(observation, F.collect_set(F.spark_partition_id()).alias("tasks"))
+        numbered = rows.withColumn(_TASK, F.spark_partition_id())
+        observed = numbered.observe(observation, F.collect_set(_TASK).alias("tasks")).drop(_TASK)
         observed.write.format(self._format).options(**self._options).mode("overwrite").save(self._stage)
         return set(observation.get["tasks"])
 
