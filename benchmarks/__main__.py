@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks import page
 from benchmarks.bench import Bench
 from benchmarks.figures import RESULTS, Figure, Part, show, store
-from benchmarks.parts import chained, elements, limit, memory, small, state, throughput, watermarks
+from benchmarks.parts import chained, elements, growth, limit, memory, small, state, throughput, watermarks
 from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
@@ -34,6 +34,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "splits": watermarks.splits,
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
+    "growth": growth.growth,
     "state-calls": state.state_calls,
 }
 
