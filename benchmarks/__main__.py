@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks import page
 from benchmarks.bench import Bench
 from benchmarks.figures import RESULTS, Figure, Part, show, store
-from benchmarks.parts import chained, elements, fine, limit, memory, small, state, throughput, watermarks
+from benchmarks.parts import chained, elements, fine, growth, limit, memory, small, state, throughput, watermarks
 from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
@@ -36,6 +36,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
     "side-by-side": small.side_by_side,
+    "growth": growth.growth,
     "state-calls": state.state_calls,
 }
 

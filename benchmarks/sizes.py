@@ -19,7 +19,25 @@ class Sizes:
     """How many almost empty micro-batches."""
     element_rows: int
     """For the element path without Parquet."""
+    growth: tuple[int, ...]
+    """How many keys there is state of, where a micro-batch touches few of them."""
 
 
-FULL = Sizes(rows_per_batch=5_000_000, batches=6, warm_up=2, few_batches=4, small_batches=40, element_rows=200_000)
-QUICK = Sizes(rows_per_batch=200_000, batches=4, warm_up=1, few_batches=3, small_batches=12, element_rows=50_000)
+FULL = Sizes(
+    rows_per_batch=5_000_000,
+    batches=6,
+    warm_up=2,
+    few_batches=4,
+    small_batches=40,
+    element_rows=200_000,
+    growth=(10_000, 100_000, 1_000_000),
+)
+QUICK = Sizes(
+    rows_per_batch=200_000,
+    batches=4,
+    warm_up=1,
+    few_batches=3,
+    small_batches=12,
+    element_rows=50_000,
+    growth=(1_000, 10_000),
+)

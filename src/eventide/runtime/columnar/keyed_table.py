@@ -17,7 +17,7 @@ from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.linear_hashing import addresses
 
 _BUCKET = "__bucket"
-_BUCKET_BYTES = 49_152
+_BUCKET_BYTES = 32_768
 
 
 class KeyedTable:

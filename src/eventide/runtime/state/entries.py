@@ -37,17 +37,7 @@ def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry:
     kept = [(key, entry) for key, entry in entries if not entry.is_empty()]
     if not kept:
         return StoredEntry(None, (None,) * KINDS_OF_TIME)
-    content = [
-        (
-            key,
-            [part for namespace, names in entry.values.items() for part in (_packed(namespace), names)],
-            *(
-                [part for (time_ms, ns), n in timers.items() for part in (time_ms, _packed(ns), n)]
-                for timers in entry.timers
-            ),
-        )
-        for key, entry in kept
-    ]
+    content = [_form(key, entry) for key, entry in kept]
     times = (
         min((time_ms for _, entry in kept for time_ms, _ in entry.timers[kind]), default=None)
         for kind in range(KINDS_OF_TIME)
@@ -66,6 +56,20 @@ def read(content: bytes | memoryview, key_hash: int, group: int) -> Iterator[tup
             for time_ms, namespace, number in zip(parts, parts, parts, strict=True):
                 kind[time_ms, _unpacked(namespace)] = number
         yield key, entry
+
+
+def _form(key: Any, entry: Entry) -> tuple[Any, ...]:
+    """What is pickled of a key; equal namespaces are one object there, so that their bytes are there once."""
+    known = {namespace: _packed(namespace) for namespace in entry.values}
+    for timers in entry.timers:
+        for _, namespace in timers:
+            if namespace not in known:
+                known[namespace] = _packed(namespace)
+    return (
+        key,
+        [part for namespace, names in entry.values.items() for part in (known[namespace], names)],
+        *([part for (time_ms, ns), n in timers.items() for part in (time_ms, known[ns], n)] for timers in entry.timers),
+    )
 
 
 def _packed(namespace: Hashable) -> Any:

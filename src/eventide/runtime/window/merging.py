@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from eventide.datastream.window import MergingWindowAssigner, Window
+from eventide.common.time_window import TimeWindow
+from eventide.datastream.window import MergingWindowAssigner, Window, WindowAssigner
 from eventide.runtime.state.keyed import KeyedState
 
 OnMerge: TypeAlias = Callable[[Window, list[Window], Window, list[Window]], None]
 
-_SET = "merging windows"
-_START = attrgetter("start")
+_SET = "windows"
 
 
 class Windows(Protocol):
@@ -44,6 +43,59 @@ class SeparateWindows:
         """Nothing is kept."""
 
 
+class Sessions:
+    """The windows of each key that merge with those they overlap or touch, as plain numbers in the order of time.
+
+    Stored of a key are the starts and the ends of its windows. No two windows touch, so those that a new one touches
+    stand side by side. Contents go along with their window: that costs nothing, since all of a key is one stored value.
+    """
+
+    def __init__(self, keyed: KeyedState) -> None:
+        self._keyed = keyed
+
+    def add(self, key: Any, window: Any, on_merge: OnMerge) -> TimeWindow:
+        """Merge a window with those it touches; ``on_merge`` is called as by :class:`MergingWindows`."""
+        start, end = window.start, window.end
+        stored = self._keyed.read(key, None, _SET)
+        if stored is None:
+            self._keyed.write(key, None, _SET, ([start], [end]))
+            return TimeWindow(start, end)
+        starts, ends = stored
+        first, behind = bisect_left(ends, start), bisect_right(starts, end)
+        touched = slice(first, behind)
+        before: list[Window] = list(map(TimeWindow, starts[touched], ends[touched]))
+        if before:
+            start, end = min(start, starts[first]), max(end, ends[behind - 1])
+        result = TimeWindow(start, end)
+        if before != [result]:
+            starts[touched], ends[touched] = [start], [end]
+            if before:
+                on_merge(result, before, result, before)
+        return result
+
+    def state_window(self, key: Any, window: Any) -> Window | None:
+        """The window itself, if it is there."""
+        return window if self._place(key, window) is not None else None
+
+    def retire(self, key: Any, window: Any) -> None:
+        """Forget a window."""
+        at = self._place(key, window)
+        if at is None:
+            return
+        starts, ends = self._keyed.read(key, None, _SET)
+        del starts[at], ends[at]
+        if not starts:
+            self._keyed.take(key, None, _SET)
+
+    def _place(self, key: Any, window: Any) -> int | None:
+        stored = self._keyed.read(key, None, _SET)
+        if stored is None:
+            return None
+        starts, ends = stored
+        at = bisect_left(starts, window.start)
+        return at if at < len(starts) and starts[at] == window.start and ends[at] == window.end else None
+
+
 class MergingWindows:
     """The windows of each key, and the one among those merged into each whose contents stay where they are.
 
@@ -55,60 +107,35 @@ class MergingWindows:
     def __init__(self, assigner: MergingWindowAssigner[Any, Any], keyed: KeyedState) -> None:
         self._assigner = assigner
         self._keyed = keyed
-        self._in_order: dict[Any, list[Any]] = {}
 
     def _mapping(self, key: Any) -> dict[Window, Window]:
         mapping: dict[Window, Window] | None = self._keyed.read(key, None, _SET)
         return {} if mapping is None else mapping
 
     def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
-        """Merge a window with those it touches.
+        """Merge a window with others, as the assigner says.
 
         ``on_merge(result, merged, state_window, merged_state_windows)`` is called once for each merge that really
         joins windows which were there before.
         """
         mapping = self._mapping(key)
-        others = self._neighbours(key, mapping, window) if self._assigner.merges_neighbours_only else [*mapping]
         actual = window
-        if others:
-            merges: list[tuple[Window, list[Window]]] = []
-            self._assigner.merge_windows(list(dict.fromkeys([*others, window])), _Collect(merges))
-            for result, merged in merges:
-                if window in merged:
-                    actual = result
-                before = [w for w in dict.fromkeys(merged) if w in mapping]
-                if not before:
-                    continue
-                state_windows = [mapping.pop(w) for w in before]
-                mapping[result] = state_windows[0]
-                self._replace(key, before, result)
-                if before != [result]:
-                    on_merge(result, before, state_windows[0], state_windows[1:])
-        if actual not in mapping:
-            mapping[actual] = actual
-            self._replace(key, [], actual)
+        merges: list[tuple[Window, list[Window]]] = []
+        if mapping:
+            self._assigner.merge_windows(list(dict.fromkeys([*mapping, window])), _Collect(merges))
+        for result, merged in merges:
+            if window in merged:
+                actual = result
+            before = [w for w in dict.fromkeys(merged) if w in mapping]
+            if not before:
+                continue
+            state_windows = [mapping.pop(w) for w in before]
+            mapping[result] = state_windows[0]
+            if before != [result]:
+                on_merge(result, before, state_windows[0], state_windows[1:])
+        mapping.setdefault(actual, actual)
         self._keyed.write(key, None, _SET, mapping)
         return actual
-
-    def _neighbours(self, key: Any, mapping: dict[Window, Window], window: Any) -> list[Any]:
-        """The windows that a new one overlaps or touches, in the order of time; none of them touches another."""
-        windows = self._in_order.get(key)
-        if windows is None:
-            windows = self._in_order[key] = sorted(mapping, key=_START)
-        behind = bisect_right(windows, window.end, key=_START)
-        first = behind
-        while first and windows[first - 1].end >= window.start:
-            first -= 1
-        return windows[first:behind]
-
-    def _replace(self, key: Any, gone: Iterable[Window], by: Window | None) -> None:
-        """Keep the windows of a key in order, where they are kept so."""
-        windows = self._in_order.get(key)
-        if windows is not None:
-            for window in gone:
-                del windows[bisect_left(windows, _START(window), key=_START)]
-            if by is not None:
-                insort(windows, by, key=_START)
 
     def state_window(self, key: Any, window: Window) -> Window | None:
         """Where the contents of a window are."""
@@ -117,8 +144,7 @@ class MergingWindows:
     def retire(self, key: Any, window: Window) -> None:
         """Forget a window."""
         mapping = self._mapping(key)
-        if mapping.pop(window, None) is not None:
-            self._replace(key, [window], None)
+        mapping.pop(window, None)
         if mapping:
             self._keyed.write(key, None, _SET, mapping)
         else:
@@ -131,3 +157,10 @@ class _Collect(MergingWindowAssigner.MergeCallback[Window]):
 
     def merge(self, to_be_merged: Any, merge_result: Window) -> None:
         self._merges.append((merge_result, list(to_be_merged)))
+
+
+def windows_of(assigner: WindowAssigner[Any, Any], keyed: KeyedState) -> Windows:
+    """How the windows of an assigner are kept."""
+    if not isinstance(assigner, MergingWindowAssigner):
+        return SeparateWindows()
+    return Sessions(keyed) if assigner.merges_neighbours_only else MergingWindows(assigner, keyed)

@@ -28,7 +28,7 @@ from eventide.runtime.window.contexts import (
     Moment,
     TriggerView,
 )
-from eventide.runtime.window.merging import MergingWindows, SeparateWindows, Windows
+from eventide.runtime.window.merging import windows_of
 from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class WindowOperator:
         self._spec = spec
         self._keyed = keyed
         self._metrics = metrics
-        self._windows: Windows = (
-            MergingWindows(spec.assigner, keyed) if spec.assigner.is_merging else SeparateWindows()  # type: ignore[arg-type]
-        )
+        self._windows = windows_of(spec.assigner, keyed)
         self._moment = moment = Moment()
         moment.watermark = watermark_ms
         moment.processing_time = clock_ms
@@ -87,9 +85,11 @@ class WindowOperator:
             DataError: for an element without a timestamp where windows are made of event time.
             UserFunctionError: if a function, trigger, assigner or evictor raised.
         """
+        elements = interleave(parts)
+        self._keyed.open_all(elements.keys)
         key = value = None
         try:
-            for key, value, timestamp in interleave(parts).rows():
+            for key, value, timestamp in elements.rows():
                 self._process_one(key, value, timestamp)
         except Exception as error:
             raise user_function_error(

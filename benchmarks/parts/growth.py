@@ -1,0 +1,238 @@
+"""What a micro-batch costs that touches few keys, as the number of keys grows of which there is state."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.queries import PARALLELISM, environment, query_of
+from eventide.aggregates import count, sum_
+from eventide.common import Duration, Time, Types, WatermarkStrategy
+from eventide.datastream import DataStream
+from eventide.datastream.connectors import FileSource, FormatSink
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    GlobalWindows,
+    Trigger,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
+from eventide.spark.submit import settings_for_start
+
+_FEW = 100
+_PER_FILE = 250_000
+_DAY_MS = 24 * 60 * 60 * 1_000
+_START_MS = 19_675 * _DAY_MS
+_BATCHES = 5
+"""How many micro-batches of a kind; the first is not counted."""
+_SCHEMA = "key LONG, value LONG, ts LONG"
+_PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+_NOTES = ValueStateDescriptor("n", Types.LONG())
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a micro-batch costs: CPU milliseconds of the JVM and all Python workers, and kilobytes that it writes."""
+
+    cpu_ms: float
+    kilobytes: float
+
+
+def growth(bench: Bench) -> list[Figure]:
+    """State of many keys, of which a micro-batch touches 100, or 1%."""
+    figures: list[Figure] = []
+    for keys in bench.sizes.growth:
+        files = bench.place / "data" / f"growth-{keys}"
+        touched = _write(files, keys)
+        spark = _measured(bench, f"a value for each of {keys:,} keys, Spark", files, keys, by_spark)
+        for name, build in STREAMS.items():
+            start = _starter(build)
+            ours = _measured(bench, f"{name}, {keys:,} keys", files, keys, start)
+            for kind, number in touched.items():
+                what = f"{name}, {number:,} of {keys:,} keys"
+                figures.append(Figure(what, "CPU ms", ours[kind].cpu_ms, spark[kind].cpu_ms, "a value for each key"))
+                figures.append(Figure(f"{what}: written", "kB", ours[kind].kilobytes, spark[kind].kilobytes))
+    return figures
+
+
+def _write(folder: Path, keys: int) -> dict[str, int]:
+    """Files of one micro-batch each: all keys, then 1% of them several times, then 100; and how many keys those are."""
+    kinds = {"1%": max(keys // 100, 1), "few": _FEW}
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(keys)
+    everyone = random.permutation(keys)
+    parts = [everyone[start : start + _PER_FILE] for start in range(0, keys, _PER_FILE)]
+    again = [random.choice(keys, number, replace=False) for number in kinds.values() for _ in range(_BATCHES)]
+    for file, part in enumerate([*parts, *again, everyone[:1]]):  # with the last one the source ends
+        first_ms = _START_MS + (0 if file < len(parts) else 600_000)
+        times = np.sort(first_ms + random.integers(0, 600_000, len(part)))
+        path = folder / f"part-{file:04d}.parquet"
+        pq.write_table(pa.table({"key": part, "value": random.integers(0, 1_000, len(part)), "ts": times}), path)
+        os.utime(path, (_START_MS // 1_000 + file,) * 2)
+    return kinds
+
+
+def _measured(
+    bench: Bench, what: str, files: Path, keys: int, start: Callable[[SparkSession, Path, Path], StreamingQuery]
+) -> dict[str, Cost]:
+    """Run a query up to the micro-batch in which its source ends."""
+    before = -(-keys // _PER_FILE)
+    last = before + 2 * _BATCHES - 1
+    place = bench.place / f"growth-{time.monotonic_ns()}"
+    query = start(bench.spark, files, place)
+    spent: dict[int, float] = {}
+    while query.isActive and last not in spent:
+        time.sleep(0.02)
+        progress = query.lastProgress
+        if progress is not None and progress.batchId not in spent:
+            spent[progress.batchId] = _cpu_seconds()
+    query.stop()
+    if last not in spent:
+        raise RuntimeError(f"{what}: the query ended in micro-batch {max(spent, default=-1)}: {query.exception()}")
+    written = _written(place / "checkpoint")
+    costs = {}
+    for kind, first in (("1%", before), ("few", before + _BATCHES)):
+        counted = range(first + 1, first + _BATCHES)
+        known = [batch for batch in spent if first <= batch < first + _BATCHES]
+        cpu_ms = (spent[max(known)] - spent[min(known)]) / (max(known) - min(known)) * 1_000
+        costs[kind] = Cost(cpu_ms, statistics.median(written.get(batch + 1, 0) for batch in counted) / 1_000)
+    bench.say(f"{what}: " + ", ".join(f"{k} {c.cpu_ms:,.0f} CPU ms {c.kilobytes:,.0f} kB" for k, c in costs.items()))
+    return costs
+
+
+def _cpu_seconds() -> float:
+    """CPU time so far of all processes below this one: the JVM, and the Python workers below it."""
+    import psutil  # late: it is not needed to know which parts there are
+
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:  # it has just ended
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def _written(checkpoint: Path) -> dict[int, int]:
+    """Bytes of state that were logged, by the version that they lead to, over all partitions."""
+    sizes: dict[int, int] = {}
+    for path in (checkpoint / "state").rglob("*.changelog"):
+        version = int(path.name.split(".")[0].split("_")[0])
+        sizes[version] = sizes.get(version, 0) + path.stat().st_size
+    return sizes
+
+
+def _tumbling(rows: DataStream) -> DataStream:
+    windows = rows.map(_pair, _PAIR).key_by(_first, Types.LONG()).window(TumblingEventTimeWindows.of(Time.days(1)))
+    return windows.reduce(_sum)
+
+
+def _sessions(rows: DataStream) -> DataStream:
+    windows = rows.map(_pair, _PAIR).key_by(_first, Types.LONG()).window(EventTimeSessionWindows.with_gap(_DAY_MS // 2))
+    return windows.reduce(_sum)
+
+
+def _column_sessions(rows: DataStream) -> DataStream:
+    return rows.key_by("key").window(EventTimeSessionWindows.with_gap(_DAY_MS // 2)).aggregate(count(), sum_("value"))
+
+
+def _with_timers(rows: DataStream) -> DataStream:
+    windows = rows.map(_pair, _PAIR).key_by(_first, Types.LONG()).window(GlobalWindows.create())
+    return windows.trigger(CountsAndWaits()).reduce(_sum)
+
+
+STREAMS: dict[str, Callable[[DataStream], DataStream]] = {
+    "tumbling, reduce": _tumbling,
+    "sessions, reduce": _sessions,
+    "sessions on columns": _column_sessions,
+    "state and timers": _with_timers,
+}
+
+
+def _pair(row: Any) -> tuple[int, int]:
+    return row["key"], row["value"]
+
+
+def _first(pair: tuple[int, int]) -> int:
+    return pair[0]
+
+
+def _sum(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    return a[0], a[1] + b[1]
+
+
+class CountsAndWaits(Trigger[Any, Any]):
+    """Counts the elements of a key in a state of its own, and sets a timer a day behind the first one."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """One more."""
+        state = ctx.get_partitioned_state(_NOTES)
+        known = state.value()
+        if known is None:
+            ctx.register_event_time_timer(timestamp + _DAY_MS)
+        state.update((known or 0) + 1)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Nothing waits for the clock."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """A day is over."""
+        return TriggerResult.FIRE_AND_PURGE
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Forget the count."""
+        ctx.get_partitioned_state(_NOTES).clear()
+
+
+def _starter(build: Callable[[DataStream], DataStream]) -> Callable[[SparkSession, Path, Path], StreamingQuery]:
+    def start(spark: SparkSession, files: Path, place: Path) -> StreamingQuery:
+        env = environment(spark, place)
+        behind = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(1)).with_timestamp_assigner("ts")
+        source = FileSource.parquet(str(files)).set_max_files_per_batch(1).build()
+        build(env.from_source(source, behind, "rows")).sink_to(FormatSink("noop", {}))
+        return query_of(env)
+
+    return start
+
+
+class ValueOfKey(StatefulProcessor):
+    """Counts and sums in one value for each key, as PySpark's documentation does."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("sums", "n LONG, total LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        n, total = self._state.get() or (0, 0)
+        for row in rows:
+            n, total = n + 1, total + row.value
+        self._state.update((n, total))
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+def by_spark(spark: SparkSession, files: Path, place: Path) -> StreamingQuery:
+    """Spark's own ``transformWithState``."""
+    rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
+    sums = rows.groupBy("key").transformWithState(ValueOfKey(), "key LONG, total LONG", "Append", "None")
+    with settings_for_start(spark, PARALLELISM):
+        return sums.writeStream.format("noop").option("checkpointLocation", str(place / "checkpoint")).start()
