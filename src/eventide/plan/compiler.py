@@ -76,7 +76,7 @@ class _Compiler:
             for number in range(1, depth + 1)
         )
         sinks = tuple(
-            SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink)
+            SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink, node.uid)
             for node in self._sinks
         )
         return JobPlan(sources, levels, sinks, self._parallelism, self._max_parallelism)

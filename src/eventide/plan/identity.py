@@ -22,16 +22,18 @@ def operator_ids(nodes: Sequence[Transformation]) -> dict[int, str]:
     functions or other operators are added, and when the node is renamed.
 
     Raises:
-        ProgramError: if two operators have one uid.
+        ProgramError: if two nodes of the program have one uid.
     """
+    uids = Counter(node.uid for node in nodes if node.uid is not None)
+    twice = [uid for uid, times in uids.items() if times > 1]
+    if twice:
+        raise ProgramError(f"two operators have the uid {twice[0]!r}; give each one of its own")
     ids: dict[int, str] = {}
     alike: Counter[str] = Counter()
     for node in nodes:
         if not node.begins_task:
             continue
         if node.uid is not None:
-            if node.uid in ids.values():
-                raise ProgramError(f"two operators have the uid {node.uid!r}; give each one of its own")
             ids[node.number] = node.uid
             continue
         does = node.operation.kind if isinstance(node, OperatorTransformation) else type(node).__name__
@@ -50,15 +52,20 @@ def generators_identity(root: ChainNode) -> dict[str, str]:
 
 
 def program_identity(
-    sources: Iterable[Any], operators: Mapping[str, Mapping[str, str]], parallelism: int, max_parallelism: int
+    sources: Iterable[Any],
+    operators: Mapping[str, Mapping[str, str]],
+    sinks: Iterable[Any],
+    parallelism: int,
+    max_parallelism: int,
 ) -> dict[str, Any]:
-    """All of a program that must stay as it is for a checkpoint to fit, as JSON values."""
+    """What a checkpoint remembers of a program, as JSON values: all that it must fit, and its sinks, for who looks."""
     return {
         "format": FORMAT,
         "parallelism": parallelism,
         "max parallelism": max_parallelism,
         "sources": [{"name": source.name, "element type": str(source.type_info)} for source in sources],
         "operators": {operator: dict(identity) for operator, identity in operators.items()},
+        "sinks": [{"name": sink.name, "uid": sink.uid} for sink in sinks],
     }
 
 

@@ -46,6 +46,7 @@ class SinkSpec:
     name: str
     type_info: TypeInformation
     sink: Sink
+    uid: str | None = None
 
     @property
     def codec(self) -> ElementCodec:
@@ -117,7 +118,7 @@ class JobPlan:
     def identity(self) -> dict[str, Any]:
         """What must stay as it is for a checkpoint to fit, as JSON values."""
         operators = {operator: one for level in self.levels for operator, one in level.program().items()}
-        return program_identity(self.sources, operators, self.parallelism, self.max_parallelism)
+        return program_identity(self.sources, operators, self.sinks, self.parallelism, self.max_parallelism)
 
 
 def _below(location: str | None, number: int) -> str | None:

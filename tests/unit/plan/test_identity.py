@@ -256,3 +256,13 @@ def test_another_number_of_generators_does_not_fit_the_checkpoint():
 
 def test_how_generators_are_made_may_change():
     check_identity("/there", generated(Mine, Yours).identity(), generated(partial(Mine), partial(Yours)).identity())
+
+
+def test_a_checkpoint_remembers_sinks_and_goes_on_with_others():
+    def identity(uid):
+        env = local_environment()
+        timed(env, [("a", 1)]).window_all(TENS).reduce(lambda a, b: a).print("out").uid(uid).name("console")
+        return env.get_plan().identity()
+
+    assert identity("mine")["sinks"] == [{"name": "console", "uid": "mine"}]
+    check_identity("/there", identity("mine"), identity("yours"))

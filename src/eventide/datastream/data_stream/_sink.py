@@ -21,9 +21,9 @@ class DataStreamSink:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Give the sink an id, by which the identity of the program knows it, whatever changes around it.
+        """Give the sink an id of its own in the program, which the checkpoint remembers.
 
-        A sink keeps no state, so that nothing else depends on it.
+        A sink keeps no state, so a job goes on whether or not its sinks, or their ids, have changed.
         """
         self._transformation.uid = uid
         return self
