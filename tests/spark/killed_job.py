@@ -67,7 +67,7 @@ class Disorder(Source):
 
 
 class Silence(Disorder):
-    """Two splits, of which one says a little, is silent as long as the other speaks, and then says the rest.
+    """Two splits, of which one says a little, is silent for most of the time, and says the rest before the other ends.
 
     The numbers of what it says are below zero.
     """
@@ -80,7 +80,9 @@ class Silence(Disorder):
 
     def next_positions(self, positions, max_rows):
         planned = super().next_positions(positions, max_rows)
-        return planned | ({"taciturn": min(planned["taciturn"], TACITURN // 3)} if len(planned) == 2 else {})
+        if positions.get("chatty", ROWS) < ROWS - 400:
+            planned["taciturn"] = min(planned["taciturn"], TACITURN // 3)
+        return planned
 
     def read(self, split, start, end):
         for row in super().read(split, start, end):

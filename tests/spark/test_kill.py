@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ def test_killed_at_ten_random_moments_a_job_gives_the_undisturbed_output(spark: 
         _check_what_the_clock_decides(pipelines)
 
 
-def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, object]]]) -> None:
+def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, Any]]]) -> None:
     """Windows and idleness by the clock differ from run to run; but every element comes out once."""
     by_clock = sorted(line["n"] for line in pipelines["clock"])
     assert by_clock == list(range(killed_job.CLOCKED))
@@ -56,7 +57,14 @@ def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, object]]])
     in_time = [line["n"] for line in pipelines["in time"]]
     late = [line["n"] for line in pipelines["late"]]
     assert sorted(in_time + late) == list(range(-killed_job.TACITURN, killed_job.ROWS))
+    assert all(line["start"] == _time_of(line) // 700 * 700 for line in pipelines["in time"])
     assert min(late) < 0, "the split that fell silent must be idle, so that what it says in the end is late"
+
+
+def _time_of(line: dict[str, Any]) -> int:
+    """When the event of a line of the split that is silent, or of the other one, was."""
+    n = line["n"]
+    return int(killed_job.event(n if n >= 0 else -1 - n)["ts"])
 
 
 def _killed_ten_times(job: str, place: Path) -> int:
@@ -118,7 +126,7 @@ def _output(spark: SparkSession, place: Path) -> dict[str, list[str]]:
     return {name: sorted(row.value for row in rows) for name, rows in sinks.items()}
 
 
-def _by_pipeline(output: dict[str, list[str]]) -> dict[str, list[dict[str, object]]]:
+def _by_pipeline(output: dict[str, list[str]]) -> dict[str, list[dict[str, Any]]]:
     """The lines of the one sink of a job, by the pipeline that they name."""
     pipelines = defaultdict(list)
     for line in map(json.loads, output["everything"]):
