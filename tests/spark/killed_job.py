@@ -1,26 +1,57 @@
-"""A job for the kill test: bounded, with disorder, late rows, sessions, a second window, and a generator with state.
+"""Jobs for the kill test, each of several pipelines side by side in one query.
 
-python killed_job.py CHECKPOINT OUTPUT one|several
+python killed_job.py bounded|function CHECKPOINT OUTPUT INPUT
+
+It starts Spark, and the job when a line comes on its standard input, so that one life of a job can start Spark while
+the one before it still works.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
-from eventide.common import Duration, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
-from eventide.datastream import OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
-from eventide.datastream.connectors import FormatSink, Source
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide.aggregates import collect_list, count, last, max_, mean, sum_
+from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream import (
+    DataStream,
+    OutputTag,
+    ProcessWindowFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
+from eventide.datastream.connectors import FileSource, FormatSink, Source
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 SESSION = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
+NAMED = Types.ROW_NAMED(["pipeline", "key", "start", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
 LATE = OutputTag("late", EVENT)
-ROWS = 2_400
+ROWS = 1_300
+FILES = 13
+CLOCKED = 900
+TACITURN = 60
+
+
+def event(n: int) -> Row:
+    """The n-th event: out of order, now and then very late, in a way that depends on nothing but its number."""
+    mixed = n * 2_654_435_761 % 2**32
+    ts = n * 10 + mixed % 900 - (5_000 if mixed % 53 == 0 else 0)
+    return Row(key=f"k{mixed % 7}", ts=ts, n=n)
 
 
 class Disorder(Source):
-    """Two splits of numbered events, out of order in a way that depends on nothing but the number."""
+    """Two splits of events."""
 
     def splits(self) -> list[str]:
         return ["even", "odd"]
@@ -28,16 +59,62 @@ class Disorder(Source):
     def latest_position(self, split: str) -> int:
         return ROWS
 
-    def read(self, split: str, start: int, end: int) -> Iterator[object]:
-        from eventide.common import Row
-
-        for n in range(start, end):
-            mixed = n * 2_654_435_761 % 2**32
-            ts = n * 10 + mixed % 900 - (5_000 if mixed % 53 == 0 else 0)
-            yield Row(key=f"k{mixed % 7}", ts=ts, n=n)
+    def read(self, split: str, start: int, end: int) -> Iterator[Row]:
+        yield from map(event, range(start, end))
 
     def get_produced_type(self):
         return EVENT
+
+
+class Silence(Disorder):
+    """Two splits, of which one says a little, is silent for most of the time, and says the rest before the other ends.
+
+    The numbers of what it says are below zero.
+    """
+
+    def splits(self):
+        return ["chatty", "taciturn"]
+
+    def latest_position(self, split):
+        return ROWS if split == "chatty" else TACITURN
+
+    def next_positions(self, positions, max_rows):
+        planned = super().next_positions(positions, max_rows)
+        if positions.get("chatty", ROWS) < ROWS - 400:
+            planned["taciturn"] = min(planned["taciturn"], TACITURN // 3)
+        return planned
+
+    def read(self, split, start, end):
+        for row in super().read(split, start, end):
+            yield row if split == "chatty" else Row(key=row["key"], ts=row["ts"], n=-1 - row["n"])
+
+
+class Numbers(SourceFunction):
+    """Events with watermarks of their own, slowly, from where it was; what it has seen so far is in each of them."""
+
+    def __init__(self):
+        self.next, self.checksum = 0, 0
+
+    def run(self, ctx):
+        while self.next < ROWS:
+            with ctx.get_checkpoint_lock():
+                row = event(self.next)
+                self.next += 1
+                self.checksum = (31 * self.checksum + row["ts"]) % 1_000_003
+                ctx.collect_with_timestamp(Row(key=row["key"], ts=self.checksum, n=row["n"]), row["ts"])
+                if self.next % 10 == 0:
+                    ctx.emit_watermark(Watermark(10 * self.next - self.checksum % 500))
+            if self.next % 20 == 0:
+                time.sleep(0.04)
+
+    def cancel(self):
+        self.next = ROWS
+
+    def snapshot_state(self):
+        return self.next, self.checksum
+
+    def restore_state(self, state):
+        self.next, self.checksum = state
 
 
 class Wavering(WatermarkGenerator):
@@ -64,10 +141,38 @@ class Session(ProcessWindowFunction):
         yield key, window.start, window.end, sum(e["n"] * (i + 1) for i, e in enumerate(elements)) % 1_000_003
 
 
-def main(checkpoint: str, output: str, sinks: str) -> None:
-    """Build and run the job."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(160)
-    env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
+class Checksum(ProcessWindowFunction):
+    """One line a window, with a checksum of what is in it."""
+
+    def process(self, key, context, elements):
+        checksum = sum((e["ts"] + e["n"]) * (i + 1) for i, e in enumerate(elements)) % 1_000_003
+        yield Row(pipeline="function", key=key, start=context.window().start, n=checksum)
+
+
+class Each(ProcessWindowFunction):
+    """One line for each element of a window."""
+
+    def __init__(self, pipeline: str) -> None:
+        self.pipeline = pipeline
+
+    def process(self, key, context, elements):
+        for element in elements:
+            yield Row(pipeline=self.pipeline, key=key, start=context.window().start, n=element["n"])
+
+
+def write_input(folder: Path) -> None:
+    """Files of two devices."""
+    for device in ("left", "right"):
+        (folder / device).mkdir(parents=True)
+        for part in range(FILES):
+            numbers = range(part * ROWS // FILES, (part + 1) * ROWS // FILES)
+            columns = {name: [event(n)[name] for n in numbers] for name in ("n", "ts", "key")}
+            unused = {"unused": ["x"] * len(numbers)}
+            pq.write_table(pa.table({**columns, **unused}), folder / device / f"{part:02}.parquet", row_group_size=50)
+
+
+def elements(env: StreamExecutionEnvironment) -> tuple[DataStream, DataStream, DataStream]:
+    """Elements as Python objects: sessions, totals of sessions, what is late."""
     strategy = WatermarkStrategy.for_generator(Wavering).with_timestamp_assigner("ts")
     sessions = (
         env.from_source(Disorder(), strategy, "events")
@@ -82,12 +187,82 @@ def main(checkpoint: str, output: str, sinks: str) -> None:
         .window(TumblingEventTimeWindows.of(Time.seconds(2)))
         .reduce(lambda a, b: (a[0], min(a[1], b[1]), max(a[2], b[2]), a[3] + b[3]))
     )
-    totals.sink_to(FormatSink("json", {"path": f"{output}/totals"}))
-    if sinks == "several":
-        sessions.get_side_output(LATE).sink_to(FormatSink("json", {"path": f"{output}/late"}))
-        sessions.sink_to(FormatSink("json", {"path": f"{output}/sessions"}))
-    env.execute("killed job")
+    return sessions, totals, sessions.get_side_output(LATE)
+
+
+def columns(env: StreamExecutionEnvironment, folder: str) -> tuple[DataStream, DataStream]:
+    """Columns of files in windows of three kinds, and what is late for them."""
+    files = FileSource.parquet(folder, type_info=EVENT).set_split_by(lambda path: path.split("/")[-2])
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner("ts")
+    keyed = env.from_source(files.set_max_files_per_batch(2).build(), bounded, "files").key_by("key")
+    windowed = [
+        keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(700))).side_output_late_data(LATE),
+        keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(60))).side_output_late_data(LATE),
+        keyed.window(SlidingEventTimeWindows.of(Time.milliseconds(900), Time.milliseconds(300))),
+    ]
+    tumbling, sessions, sliding = (
+        windows.allowed_lateness(Duration.of_millis(1_000)).aggregate(
+            count(), sum_("n"), max_("ts"), mean("n"), last("n"), collect_list("n").alias("all")
+        )
+        for windows in windowed
+    )
+    late = tumbling.get_side_output(LATE).union(sessions.get_side_output(LATE))
+    return tumbling.union(sessions, sliding), late
+
+
+def bounded(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
+    """Elements and columns from their beginning to their end, with several sinks."""
+    sessions, totals, late_elements = elements(env)
+    windows, late_rows = columns(env, folder)
+    sinks = {"sessions": sessions, "totals": totals, "columns": windows, "late": late_elements.union(late_rows)}
+    for name, stream in sinks.items():
+        stream.sink_to(FormatSink("json", {"path": f"{output}/{name}"}))
+
+
+def function(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
+    """A function in windows of event time and of the clock, and a split that is idle by the clock, with one sink.
+
+    The elements that are in windows of the clock come well before the end, so that all of these windows fire.
+    """
+    numbers = env.add_source(Numbers(), "numbers", EVENT)
+    checksums = (
+        numbers.key_by(lambda e: e["key"], Types.STRING())
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(700)))
+        .process(Checksum(), NAMED)
+    )
+    by_clock = (
+        numbers.filter(lambda e: e["n"] < CLOCKED)
+        .key_by(lambda e: e["key"], Types.STRING())
+        .window(TumblingProcessingTimeWindows.of(Time.milliseconds(300)))
+        .process(Each("clock"), NAMED)
+    )
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ts")
+    in_time = (
+        env.from_source(Silence(), strategy.with_idleness(Duration.of_millis(100)), "silence")
+        .key_by(lambda e: e["key"], Types.STRING())
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(700)))
+        .side_output_late_data(LATE)
+        .process(Each("in time"), NAMED)
+    )
+    late = in_time.get_side_output(LATE).map(lambda e: Row(pipeline="late", key=e["key"], start=0, n=e["n"]), NAMED)
+    everything = checksums.union(by_clock, in_time, late)
+    everything.sink_to(FormatSink("json", {"path": f"{output}/everything"}))
+
+
+JOBS = {"bounded": (bounded, 200), "function": (function, 100)}
+"""The jobs, each with its limit of rows per micro-batch: both have some 14 micro-batches."""
+
+
+def main(job: str, checkpoint: str, output: str, folder: str) -> None:
+    """Build and run a job."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    build, max_rows = JOBS[job]
+    env.set_max_rows_per_batch(max_rows).get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
+    build(env, output, folder)
+    env.execute(f"killed job: {job}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    StreamExecutionEnvironment.get_execution_environment()
+    if sys.stdin.readline():
+        main(*sys.argv[1:])

@@ -2,72 +2,121 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark import killed_job
 
 _PATIENCE_S = 400
-_SINKS = {"one": ["totals"], "several": ["late", "sessions", "totals"]}
-
-
-@pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the job gives when nobody disturbs it, by sink."""
-    place = tmp_path_factory.mktemp("undisturbed")
-    killed_job.main(str(place / "checkpoint"), str(place / "output"), "several")
-    output = _output(spark, place)
-    assert all(len(lines) > 1_000 for lines in output.values())
-    return output
+_KILLS = 5
+_GO = b"go\n"
+_FURTHER_BATCHES = 2
+"""A life ends at the latest when it has planned so many micro-batches, so that the job has something left to do."""
 
 
 @pytest.mark.spark
-def test_killed_at_ten_random_moments_a_job_gives_the_undisturbed_output(
-    spark: SparkSession, undisturbed: dict[str, bytes], tmp_path: Path
-) -> None:
-    """One file sink and several: ten kills each, side by side."""
-    places = {sinks: tmp_path / sinks for sinks in _SINKS}
-    with ThreadPoolExecutor(len(places)) as pool:
-        codes = list(pool.map(_killed_ten_times, places.values(), places))
-    assert codes == [0, 0]
-    for sinks, place in places.items():
-        assert _output(spark, place) == {name: undisturbed[name] for name in _SINKS[sinks]}
+def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(spark: SparkSession, tmp_path: Path) -> None:
+    """Elements and columns with several sinks, a function and the clock with one: five kills each, side by side."""
+    killed_job.write_input(tmp_path / "input")
+    killed = {job: tmp_path / "killed" / job for job in killed_job.JOBS}
+    undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
+    with ThreadPoolExecutor(len(killed)) as pool:
+        codes = pool.map(_killed_again_and_again, killed, killed.values())
+        for job, place in undisturbed.items():
+            killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
+        assert list(codes) == [0, 0]
+
+    found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
+    assert sorted(expected) == ["columns", "late", "sessions", "totals"]
+    assert all(len(lines) > 40 for lines in expected.values())
+    assert found == expected
+
+    by_pipeline, expected_by_pipeline = (_by_pipeline(_output(spark, p["function"])) for p in (killed, undisturbed))
+    assert len(expected_by_pipeline["function"]) > 100
+    assert by_pipeline["function"] == expected_by_pipeline["function"]
+    for pipelines in (by_pipeline, expected_by_pipeline):
+        _check_what_the_clock_decides(pipelines)
 
 
-def _killed_ten_times(place: Path, sinks: str) -> int:
+def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, Any]]]) -> None:
+    """Windows and idleness by the clock differ from run to run; but every element comes out once."""
+    by_clock = sorted(line["n"] for line in pipelines["clock"])
+    assert by_clock == list(range(killed_job.CLOCKED))
+    assert len({line["start"] for line in pipelines["clock"]}) > 3
+    in_time = [line["n"] for line in pipelines["in time"]]
+    late = [line["n"] for line in pipelines["late"]]
+    assert sorted(in_time + late) == list(range(-killed_job.TACITURN, killed_job.ROWS))
+    assert all(line["start"] == _time_of(line) // 700 * 700 for line in pipelines["in time"])
+    assert min(late) < 0, "the split that fell silent must be idle, so that what it says in the end is late"
+
+
+def _time_of(line: dict[str, Any]) -> int:
+    """When the event of a line of the split that is silent, or of the other one, was."""
+    n = line["n"]
+    return int(killed_job.event(n if n >= 0 else -1 - n)["ts"])
+
+
+def _killed_again_and_again(job: str, place: Path) -> int:
     """Kill a job again and again, then let it end; return its exit code."""
-    place.mkdir()
-    moments = random.Random(sinks)
-    for _ in range(10):
-        _kill_in_mid_work(place, sinks, moments)
-    return _start(place, sinks).wait(_PATIENCE_S)
+    place.mkdir(parents=True)
+    moments = random.Random(job)
+    lives = [_start(job, place)]
+    try:
+        for _ in range(_KILLS):
+            lives.append(_start(job, place))
+            _kill_in_mid_work(lives[-2], place, moments.uniform(0, 1))
+        lives[-1].communicate(_GO, _PATIENCE_S)
+        return lives[-1].returncode
+    finally:
+        for life in lives:
+            if life.poll() is None:
+                _kill(life)
 
 
-def _start(place: Path, sinks: str) -> subprocess.Popen[bytes]:
-    arguments = [str(place / "checkpoint"), str(place / "output"), sinks]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen([sys.executable, killed_job.__file__, *arguments], start_new_session=True, env=environment)
+def _start(job: str, place: Path) -> subprocess.Popen[bytes]:
+    """Start a process for a job, which begins to work when it is told so.
+
+    Its many Python processes need not all compile the same modules, even where the tests write no compiled ones.
+    """
+    root = place.parent.parent
+    arguments = [job, str(place / "checkpoint"), str(place / "output"), str(root / "input")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPYCACHEPREFIX": str(root / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, killed_job.__file__, *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
-def _kill_in_mid_work(place: Path, sinks: str, moments: random.Random) -> None:
-    """Kill the job, JVM and all, some moments after it has planned a micro-batch that it had not planned before."""
+def _kill_in_mid_work(life: subprocess.Popen[bytes], place: Path, seconds: float) -> None:
+    """Kill a job, JVM and all, some time after it has planned a micro-batch that no life before it had planned."""
     before = _planned(place)
-    job = _start(place, sinks)
+    assert life.stdin is not None
+    life.stdin.write(_GO)
+    life.stdin.flush()
     deadline = time.monotonic() + _PATIENCE_S
-    while _planned(place) <= before and job.poll() is None and time.monotonic() < deadline:
+    while _planned(place) <= before and life.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(moments.uniform(0, 1))
-    assert job.poll() is None, "the job ended before it could be killed; give it more to do"
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
+    moment = time.monotonic() + seconds
+    while _planned(place) < before + _FURTHER_BATCHES and time.monotonic() < moment:
+        time.sleep(0.02)
+    assert _planned(place) > before, "the job did not get any further"
+    assert life.poll() is None, "the job ended before it could be killed; give it more to do"
+    _kill(life)
+
+
+def _kill(life: subprocess.Popen[bytes]) -> None:
+    os.killpg(life.pid, signal.SIGKILL)
+    life.communicate()
 
 
 def _planned(place: Path) -> int:
@@ -75,7 +124,15 @@ def _planned(place: Path) -> int:
     return max((int(f.name) for f in offsets.glob("[0-9]*")), default=-1) if offsets.exists() else -1
 
 
-def _output(spark: SparkSession, place: Path) -> dict[str, bytes]:
+def _output(spark: SparkSession, place: Path) -> dict[str, list[str]]:
     """What a reader of each sink's output gets, its lines in a defined order."""
     sinks = {path.name: spark.read.text(str(path)).select("value").collect() for path in (place / "output").iterdir()}
-    return {name: "\n".join(sorted(row.value for row in rows)).encode() for name, rows in sinks.items()}
+    return {name: sorted(row.value for row in rows) for name, rows in sinks.items()}
+
+
+def _by_pipeline(output: dict[str, list[str]]) -> dict[str, list[dict[str, Any]]]:
+    """The lines of the one sink of a job, by the pipeline that they name."""
+    pipelines = defaultdict(list)
+    for line in map(json.loads, output["everything"]):
+        pipelines[line["pipeline"]].append(line)
+    return dict(pipelines)
