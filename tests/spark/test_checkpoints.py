@@ -17,7 +17,7 @@ from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.datastream.connectors.function_source._log import LogWriter
 from eventide.errors import StateError, UserFunctionError
-from eventide.spark.checkpoint import resolved
+from eventide.spark.locations import resolved
 
 pytestmark = pytest.mark.spark
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError
+from eventide.spark.locations import resolved
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -21,8 +22,6 @@ SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 _STAGE = "_eventide"
 _TASK = "__eventide_task"
 _WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
-_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Names that Hadoop has for what Arrow knows by another."""
 
 
 class FileDirectory:
@@ -38,7 +37,8 @@ class FileDirectory:
     """
 
     def __init__(self, path: str, file_format: str, options: dict[str, str]) -> None:
-        self._stage = f"{path.rstrip('/')}/{_STAGE}"
+        self._path = path.rstrip("/")
+        self._stage = f"{self._path}/{_STAGE}"
         self._format = file_format
         self._options = options
         self._folder: _Folder | None = None
@@ -55,7 +55,7 @@ class FileDirectory:
         """
         filled = self._write_out_of_sight(rows)
         is_first = self._folder is None
-        folder = self._folder = self._folder or _folder_of(rows.sparkSession, self._stage)
+        folder = self._folder = self._folder or _folder_of(rows.sparkSession, self._path)
         prefix = f"part-{batch_id:08d}-"
         written = [(name, match) for name in folder.names(_STAGE) if (match := _WRITTEN.fullmatch(name))]
         # Spark writes a file of the first task in any case.
@@ -111,25 +111,16 @@ class _Folder:
         self.file_system.delete_dir(f"{self.path}/{name}")
 
 
-def _folder_of(spark: SparkSession, stage: str) -> _Folder:
-    """The directory in which a stage lies, on the file system on which Spark has it: paths may be without a scheme.
+def _folder_of(spark: SparkSession, path: str) -> _Folder:
+    """A directory on the file system on which Spark has it: paths may be without a scheme.
 
     Raises:
         ProgramError: if Arrow cannot open that.
     """
-    from pyarrow.fs import FileSystem, LocalFileSystem
-
-    file = spark.read.format("binaryFile").load(stage).inputFiles()[0]
-    location = file[: file.rindex(f"/{_STAGE}/")]
-    scheme, _, rest = location.partition(":")
-    if scheme == "file":
-        return _Folder(LocalFileSystem(), "/" + unquote(rest).lstrip("/"))
     try:
-        file_system, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
-    except (ValueError, OSError, NotImplementedError) as error:
+        return _Folder(*opened(resolved(spark, path)))
+    except ProgramError as error:
         raise ProgramError(
-            f"a file sink writes to {location}, and Arrow, which moves its files when they are complete, cannot open "
-            f"that: {error}. Write with sink_to(function) there, which gets a DataFrame and the number of its "
-            "micro-batch"
+            f"a file sink writes to {path}, and Arrow has to move its files when they are complete: {error}. Write "
+            "with sink_to(function) there, which gets a DataFrame and the number of its micro-batch"
         ) from error
-    return _Folder(file_system, path.rstrip("/"))

@@ -25,12 +25,13 @@ from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import Host, JobSettings
-from eventide.spark.checkpoint import fit_checkpoint, recorded_program, resolved
+from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
+from eventide.spark.locations import resolved
 from eventide.spark.progress import ProgressView, had_nothing_new, have_ended
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
