@@ -46,7 +46,7 @@ _F = TypeVar("_F")
 class DataStream:
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
-    Elements whose type is declared (``output_type=Types.…``) travel between stages as Arrow columns, others pickled.
+    Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
     Flink: ``DataStream``.
     """
 

@@ -94,7 +94,7 @@ class FlatMap:
     type_info: TypeInformation | None = None
 
     def apply(self, batch: Batch) -> Elements:
-        """Call the function with each element; its results keep the element's timestamp and place."""
+        """Call the function with each element; its results keep the element's timestamp and number."""
         elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
         try:

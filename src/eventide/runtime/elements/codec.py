@@ -1,4 +1,4 @@
-"""How elements become bytes between stages: Arrow columns where their type is declared, else a pickle."""
+"""How elements become bytes on their way: Arrow columns where their type is declared, else a pickle."""
 
 from __future__ import annotations
 

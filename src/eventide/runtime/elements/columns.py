@@ -96,11 +96,11 @@ class Columns:
         return Columns(self.type_info, self.values.take(indices), timestamps, self.sequence.take(indices))
 
     def shifted(self, by: int) -> Columns:
-        """The same, so many places further back."""
+        """The same, numbered so much higher."""
         return replace(self, sequence=pc.add(self.sequence, by))
 
     def slice(self, start: int, rows: int) -> Columns:
-        """So many from a place on, or fewer where they end."""
+        """So many from an index on, or fewer where they end."""
         timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
         return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
 

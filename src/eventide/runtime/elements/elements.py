@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Elements:
-    """Elements side by side with their event time, their key and their place in the order of arrival.
+    """Elements side by side with their event time, their key and their number in the order of arrival.
 
     ``timestamps`` are milliseconds since the epoch, None for an element without one. ``keys`` is empty on edges
     without a key. ``sequence`` is the index of each element in its split or task within the micro-batch: elements of
@@ -52,7 +52,7 @@ class Elements:
         )
 
     def cut(self, begin: int, point: int) -> tuple[Elements | None, int | None]:
-        """What stands from an index on up to a place, and the index of the rest (None: there is none)."""
+        """What stands from an index on up to a point, and the index of the rest (None: there is none)."""
         end = bisect_right(self.sequence, point, begin)
         rest = None if end == len(self) else end
         if begin == 0 and rest is None:
@@ -63,7 +63,7 @@ class Elements:
 
     def shifted(self, by: int) -> Elements:
         """The same, so many indices further back."""
-        return Elements(self.values, self.timestamps, [place + by for place in self.sequence], self.keys)
+        return Elements(self.values, self.timestamps, [number + by for number in self.sequence], self.keys)
 
     def append(self, value: Any, timestamp: int | None, sequence: int) -> None:
         """Add one element without a key."""
@@ -72,7 +72,7 @@ class Elements:
         self.sequence.append(sequence)
 
     def extend(self, values: Sequence[Any], timestamp: int) -> None:
-        """Add elements of one timestamp without keys, each at its place in this."""
+        """Add elements of one timestamp without keys, numbered as they stand in this."""
         self.sequence += range(len(self.values), len(self.values) + len(values))
         self.timestamps += [timestamp] * len(values)
         self.values += values
@@ -104,7 +104,7 @@ def own(value: Any) -> Any:
 
 
 def interleave(parts: Sequence[Elements]) -> Elements:
-    """Put elements of several channels into the one defined order: by place in their channel, then by channel."""
+    """Put elements of several channels into the one defined order: by number in their channel, then by channel."""
     if len(parts) == 1:
         return parts[0]
     together = Elements()

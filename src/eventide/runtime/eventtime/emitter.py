@@ -1,4 +1,4 @@
-"""Where a generator speaks: what it emits becomes reports, each at its place in the micro-batch."""
+"""Where a generator speaks: what it emits becomes reports, each at its point of the micro-batch."""
 
 from __future__ import annotations
 

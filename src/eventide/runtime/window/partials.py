@@ -39,7 +39,7 @@ class Partials:
         return sum(number for _, number in self.counts)
 
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
-        """All of it: what is reduced has no places any more."""
+        """All of it: what is reduced has no numbers any more."""
         return self, None
 
 
