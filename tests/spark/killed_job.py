@@ -37,9 +37,9 @@ EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types
 SESSION = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 NAMED = Types.ROW_NAMED(["pipeline", "key", "start", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
 LATE = OutputTag("late", EVENT)
-ROWS = 2_400
-FILES = 15
-CLOCKED = 2_000
+ROWS = 1_300
+FILES = 13
+CLOCKED = 900
 TACITURN = 60
 
 
@@ -250,7 +250,7 @@ def function(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
 
 
 JOBS = {"bounded": (bounded, 200), "function": (function, 100)}
-"""The jobs, each with its limit of rows per micro-batch: both have some 25 micro-batches."""
+"""The jobs, each with its limit of rows per micro-batch: both have some 14 micro-batches."""
 
 
 def main(job: str, checkpoint: str, output: str, folder: str) -> None:

@@ -19,31 +19,31 @@ from pyspark.sql import SparkSession
 from tests.spark import killed_job
 
 _PATIENCE_S = 400
-_KILLS = 10
+_KILLS = 5
 _GO = b"go\n"
 _FURTHER_BATCHES = 2
 """A life ends at the latest when it has planned so many micro-batches, so that the job has something left to do."""
 
 
 @pytest.mark.spark
-def test_killed_at_ten_random_moments_a_job_gives_the_undisturbed_output(spark: SparkSession, tmp_path: Path) -> None:
-    """Elements and columns with several sinks, a function and the clock with one: ten kills each, side by side."""
+def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(spark: SparkSession, tmp_path: Path) -> None:
+    """Elements and columns with several sinks, a function and the clock with one: five kills each, side by side."""
     killed_job.write_input(tmp_path / "input")
     killed = {job: tmp_path / "killed" / job for job in killed_job.JOBS}
     undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
     with ThreadPoolExecutor(len(killed)) as pool:
-        codes = pool.map(_killed_ten_times, killed, killed.values())
+        codes = pool.map(_killed_again_and_again, killed, killed.values())
         for job, place in undisturbed.items():
             killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
         assert list(codes) == [0, 0]
 
     found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
     assert sorted(expected) == ["columns", "late", "sessions", "totals"]
-    assert all(len(lines) > 50 for lines in expected.values())
+    assert all(len(lines) > 40 for lines in expected.values())
     assert found == expected
 
     by_pipeline, expected_by_pipeline = (_by_pipeline(_output(spark, p["function"])) for p in (killed, undisturbed))
-    assert len(expected_by_pipeline["function"]) > 200
+    assert len(expected_by_pipeline["function"]) > 100
     assert by_pipeline["function"] == expected_by_pipeline["function"]
     for pipelines in (by_pipeline, expected_by_pipeline):
         _check_what_the_clock_decides(pipelines)
@@ -53,7 +53,7 @@ def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, Any]]]) ->
     """Windows and idleness by the clock differ from run to run; but every element comes out once."""
     by_clock = sorted(line["n"] for line in pipelines["clock"])
     assert by_clock == list(range(killed_job.CLOCKED))
-    assert len({line["start"] for line in pipelines["clock"]}) > 5
+    assert len({line["start"] for line in pipelines["clock"]}) > 3
     in_time = [line["n"] for line in pipelines["in time"]]
     late = [line["n"] for line in pipelines["late"]]
     assert sorted(in_time + late) == list(range(-killed_job.TACITURN, killed_job.ROWS))
@@ -67,7 +67,7 @@ def _time_of(line: dict[str, Any]) -> int:
     return int(killed_job.event(n if n >= 0 else -1 - n)["ts"])
 
 
-def _killed_ten_times(job: str, place: Path) -> int:
+def _killed_again_and_again(job: str, place: Path) -> int:
     """Kill a job again and again, then let it end; return its exit code."""
     place.mkdir(parents=True)
     moments = random.Random(job)
@@ -81,7 +81,7 @@ def _killed_ten_times(job: str, place: Path) -> int:
     finally:
         for life in lives:
             if life.poll() is None:
-                os.killpg(life.pid, signal.SIGKILL)
+                _kill(life)
 
 
 def _start(job: str, place: Path) -> subprocess.Popen[bytes]:
@@ -111,8 +111,12 @@ def _kill_in_mid_work(life: subprocess.Popen[bytes], place: Path, seconds: float
         time.sleep(0.02)
     assert _planned(place) > before, "the job did not get any further"
     assert life.poll() is None, "the job ended before it could be killed; give it more to do"
+    _kill(life)
+
+
+def _kill(life: subprocess.Popen[bytes]) -> None:
     os.killpg(life.pid, signal.SIGKILL)
-    life.wait()
+    life.communicate()
 
 
 def _planned(place: Path) -> int:
