@@ -17,11 +17,11 @@ WATERMARKS = st.integers(0, 12)
 class CombinerMachine(RuleBasedStateMachine):
     """The model keeps four dumb collections, and works out the answer from nothing each time."""
 
-    rejoin: Members
+    kind: Members
 
     def __init__(self):
         super().__init__()
-        self.combiner = Combiner(self.rejoin, "abc")
+        self.combiner = Combiner(self.kind, "abc")
         self.said = MIN_MS
         self.said_idle = False
         self.highest = dict.fromkeys("abc", MIN_MS)
@@ -32,7 +32,7 @@ class CombinerMachine(RuleBasedStateMachine):
     def update(self, channel, watermark):
         if channel in self.highest:
             self.combiner.update(channel, watermark)
-            if self.rejoin is Members.SPLITS or watermark > self.highest[channel]:
+            if self.kind is Members.SPLITS or watermark > self.highest[channel]:
                 self.idle.discard(channel)
             self.highest[channel] = max(watermark, self.highest[channel])
 
@@ -58,7 +58,7 @@ class CombinerMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        again = Combiner(self.rejoin, "abc")
+        again = Combiner(self.kind, "abc")
         again.restore(json.loads(json.dumps(self.combiner.snapshot())))
         assert again.snapshot() == self.combiner.snapshot()
         self.combiner = again
@@ -67,7 +67,7 @@ class CombinerMachine(RuleBasedStateMachine):
     def advance(self):
         active = set(self.highest) - self.idle
         self.behind -= {c for c in active if self.highest[c] >= self.said}
-        counting = active if self.rejoin is Members.SPLITS else active - self.behind
+        counting = active - self.behind if self.kind is Members.CHANNELS else active
         if active:
             candidate = min((self.highest[c] for c in counting), default=MIN_MS)
         else:
@@ -76,7 +76,7 @@ class CombinerMachine(RuleBasedStateMachine):
         idle = None
         if self.highest and not active and not self.said_idle:
             idle = True
-        if active and self.said_idle and (watermark is not None or self.rejoin is Members.CHANNELS):
+        if active and self.said_idle and (watermark is not None or self.kind is not Members.SPLITS):
             idle = False
         before = self.combiner.watermark
         assert self.combiner.advance() == Progress(watermark, idle)
@@ -89,7 +89,7 @@ class CombinerMachine(RuleBasedStateMachine):
             assert watermark in {None, min(self.highest.values())}
 
 
-@pytest.mark.parametrize("rejoin", list(Members))
-def test_the_combiner_does_what_the_model_does(rejoin):
-    machine = type("Machine", (CombinerMachine,), {"rejoin": rejoin})
+@pytest.mark.parametrize("kind", list(Members))
+def test_the_combiner_does_what_the_model_does(kind):
+    machine = type("Machine", (CombinerMachine,), {"kind": kind})
     run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None))

@@ -7,27 +7,27 @@ import pytest
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 
-both = pytest.mark.parametrize("rejoin", list(Members))
+both = pytest.mark.parametrize("kind", list(Members))
 NOTHING = Progress()
 
 
 @both
-def test_without_channels_nothing_is_said(rejoin):
-    combiner = Combiner(rejoin)
+def test_without_channels_nothing_is_said(kind):
+    combiner = Combiner(kind)
     assert combiner.advance() == NOTHING
     assert (combiner.watermark, combiner.idle) == (MIN_MS, False)
 
 
 @both
-def test_a_channel_that_has_not_spoken_holds_all(rejoin):
-    combiner = Combiner(rejoin, ["a", "b"])
+def test_a_channel_that_has_not_spoken_holds_all(kind):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     assert combiner.advance() == NOTHING
 
 
 @both
-def test_the_minimum_comes_out_and_only_when_it_rises(rejoin):
-    combiner = Combiner(rejoin, ["a", "b"])
+def test_the_minimum_comes_out_and_only_when_it_rises(kind):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 7)
     assert combiner.advance() == Progress(7)
@@ -39,8 +39,8 @@ def test_the_minimum_comes_out_and_only_when_it_rises(rejoin):
 
 
 @both
-def test_a_lower_watermark_of_a_channel_changes_nothing(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_a_lower_watermark_of_a_channel_changes_nothing(kind):
+    combiner = Combiner(kind, ["a"])
     combiner.update("a", 10)
     assert combiner.advance() == Progress(10)
     combiner.update("a", 5)
@@ -49,8 +49,8 @@ def test_a_lower_watermark_of_a_channel_changes_nothing(rejoin):
 
 
 @both
-def test_an_idle_channel_does_not_hold_the_others(rejoin):
-    combiner = Combiner(rejoin, ["a", "b"])
+def test_an_idle_channel_does_not_hold_the_others(kind):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.mark_idle("b")
     assert combiner.advance() == Progress(10)
@@ -58,8 +58,8 @@ def test_an_idle_channel_does_not_hold_the_others(rejoin):
 
 @both
 @pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "b", "a"), ("b", "c", "a")])
-def test_when_all_become_idle_the_maximum_comes_first_whatever_their_order(rejoin, order):
-    combiner = Combiner(rejoin, ["a", "b", "c"])
+def test_when_all_become_idle_the_maximum_comes_first_whatever_their_order(kind, order):
+    combiner = Combiner(kind, ["a", "b", "c"])
     for channel, watermark in {"a": 3, "b": 9, "c": 6}.items():
         combiner.update(channel, watermark)
     assert combiner.advance() == Progress(3)
@@ -70,8 +70,8 @@ def test_when_all_become_idle_the_maximum_comes_first_whatever_their_order(rejoi
 
 
 @both
-def test_channels_that_become_idle_without_a_watermark_say_idle_alone(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_channels_that_become_idle_without_a_watermark_say_idle_alone(kind):
+    combiner = Combiner(kind, ["a"])
     combiner.mark_idle("a")
     assert combiner.advance() == Progress(None, idle=True)
 
@@ -102,9 +102,9 @@ def test_an_input_that_comes_back_behind_is_left_out_until_it_reaches_what_was_p
     assert combiner.advance() == after
 
 
-@pytest.mark.parametrize(("rejoin", "after"), [(Members.SPLITS, NOTHING), (Members.CHANNELS, Progress(20))])
-def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(rejoin, after):
-    combiner = Combiner(rejoin, ["a", "b"])
+@pytest.mark.parametrize(("kind", "after"), [(Members.SPLITS, NOTHING), (Members.CHANNELS, Progress(20))])
+def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(kind, after):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 10)
     combiner.mark_idle("a")
@@ -115,8 +115,8 @@ def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(rejoin, after
 
 
 def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_watermark():
-    for rejoin, first in [(Members.CHANNELS, Progress(None, idle=False)), (Members.SPLITS, NOTHING)]:
-        combiner = Combiner(rejoin, ["a"])
+    for kind, first in [(Members.CHANNELS, Progress(None, idle=False)), (Members.SPLITS, NOTHING)]:
+        combiner = Combiner(kind, ["a"])
         combiner.update("a", 10)
         combiner.mark_idle("a")
         assert combiner.advance() == Progress(10, idle=True)
@@ -127,8 +127,8 @@ def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_waterma
 
 
 @both
-def test_a_removed_channel_holds_nobody(rejoin):
-    combiner = Combiner(rejoin, ["a", "b"])
+def test_a_removed_channel_holds_nobody(kind):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 5)
     assert combiner.advance() == Progress(5)
@@ -139,12 +139,12 @@ def test_a_removed_channel_holds_nobody(rejoin):
 
 
 @both
-def test_a_removed_channel_stays_removed_after_a_restart(rejoin):
-    combiner = Combiner(rejoin, ["a", "b"])
+def test_a_removed_channel_stays_removed_after_a_restart(kind):
+    combiner = Combiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.remove("b")
     assert combiner.advance() == Progress(10)
-    again = Combiner(rejoin, ["a", "b"])
+    again = Combiner(kind, ["a", "b"])
     again.restore(json.loads(json.dumps(combiner.snapshot())))
     again.update("a", 11)
     assert again.advance() == Progress(11)
@@ -152,8 +152,8 @@ def test_a_removed_channel_stays_removed_after_a_restart(rejoin):
 
 
 @both
-def test_a_channel_that_was_not_expected_leaves_no_trace(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_a_channel_that_was_not_expected_leaves_no_trace(kind):
+    combiner = Combiner(kind, ["a"])
     empty = combiner.snapshot()
     for channel in ("x", "y"):
         combiner.update(channel, 1)
@@ -162,11 +162,11 @@ def test_a_channel_that_was_not_expected_leaves_no_trace(rejoin):
 
 
 @both
-def test_what_is_not_expected_any_more_leaves_no_trace(rejoin):
-    combiner = Combiner(rejoin, ["a", "b", "c"])
+def test_what_is_not_expected_any_more_leaves_no_trace(kind):
+    combiner = Combiner(kind, ["a", "b", "c"])
     combiner.remove("b")
     combiner.update("x", 7)
-    again = Combiner(rejoin, ["a"])
+    again = Combiner(kind, ["a"])
     again.restore(json.loads(json.dumps(combiner.snapshot())))
     assert again.watermarks() == {"a": MIN_MS, "x": 7}
     again.update("a", 10)
@@ -175,8 +175,8 @@ def test_what_is_not_expected_any_more_leaves_no_trace(rejoin):
 
 
 @both
-def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(kind):
+    combiner = Combiner(kind, ["a"])
     for channel, watermark in {"a": 9, "x": 3, "y": 5, "z": 7}.items():
         combiner.update(channel, watermark)
     combiner.mark_idle("z")
@@ -185,11 +185,11 @@ def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(rejoi
 
 
 @both
-def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(kind):
+    combiner = Combiner(kind, ["a"])
     combiner.update("a", 10)
     assert combiner.advance() == Progress(10)
-    again = Combiner(rejoin, ["a", "b"])
+    again = Combiner(kind, ["a", "b"])
     again.restore(combiner.snapshot())
     again.update("a", 20)
     assert again.advance() == NOTHING
@@ -198,7 +198,7 @@ def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(rejoin):
 
 
 @both
-def test_the_largest_watermark_passes(rejoin):
-    combiner = Combiner(rejoin, ["a"])
+def test_the_largest_watermark_passes(kind):
+    combiner = Combiner(kind, ["a"])
     combiner.update("a", MAX_MS)
     assert combiner.advance() == Progress(MAX_MS)
