@@ -20,10 +20,10 @@ Run = Callable[..., str]
 
 PRINTED = {
     "tumbling_windows.py": """\
-south bridge, minute of 12:00: 1 cars
 north bridge, minute of 12:00: 3 cars
-south bridge, minute of 12:01: 5 cars
+south bridge, minute of 12:00: 1 cars
 north bridge, minute of 12:01: 5 cars
+south bridge, minute of 12:01: 5 cars
 """,
     "sessions_with_late_data.py": """\
 Ada: 2 click(s) from second 0 to 45
@@ -57,10 +57,10 @@ root
 LINES = {
     "tumbling_time_window.py": [
         ("left", 0, 10, 2),
-        ("left", 10, 20, 2),
         ("right", 10, 20, 1),
-        ("left", 20, 30, 1),
+        ("left", 10, 20, 2),
         ("right", 20, 30, 1),
+        ("left", 20, 30, 1),
     ],
     "sliding_time_window.py": [
         ("pump-2", 0, 6, 15),
