@@ -96,7 +96,7 @@ def test_a_job_ends_when_its_function_returns_and_goes_on_where_it_was_when_it_i
     assert job.get_job_status().result() is JobStatus.RUNNING
     job.cancel().result()
     assert job.get_job_status().result() is JobStatus.CANCELED
-    while not note.exists() and time.monotonic() < deadline:
+    while not (note.exists() and note.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert note.read_text() == "cancelled"
 
