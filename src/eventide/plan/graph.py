@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -48,7 +49,7 @@ class Transformation:
         return any(node.by_element for node in self.inputs)
 
 
-class InputTransformation(Transformation):
+class InputTransformation(Transformation, ABC):
     """Where elements come from outside: what all sources have in common."""
 
     @property
@@ -56,9 +57,9 @@ class InputTransformation(Transformation):
         """True: a source has tasks of its own."""
         return True
 
+    @abstractmethod
     def known_splits(self) -> tuple[str, ...]:
         """The splits that hold the watermark from the start."""
-        raise NotImplementedError
 
 
 class SourceTransformation(InputTransformation):

@@ -81,13 +81,7 @@ class AllElements:
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Append each to the list of its key."""
-        get = kept.get
-        for key, value in zip(keys, values, strict=True):
-            elements = get(key)
-            if elements is None:
-                kept[key] = [value]
-            else:
-                elements.append(value)
+        append_each(kept, keys, values)
 
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
@@ -259,3 +253,14 @@ def add_one_by_one(
             kept[key] = contents.add(kept.get(key), value, timestamp)
     except Exception as error:
         raise AtElement(error, key, value) from error
+
+
+def append_each(lists: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any]) -> None:
+    """Append each value to the list of its key."""
+    get = lists.get
+    for key, value in zip(keys, values, strict=True):
+        elements = get(key)
+        if elements is None:
+            lists[key] = [value]
+        else:
+            elements.append(value)

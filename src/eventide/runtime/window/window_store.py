@@ -13,7 +13,7 @@ from eventide.common._pickles import dumps, loads
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.collection import without_collection
-from eventide.runtime.window.contents import AtElement, Contents, Times
+from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
 ByKey: TypeAlias = dict[Any, Any]
 """What a window keeps of each key, or a list of the elements that it must still add; in the order of arrival."""
@@ -113,14 +113,8 @@ class WindowStore:
         added = self._added.setdefault(row, {}).setdefault(window, {})
         if self._keeps(row):
             self._contents.add_each(added, keys, values, timestamps)
-            return
-        get = added.get
-        for key, value in zip(keys, values, strict=True):
-            elements = get(key)
-            if elements is None:
-                added[key] = [value]
-            else:
-                elements.append(value)
+        else:
+            append_each(added, keys, values)
 
     def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> Any:
         """Add one element to a window that has fired already, and return what the window now keeps of its key."""
