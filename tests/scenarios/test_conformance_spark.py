@@ -23,7 +23,7 @@ from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Signal
 from eventide.spark.compiler import OBSERVATION, frames_of
 from eventide.spark.frame_rows import frame_of
-from eventide.spark.progress import had_nothing_new
+from eventide.spark.progress import NothingNew
 from eventide.spark.submit import settings_for_start
 
 _TELLING = (
@@ -145,6 +145,7 @@ def _run(
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
     with settings_for_start(spark, plan.parallelism):
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
+    had_nothing_new = NothingNew()
     while not query.awaitTermination(0.2):
         if query.lastProgress is not None and had_nothing_new(query.lastProgress):
             query.stop()  # with generators, Spark would go on with the clock

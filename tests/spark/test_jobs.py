@@ -124,6 +124,26 @@ def test_a_job_goes_on_from_its_checkpoint_and_refuses_another_program(spark: Sp
             program(reopened(tmp_path)).execute_and_collect()
 
 
+def slowly(pair: Any) -> Any:
+    time.sleep(0.5)
+    return pair
+
+
+def test_what_is_there_is_read_though_the_run_before_left_a_micro_batch_for_the_clock_undone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def program(env: StreamExecutionEnvironment, script: list[list[Any]], bounded: bool) -> DataStream:
+        source = ScriptedSource(["a", "b"], script, PAIR, bounded)
+        return sums(env.from_source(source, BY_SECOND_FIELD.with_idleness(Duration.of_hours(1)), "script").map(slowly))
+
+    collected = list(program(reopened(tmp_path), SCRIPT[:1], bounded=False).execute_and_collect())
+    last = max(int(file.name) for file in (tmp_path / "offsets").iterdir() if file.name.isdigit())
+    for file in (tmp_path / "commits").glob(f"*{last}*"):  # it was killed before this
+        file.unlink()
+    collected += program(reopened(tmp_path), SCRIPT, bounded=True).execute_and_collect()
+    assert sorted(collected) == sorted(program(local_environment(), SCRIPT, bounded=True).execute_and_collect())
+
+
 class _Bounds(ProcessWindowFunction):
     def process(self, key, context, elements):
         values = list(elements)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from eventide.spark.progress import had_nothing_new, have_ended
+from eventide.spark.progress import NothingNew, have_ended
 
 ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 
@@ -34,7 +34,18 @@ def test_an_offset_may_be_told_as_python_writes_it():
     assert have_ended(SimpleNamespace(sources=sources))
 
 
+def progress(batch, *offsets):
+    return SimpleNamespace(batchId=batch, sources=[SimpleNamespace(startOffset=a, endOffset=b) for a, b in offsets])
+
+
 @pytest.mark.parametrize(("start", "end", "expected"), [("1", "1", True), ("1", "2", False), (None, "1", False)])
 def test_a_micro_batch_had_nothing_new_if_no_source_went_on(start, end, expected):
-    sources = [SimpleNamespace(startOffset="1", endOffset="1"), SimpleNamespace(startOffset=start, endOffset=end)]
-    assert had_nothing_new(SimpleNamespace(sources=sources)) is expected
+    had_nothing_new = NothingNew()
+    assert not had_nothing_new(progress(6, ("0", "1")))
+    assert had_nothing_new(progress(7, ("1", "1"), (start, end))) is expected
+
+
+def test_the_first_micro_batch_of_a_run_may_be_one_that_the_run_before_had_planned():
+    had_nothing_new = NothingNew()
+    followed = [(6, "1", "1"), (6, "1", "1"), (7, "1", "2"), (8, "2", "2")]
+    assert [had_nothing_new(progress(batch, way)) for batch, *way in followed] == [False, False, False, True]

@@ -136,12 +136,15 @@ class StreamingJob(JobClient):
             self._collected.close()
 
     def _stop_at_the_end(self, is_over: Callable[[StreamingQueryProgress], bool]) -> None:
-        """Stop the query if it is over; the progress of a micro-batch is there when it is committed."""
+        """Stop the query if it is over; the progress of a micro-batch is there when it is committed.
+
+        It may be in a micro-batch for the clock by then, whose elements are still wanted.
+        """
         with suppress(Exception):
             last = self._query.lastProgress
-            if last is not None and is_over(last):
-                self._collected.close()
-                self._query.stop()
+            if last is not None and is_over(last) and not self._collected.is_full:
+                self._is_over = None
+                threading.Thread(target=self._query.stop, name=f"the end of {self._query.name}", daemon=True).start()
 
     def _tell_of_timers(self) -> None:
         left = None if self._cancelled else warning_of_timers(self._view.title, self._counters)

@@ -32,7 +32,7 @@ from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
-from eventide.spark.progress import ProgressView, had_nothing_new, have_ended
+from eventide.spark.progress import NothingNew, ProgressView, have_ended
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -188,7 +188,7 @@ def _end_that_spark_does_not_see(
 ) -> Callable[[StreamingQueryProgress], bool] | None:
     """What tells that a query is over, where Spark would go on: sources that end unforeseen, and the clock."""
     if _takes_what_is_there(plan, settings):
-        return had_nothing_new if plan.needs_clock else None
+        return NothingNew() if plan.needs_clock else None
     return have_ended if plan.may_end else None
 
 
