@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.linear_hashing import MOST_BUCKETS, parents
 from eventide.runtime.state.schedule import Schedule
 
 _INDEX = "buckets"
+_SIZE = struct.Struct("<I")
+_LZ4 = pa.Codec("lz4_raw")
+"""Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
 
 
 class BucketStore:
     """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
 
-    ``size`` is the number of bytes that a bucket should have, ``times`` names the kinds of time at which a bucket may
-    be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
-    without content take no place. Their number never goes down before nothing is left: an empty bucket costs nothing.
+    ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
+    at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
+    :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
+    empty bucket costs nothing.
     ``numbers`` are for whoever uses the store, and kept with the index for as long as anything is stored.
     """
 
@@ -37,7 +44,8 @@ class BucketStore:
 
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
-        return self._backend.get(_name(bucket)) if self._entries else None
+        stored = self._backend.get(_name(bucket)) if self._entries else None
+        return None if stored is None else _decompressed(stored)
 
     def grow(self, entries: int, size: int) -> list[int]:
         """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
@@ -56,7 +64,7 @@ class BucketStore:
         if content is None:
             self._backend.delete(_name(bucket))
         else:
-            self._backend.put(_name(bucket), content)
+            self._backend.put(_name(bucket), _compressed(content))
 
     def flush(self) -> None:
         """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
@@ -78,3 +86,14 @@ class BucketStore:
 
 def _name(bucket: int) -> str:
     return f"bucket/{bucket}"
+
+
+def _compressed(content: bytes) -> bytes:
+    packed: bytes = _LZ4.compress(content, asbytes=True)
+    return _SIZE.pack(len(content)) + packed
+
+
+def _decompressed(stored: bytes) -> bytes:
+    (size,) = _SIZE.unpack_from(stored)
+    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
+    return content

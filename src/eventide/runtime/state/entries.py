@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._pickles import dumps, loads
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.bucket import KINDS_OF_TIME, StoredEntry
@@ -29,23 +30,26 @@ class Entry:
         return not self.values and not any(self.timers)
 
 
-def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry:
-    """The bytes of what is kept of the keys of one hash: of one key, but for accidents.
+def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry | None:
+    """The bytes of what is kept of the keys of one hash: of one key, but for accidents; None if nothing is kept.
 
     Raises what pickling raises.
     """
     kept = [(key, entry) for key, entry in entries if not entry.is_empty()]
     if not kept:
-        return StoredEntry(None, (None,) * KINDS_OF_TIME)
-    content = [_form(key, entry) for key, entry in kept]
-    times = (
-        min((time_ms for _, entry in kept for time_ms, _ in entry.timers[kind]), default=None)
-        for kind in range(KINDS_OF_TIME)
-    )
-    return StoredEntry(dumps(content), tuple(times))
+        return None
+    content = dumps([_form(key, entry) for key, entry in kept])
+    by_event, by_clock = (_earliest(kind, kept) for kind in range(KINDS_OF_TIME))
+    return content, by_event, by_clock
 
 
-def read(content: bytes | memoryview, key_hash: int, group: int) -> Iterator[tuple[Any, Entry]]:
+def _earliest(kind: int, kept: Iterable[tuple[Any, Entry]]) -> int | None:
+    """The earliest timer; one beyond the end of time, or before its beginning, is looked at there."""
+    time_ms = min((time_ms for _, entry in kept for time_ms, _ in entry.timers[kind]), default=None)
+    return None if time_ms is None else max(MIN_MS, min(time_ms, MAX_MS))
+
+
+def read(content: bytes, key_hash: int, group: int) -> Iterator[tuple[Any, Entry]]:
     """The keys of one hash and what is kept of them."""
     for key, values, *timers in loads(content):
         entry = Entry(key_hash, group)

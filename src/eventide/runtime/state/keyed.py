@@ -6,20 +6,16 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import numpy as np
-
-from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import Bucket, StoredEntry
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.entries import Entry, read, stored
-from eventide.runtime.state.linear_hashing import address, by_bucket
+from eventide.runtime.state.linear_hashing import address
 from eventide.runtime.state.timers import Timers
 
-_BUCKET_BYTES = 16_384
-_EMPTY = Bucket.empty()
+_BUCKET_BYTES = 2_048
 
 
 class KeyedState:
@@ -36,7 +32,7 @@ class KeyedState:
         self._max_parallelism = max_parallelism
         self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times"))
         self.entries: dict[Any, Entry] = {}
-        self._read: dict[int, bytes | memoryview | None] = {}
+        self._read: dict[int, bytes | None] = {}
         self._buckets: dict[int, Bucket] = {}
         numbers = self._store.numbers or [0, 0]
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
@@ -88,8 +84,7 @@ class KeyedState:
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
         key_hash = stable_hash(key)
-        if key_hash not in self._read:
-            self._take_in(address(key_hash, self._store.count), np.array([key_hash], np.uint64))
+        self._take_in([key_hash])
         return self.entries.get(key) or self._new(key, key_hash)
 
     def open_all(self, keys: Iterable[Any]) -> None:
@@ -101,16 +96,16 @@ class KeyedState:
                 self.open(key)
             return
         with without_collection():
-            hashes = hashes_of(new)
-            self._take_in_all(hashes)
-            for key, key_hash in zip(new, hashes.tolist(), strict=True):
+            hashes = hashes_of(new).tolist()
+            self._take_in(hashes)
+            for key, key_hash in zip(new, hashes, strict=True):
                 if key not in entries:
                     self._new(key, key_hash)
 
     def open_everything(self) -> None:
         """Have every entry: for harnesses."""
         for number in range(self._store.count):
-            self._take_in(number, self._bucket(number).hashes)
+            self._take_in(self._bucket(number).entries)
 
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every entry that has a timer of a kind at or before a time."""
@@ -121,7 +116,7 @@ class KeyedState:
         with without_collection():
             for number in due:
                 bucket = self._bucket(number)
-                self._take_in(number, bucket.due(kind, until_ms))
+                self._take_in(bucket.due(kind, until_ms))
                 later = bucket.later(kind, until_ms)
                 if later is not None:
                     schedule.again(number, later)
@@ -136,7 +131,7 @@ class KeyedState:
             bucket = self._buckets.get(number)
             if bucket is None:
                 return time_ms
-            others = bucket.earliest_of_others(kind, self._read)
+            others = bucket.earliest(kind, besides=self._read)
             if others == time_ms:
                 return time_ms
             schedule.skip()
@@ -172,21 +167,16 @@ class KeyedState:
     def _bucket(self, number: int) -> Bucket:
         bucket = self._buckets.get(number)
         if bucket is None:
-            content = self._store.get(number)
-            bucket = self._buckets[number] = _EMPTY if content is None else Bucket.read(content)
+            bucket = self._buckets[number] = Bucket.read(self._store.get(number))
         return bucket
 
-    def _take_in_all(self, hashes: Hashes) -> None:
-        for number, at in by_bucket(hashes, self._store.count):
-            self._take_in(number, hashes[at])
-
-    def _take_in(self, number: int, hashes: Hashes) -> None:
-        """Have the entries of a bucket that have some hashes."""
-        bucket = self._bucket(number)
-        for key_hash, content in zip(hashes.tolist(), bucket.contents(hashes), strict=True):
+    def _take_in(self, hashes: Iterable[int]) -> None:
+        """Have the entries that have some hashes."""
+        count = self._store.count
+        for key_hash in hashes:
             if key_hash in self._read:
                 continue
-            self._read[key_hash] = content
+            content = self._read[key_hash] = self._bucket(address(key_hash, count)).content(key_hash)
             if content is None:
                 continue
             for key, entry in read(content, key_hash, group_of(key_hash, self._max_parallelism)):
@@ -194,31 +184,41 @@ class KeyedState:
                 for timers in self._timers:
                     timers.take_in(key, entry)
 
-    def _changed(self) -> dict[int, dict[int, StoredEntry]]:
+    def _changed(self) -> dict[int, dict[int, StoredEntry | None]]:
         """What is not as it was read, by bucket and hash."""
         of_hash: dict[int, list[tuple[Any, Entry]]] = {}
         for key, entry in self.entries.items():
             of_hash.setdefault(entry.hash, []).append((key, entry))
-        changed: defaultdict[int, dict[int, StoredEntry]] = defaultdict(dict)
+        changed: defaultdict[int, dict[int, StoredEntry | None]] = defaultdict(dict)
         for key_hash, entries in of_hash.items():
             new = stored(entries)
-            if new.content != self._read.get(key_hash):
+            if (new and new[0]) != self._read.get(key_hash):
                 changed[address(key_hash, self._store.count)][key_hash] = new
         return changed
 
-    def _write(self, changed: dict[int, dict[int, StoredEntry]]) -> None:
-        new = {number: self._bucket(number).replaced(entries) for number, entries in changed.items()}
-        entries = sum(len(bucket) - len(self._buckets[number]) for number, bucket in new.items())
-        size = sum(bucket.size - self._buckets[number].size for number, bucket in new.items())
+    def _write(self, changed: dict[int, dict[int, StoredEntry | None]]) -> None:
+        before = {}
+        entries = size = 0
+        for number, changes in changed.items():
+            bucket = self._bucket(number)
+            before[number] = bucket.earliest(0), bucket.earliest(1)
+            entries -= len(bucket)
+            size -= bucket.size
+            bucket.replace(changes)
+            entries += len(bucket)
+            size += bucket.size
+        new = {number: self._buckets[number] for number in changed}
         for number in self._store.grow(entries, size):
-            bucket = new.pop(number) if number in new else self._bucket(number)
-            new[number] = _EMPTY
+            bucket = self._bucket(number)
+            before.setdefault(number, (bucket.earliest(0), bucket.earliest(1)))
+            new[number] = Bucket({})
             new.update(bucket.split(self._store.count))
         for number in sorted(new):
-            before = self._buckets.get(number, _EMPTY)
-            self._store.put(number, new[number].stored())
-            for kind, (old, time_ms) in enumerate(zip(before.earliest(), new[number].earliest(), strict=True)):
-                if old != time_ms:
+            bucket = new[number]
+            self._store.put(number, bucket.stored())
+            for kind, old_ms in enumerate(before.get(number, (None, None))):
+                time_ms = bucket.earliest(kind)
+                if time_ms != old_ms:
                     self._store.schedules[kind].set(number, time_ms)
 
 
