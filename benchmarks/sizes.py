@@ -30,7 +30,7 @@ FULL = Sizes(
     few_batches=4,
     small_batches=40,
     element_rows=200_000,
-    growth=(10_000, 100_000, 1_000_000),
+    growth=(10_000, 100_000, 1_000_000, 10_000_000),
 )
 QUICK = Sizes(
     rows_per_batch=200_000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,8 @@ _DAY_MS = 24 * 60 * 60 * 1_000
 _START_MS = 19_675 * _DAY_MS
 _BATCHES = 5
 """How many micro-batches of a kind; the first is not counted."""
+_MOST_FOR_PERCENT = 1_000_000
+"""With more keys than this, only few are touched."""
 _SCHEMA = "key LONG, value LONG, ts LONG"
 _PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 _NOTES = ValueStateDescriptor("n", Types.LONG())
@@ -47,8 +50,9 @@ _NOTES = ValueStateDescriptor("n", Types.LONG())
 
 @dataclass(frozen=True)
 class Cost:
-    """What a micro-batch costs: CPU milliseconds of the JVM and all Python workers, and kilobytes that it writes."""
+    """What a micro-batch costs: its time, the CPU time of the JVM and all Python workers, and what it writes."""
 
+    ms: float
     cpu_ms: float
     kilobytes: float
 
@@ -56,23 +60,39 @@ class Cost:
 def growth(bench: Bench) -> list[Figure]:
     """State of many keys, of which a micro-batch touches 100, or 1%."""
     figures: list[Figure] = []
+    of_few: dict[str, list[tuple[int, Cost]]] = {name: [] for name in STREAMS}
     for keys in bench.sizes.growth:
         files = bench.place / "data" / f"growth-{keys}"
         touched = _write(files, keys)
         spark = _measured(bench, f"a value for each of {keys:,} keys, Spark", files, keys, by_spark)
         for name, build in STREAMS.items():
-            start = _starter(build)
-            ours = _measured(bench, f"{name}, {keys:,} keys", files, keys, start)
+            ours = _measured(bench, f"{name}, {keys:,} keys", files, keys, _starter(build))
+            of_few[name].append((keys, ours["few"]))
             for kind, number in touched.items():
-                what = f"{name}, {number:,} of {keys:,} keys"
-                figures.append(Figure(what, "CPU ms", ours[kind].cpu_ms, spark[kind].cpu_ms, "a value for each key"))
+                what, most = f"{name}, {number:,} of {keys:,} keys", None if kind == "few" else 1.0
+                for unit, mine, theirs in (
+                    ("ms", ours[kind].ms, spark[kind].ms),
+                    ("CPU ms", ours[kind].cpu_ms, spark[kind].cpu_ms),
+                ):
+                    figures.append(Figure(what, unit, mine, theirs, "a value for each key", most=most))
                 figures.append(Figure(f"{what}: written", "kB", ours[kind].kilobytes, spark[kind].kilobytes))
+        shutil.rmtree(files)
+    for name, costs in of_few.items():
+        (fewest, before), (most_keys, after) = costs[0], costs[-1]
+        what, beside = f"{name}, {_FEW} of {most_keys:,} keys", f"{_FEW} of {fewest:,}"
+        figures.append(Figure(what, "CPU ms", after.cpu_ms, before.cpu_ms, beside, most=2.0))
     return figures
+
+
+def _kinds(keys: int) -> dict[str, int]:
+    """How many keys a micro-batch touches, by a name for it; always ending with few."""
+    percent = {"1%": keys // 100} if _FEW < keys // 100 and keys <= _MOST_FOR_PERCENT else {}
+    return percent | {"few": _FEW}
 
 
 def _write(folder: Path, keys: int) -> dict[str, int]:
     """Files of one micro-batch each: all keys, then 1% of them several times, then 100; and how many keys those are."""
-    kinds = {"1%": max(keys // 100, 1), "few": _FEW}
+    kinds = _kinds(keys)
     folder.mkdir(parents=True)
     random = np.random.default_rng(keys)
     everyone = random.permutation(keys)
@@ -91,27 +111,36 @@ def _measured(
     bench: Bench, what: str, files: Path, keys: int, start: Callable[[SparkSession, Path, Path], StreamingQuery]
 ) -> dict[str, Cost]:
     """Run a query up to the micro-batch in which its source ends."""
+    kinds = _kinds(keys)
     before = -(-keys // _PER_FILE)
-    last = before + 2 * _BATCHES - 1
+    last = before + len(kinds) * _BATCHES - 1
     place = bench.place / f"growth-{time.monotonic_ns()}"
     query = start(bench.spark, files, place)
     spent: dict[int, float] = {}
+    took: dict[int, float] = {}
     while query.isActive and last not in spent:
         time.sleep(0.02)
         progress = query.lastProgress
         if progress is not None and progress.batchId not in spent:
             spent[progress.batchId] = _cpu_seconds()
+            took[progress.batchId] = progress.durationMs["triggerExecution"]
     query.stop()
     if last not in spent:
         raise RuntimeError(f"{what}: the query ended in micro-batch {max(spent, default=-1)}: {query.exception()}")
     written = _written(place / "checkpoint")
+    shutil.rmtree(place)
     costs = {}
-    for kind, first in (("1%", before), ("few", before + _BATCHES)):
+    for place_of_kind, kind in enumerate(kinds):
+        first = before + place_of_kind * _BATCHES
         counted = range(first + 1, first + _BATCHES)
         known = [batch for batch in spent if first <= batch < first + _BATCHES]
-        cpu_ms = (spent[max(known)] - spent[min(known)]) / (max(known) - min(known)) * 1_000
-        costs[kind] = Cost(cpu_ms, statistics.median(written.get(batch + 1, 0) for batch in counted) / 1_000)
-    bench.say(f"{what}: " + ", ".join(f"{k} {c.cpu_ms:,.0f} CPU ms {c.kilobytes:,.0f} kB" for k, c in costs.items()))
+        costs[kind] = Cost(
+            statistics.median(took[batch] for batch in counted if batch in took),
+            (spent[max(known)] - spent[min(known)]) / (max(known) - min(known)) * 1_000,
+            statistics.median(written.get(batch + 1, 0) for batch in counted) / 1_000,
+        )
+    said = (f"{k} {c.ms:,.0f} ms {c.cpu_ms:,.0f} CPU ms {c.kilobytes:,.0f} kB" for k, c in costs.items())
+    bench.say(f"{what}: {', '.join(said)}")
     return costs
 
 
