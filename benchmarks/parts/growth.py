@@ -86,7 +86,7 @@ def growth(bench: Bench) -> list[Figure]:
 
 def _kinds(keys: int) -> dict[str, int]:
     """How many keys a micro-batch touches, by a name for it; always ending with few."""
-    percent = {"1%": keys // 100} if _FEW < keys // 100 and keys <= _MOST_FOR_PERCENT else {}
+    percent = {"1%": keys // 100} if keys // 100 > _FEW and keys <= _MOST_FOR_PERCENT else {}
     return percent | {"few": _FEW}
 
 
