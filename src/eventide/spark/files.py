@@ -21,6 +21,11 @@ SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 
 _STAGE = "_eventide"
 _TASK = "__eventide_task"
+_WHERE_NOBODY_LOOKS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+}
+"""Hadoop need not mark the hidden directory as complete, nor have files appear there all at once."""
 _WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
 
 
@@ -74,7 +79,8 @@ class FileDirectory:
         observation = Observation()
         numbered = rows.withColumn(_TASK, F.spark_partition_id())
         observed = numbered.observe(observation, F.collect_set(_TASK).alias("tasks")).drop(_TASK)
-        observed.write.format(self._format).options(**self._options).mode("overwrite").save(self._stage)
+        options = _WHERE_NOBODY_LOOKS | self._options
+        observed.write.format(self._format).options(**options).mode("overwrite").save(self._stage)
         return set(observation.get["tasks"])
 
 

@@ -25,14 +25,25 @@ Take = Callable[[Any], None]
 def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataStreamWriter:
     """What writes the results of a streaming job; ``take`` gets each element of a collecting sink.
 
-    A single sink with a format of Spark's that is not one of files is written by Spark itself, exactly once where
-    Spark's sink is. Otherwise one ``foreachBatch`` routes each micro-batch.
+    A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
+    `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
+    each micro-batch.
     """
-    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and not _is_of_files(sinks[0].sink):
+    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink):
         sink = sinks[0].sink
-        return typed_rows(frames, sinks[0]).writeStream.format(sink.format).options(**sink.options).outputMode("append")
-    deliver = Delivery(sinks, take)
-    return frames.writeStream.foreachBatch(deliver).outputMode("append")
+        rows = typed_rows(frames, sinks[0]).writeStream.outputMode("append")
+        if _is_of_files(sink):
+            return rows.foreachBatch(_directory(sink).write)
+        return rows.format(sink.format).options(**sink.options)
+    return frames.writeStream.foreachBatch(Delivery(sinks, take)).outputMode("append")
+
+
+def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> None:
+    """Write the results of a batch job."""
+    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and _is_of_files(sinks[0].sink):
+        _directory(sinks[0].sink).write(typed_rows(frames, sinks[0]), 0)
+    else:
+        Delivery(sinks, take)(frames, 0)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -98,10 +109,6 @@ class Delivery:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
         if not self._as_rows:
             self._to_driver(frames)
-            return
-        if len(self._directories) == len(self._as_rows) + len(self._on_driver) == 1:
-            (sink,) = self._as_rows
-            self._directories[sink.number].write(typed_rows(frames, sink), batch_id)
             return
         frames.persist()
         try:

@@ -44,7 +44,7 @@ from eventide.spark.session import (
     STATE_STORE,
     find_session,
 )
-from eventide.spark.sinks import Delivery, refuse_used_directories, writer
+from eventide.spark.sinks import refuse_used_directories, write_batch, writer
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _starting = threading.Lock()
@@ -127,7 +127,7 @@ class SparkHost(Host):
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             frames = frames_of(plan, settings, self.spark, batch=True)
             try:
-                Delivery(plan.sinks, collected.append)(frames, 0)
+                write_batch(frames, plan.sinks, collected.append)
             except Exception as error:
                 raise original(error) from error
         took_ms = int((time.monotonic() - started) * 1000)
