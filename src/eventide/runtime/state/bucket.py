@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from eventide.common._pickles import dumps, loads
@@ -23,6 +23,7 @@ class Bucket:
 
     >>> bucket = Bucket.read(None)
     >>> bucket.replace({7: (b"seven", 1_000, None), 8: (b"eight", None, None)})
+    66
     >>> Bucket.read(bucket.stored()).earliest(0)
     1000
     """
@@ -44,35 +45,40 @@ class Bucket:
     def __len__(self) -> int:
         return len(self.entries)
 
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        return sum(_BESIDE_CONTENT + len(entry[0]) for entry in self.entries.values())
-
     def content(self, key_hash: int) -> bytes | None:
         """The bytes of the entry with a hash; None if there is none."""
         entry = self.entries.get(key_hash)
         return None if entry is None else entry[0]
 
-    def earliest(self, kind: int, besides: Collection[int] = ()) -> int | None:
-        """The earliest time of a kind, some hashes aside; None if there is none."""
-        return min((time_ms for key_hash, time_ms in self._times(kind) if key_hash not in besides), default=None)
+    def earliest(self, kind: int) -> int | None:
+        """The earliest time of a kind; None if there is none."""
+        return min(self._times(kind), default=None)
+
+    def earliest_of_others(self, kind: int, known: Collection[int]) -> int | None:
+        """The earliest time of the entries whose hashes are not known; None if there is none."""
+        return Bucket({h: entry for h, entry in self.entries.items() if h not in known}).earliest(kind)
 
     def due(self, kind: int, until_ms: int) -> list[int]:
         """The hashes of the entries whose time has come."""
-        return [key_hash for key_hash, time_ms in self._times(kind) if time_ms <= until_ms]
+        at = 1 + kind
+        return [h for h, entry in self.entries.items() if entry[at] is not None and entry[at] <= until_ms]  # type: ignore[operator]
 
     def later(self, kind: int, after_ms: int) -> int | None:
         """The earliest time behind a time; None if there is none."""
-        return min((time_ms for _, time_ms in self._times(kind) if time_ms > after_ms), default=None)
+        return min((time_ms for time_ms in self._times(kind) if time_ms > after_ms), default=None)
 
-    def replace(self, entries: Mapping[int, StoredEntry | None]) -> None:
-        """Put other entries in the place of some, or new ones, by their hashes; None takes one away."""
+    def replace(self, entries: Mapping[int, StoredEntry | None]) -> int:
+        """Put other entries in the place of some, or new ones, by their hashes; None takes one away.
+
+        Returns:
+            About how many bytes more it takes.
+        """
+        more = 0
         for key_hash, entry in entries.items():
-            if entry is None:
-                self.entries.pop(key_hash, None)
-            else:
+            more += _size(entry) - _size(self.entries.pop(key_hash, None))
+            if entry is not None:
                 self.entries[key_hash] = entry
+        return more
 
     def split(self, count: int) -> dict[int, Bucket]:
         """The parts of it that belong into each bucket, now that there are so many."""
@@ -85,9 +91,10 @@ class Bucket:
             part.entries[key_hash] = entry
         return parts
 
-    def _times(self, kind: int) -> Iterator[tuple[int, int]]:
+    def _times(self, kind: int) -> list[int]:
         at = 1 + kind
-        for key_hash, entry in self.entries.items():
-            time_ms = entry[at]
-            if time_ms is not None:
-                yield key_hash, time_ms  # type: ignore[misc]
+        return [entry[at] for entry in self.entries.values() if entry[at] is not None]  # type: ignore[misc]
+
+
+def _size(entry: StoredEntry | None) -> int:
+    return 0 if entry is None else len(entry[0]) + _BESIDE_CONTENT

@@ -131,7 +131,7 @@ class KeyedState:
             bucket = self._buckets.get(number)
             if bucket is None:
                 return time_ms
-            others = bucket.earliest(kind, besides=self._read)
+            others = bucket.earliest_of_others(kind, self._read)
             if others == time_ms:
                 return time_ms
             schedule.skip()
@@ -203,10 +203,8 @@ class KeyedState:
             bucket = self._bucket(number)
             before[number] = bucket.earliest(0), bucket.earliest(1)
             entries -= len(bucket)
-            size -= bucket.size
-            bucket.replace(changes)
+            size += bucket.replace(changes)
             entries += len(bucket)
-            size += bucket.size
         new = {number: self._buckets[number] for number in changed}
         for number in self._store.grow(entries, size):
             bucket = self._bucket(number)
