@@ -61,6 +61,7 @@ class StreamingJob(JobClient):
         self._seen: tuple[int, str] | None = None
         self._id = JobID(str(query.id))
         self._cancelled = False
+        self._stopping = threading.Thread()
         self._made_at = place_in_the_program()
         threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
 
@@ -142,9 +143,13 @@ class StreamingJob(JobClient):
         """
         with suppress(Exception):
             last = self._query.lastProgress
-            if last is not None and is_over(last) and not self._collected.is_full:
-                self._is_over = None
-                threading.Thread(target=self._query.stop, name=f"the end of {self._query.name}", daemon=True).start()
+            if last is not None and is_over(last) and not (self._collected.is_full or self._stopping.is_alive()):
+                self._stopping = threading.Thread(target=self._stop, name=f"the end of {self._query.name}", daemon=True)
+                self._stopping.start()
+
+    def _stop(self) -> None:
+        with suppress(Exception):  # it is tried again with the next look at the query
+            self._query.stop()
 
     def _tell_of_timers(self) -> None:
         left = None if self._cancelled else warning_of_timers(self._view.title, self._counters)

@@ -24,8 +24,8 @@ class Bucket:
     >>> bucket = Bucket.read(None)
     >>> bucket.replace({7: (b"seven", 1_000, None), 8: (b"eight", None, None)})
     66
-    >>> Bucket.read(bucket.stored()).earliest(0)
-    1000
+    >>> Bucket.read(bucket.stored()).earliest()
+    (1000, None)
     """
 
     __slots__ = ("entries",)
@@ -50,13 +50,13 @@ class Bucket:
         entry = self.entries.get(key_hash)
         return None if entry is None else entry[0]
 
-    def earliest(self, kind: int) -> int | None:
-        """The earliest time of a kind; None if there is none."""
-        return min(self._times(kind), default=None)
+    def earliest(self) -> tuple[int | None, ...]:
+        """The earliest time of each kind; None if there is none."""
+        return tuple(min(self._times(kind), default=None) for kind in range(KINDS_OF_TIME))
 
     def earliest_of_others(self, kind: int, known: Collection[int]) -> int | None:
         """The earliest time of the entries whose hashes are not known; None if there is none."""
-        return Bucket({h: entry for h, entry in self.entries.items() if h not in known}).earliest(kind)
+        return Bucket({h: entry for h, entry in self.entries.items() if h not in known}).earliest()[kind]
 
     def due(self, kind: int, until_ms: int) -> list[int]:
         """The hashes of the entries whose time has come."""

@@ -25,8 +25,8 @@ class BucketStore:
     ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
     at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
     :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
-    empty bucket costs nothing.
-    ``numbers`` are for whoever uses the store, and kept with the index for as long as anything is stored.
+    empty bucket costs nothing. ``numbers`` are for whoever uses the store, and kept with the index for as long as
+    anything is stored.
     """
 
     def __init__(self, backend: StateBackend, size: int, times: Sequence[str]) -> None:

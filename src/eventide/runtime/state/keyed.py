@@ -197,26 +197,27 @@ class KeyedState:
         return changed
 
     def _write(self, changed: dict[int, dict[int, StoredEntry | None]]) -> None:
-        before = {}
+        before: dict[int, tuple[int | None, ...]] = {}
+        nothing = Bucket({}).earliest()
         entries = size = 0
         for number, changes in changed.items():
             bucket = self._bucket(number)
-            before[number] = bucket.earliest(0), bucket.earliest(1)
+            before[number] = bucket.earliest()
             entries -= len(bucket)
             size += bucket.replace(changes)
             entries += len(bucket)
         new = {number: self._buckets[number] for number in changed}
         for number in self._store.grow(entries, size):
             bucket = self._bucket(number)
-            before.setdefault(number, (bucket.earliest(0), bucket.earliest(1)))
+            before.setdefault(number, bucket.earliest())
             new[number] = Bucket({})
             new.update(bucket.split(self._store.count))
         for number in sorted(new):
             bucket = new[number]
             self._store.put(number, bucket.stored())
-            for kind, old_ms in enumerate(before.get(number, (None, None))):
-                time_ms = bucket.earliest(kind)
-                if time_ms != old_ms:
+            times = zip(before.get(number, nothing), bucket.earliest(), strict=True)
+            for kind, (old_ms, time_ms) in enumerate(times):
+                if old_ms != time_ms:
                     self._store.schedules[kind].set(number, time_ms)
 
 

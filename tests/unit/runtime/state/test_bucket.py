@@ -28,7 +28,7 @@ def test_a_bucket_is_a_dict_of_entries_by_hash(changes, count):
         assert len(bucket) == len(model)
         assert all(bucket.content(h) == (model[h][0] if h in model else None) for h in [*range(22), 2**64 - 1])
         for kind in range(KINDS_OF_TIME):
-            assert bucket.earliest(kind) == min(times_of(model, kind), default=None)
+            assert bucket.earliest()[kind] == min(times_of(model, kind), default=None)
             due = {h for h, entry in model.items() if entry[1 + kind] is not None and entry[1 + kind] <= 2}
             assert set(bucket.due(kind, 2)) == due
             assert bucket.later(kind, 2) == min((t for t in times_of(model, kind) if t > 2), default=None)
