@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.common import JobClient, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import MapFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
@@ -54,15 +55,30 @@ def test_a_job_goes_no_further_than_its_elements_are_taken_and_can_be_ended_at_a
         assert [next(numbers) for _ in range(6_000)] == list(range(100, 6_100))
     again = stream.execute_and_collect(limit=600)  # from the checkpoint
     assert again == list(range(again[0], again[0] + 600))
-    forgotten = stream.execute_and_collect()
-    next(forgotten)
-    client = forgotten._client
-    del forgotten
-    deadline = time.monotonic() + 60
-    while len(client.get_progress()) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(client.get_progress()) >= 3  # it goes on, and nobody waits for who has gone
+
+
+def test_a_job_goes_on_when_its_elements_are_forgotten(
+    env: StreamExecutionEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Collected.__init__, "__defaults__", (500,))
+    gc.collect()
+    gc.disable()  # a program that waits for its job makes no garbage either, so that none is collected
+    try:
+        client = _client_of_a_job_whose_elements_are_forgotten(env)
+        deadline = time.monotonic() + 60
+        while len(client.get_progress()) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(client.get_progress()) >= 3
+    finally:
+        gc.enable()
     client.cancel()
+
+
+def _client_of_a_job_whose_elements_are_forgotten(env: StreamExecutionEnvironment) -> JobClient:
+    stream = env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    elements = stream.execute_and_collect()
+    next(elements)
+    return elements._client
 
 
 def test_a_query_that_is_stopped_by_hand_ends_while_its_elements_wait(

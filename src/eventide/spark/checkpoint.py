@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
 from eventide.runtime.state.operators import check_format
+from eventide.spark.locations import texts
 from eventide.spark.sinks import refuse_used_directories
 
 
@@ -50,11 +50,10 @@ def _in_force(started: list[dict[str, Any]], committed: int) -> dict[str, Any] |
 
 def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
     """The programs that were started on a checkpoint, in their order, each with the last micro-batch before it."""
-    try:
-        rows = spark.read.text(_path(location), wholetext=True).collect()
-    except AnalysisException:  # there is no such directory: the checkpoint is new
+    there = texts(spark, _path(location))
+    if there is None:  # the checkpoint is new
         return []
-    found = [json.loads(row.value) for row in rows]
+    found = [json.loads(row.value) for row in there.collect()]
     if any("program" not in one for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))
@@ -62,11 +61,8 @@ def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
 
 def _last_commit(spark: SparkSession, location: str) -> int:
     """The number of the last micro-batch that was committed; -1 if none was."""
-    try:
-        files = spark.read.text(f"{location.rstrip('/')}/commits").inputFiles()
-    except AnalysisException:
-        return -1
-    names = (file.rpartition("/")[2] for file in files)
+    there = texts(spark, f"{location.rstrip('/')}/commits")
+    names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 

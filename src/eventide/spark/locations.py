@@ -1,9 +1,9 @@
-"""Where a location lies that says no scheme: Spark knows, and nobody else."""
+"""Where a location lies that says no scheme, and what is at it: Spark knows, and nobody else."""
 
 from __future__ import annotations
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 _NOWHERE = "eventide-looks-for-nothing"
 
@@ -16,11 +16,28 @@ def resolved(spark: SparkSession, location: str) -> str:
     """
     if "://" in location or location.startswith("file:"):
         return location
-    try:
-        _ = spark.read.text(f"{location.rstrip('/')}/{_NOWHERE}").schema
-    except AnalysisException as error:
-        looked_at = (error.getMessageParameters() or {}).get("path", "")
+    answer = _texts(spark, f"{location.rstrip('/')}/{_NOWHERE}")
+    if isinstance(answer, AnalysisException):
+        looked_at = (answer.getMessageParameters() or {}).get("path", "")
         found, separator, _ = looked_at.partition(f"/{_NOWHERE}")
         if separator:
             return found if "://" in found else found.removeprefix("file:")
     return location
+
+
+def texts(spark: SparkSession, path: str) -> DataFrame | None:
+    """The files at a path, a row with its text for each; None if there is nothing at it."""
+    answer = _texts(spark, path)
+    return None if isinstance(answer, AnalysisException) else answer
+
+
+def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
+    try:
+        found = spark.read.text(path, wholetext=True)
+        _ = found.schema  # over Spark Connect, nothing is looked at before
+    except AnalysisException as error:
+        # PySpark's errors refer to themselves, and to all frames they came through: what a caller's caller holds would
+        # stay until a garbage collection, and an iterator that nobody has any more would keep its job waiting.
+        error.__context__ = None
+        return error.with_traceback(None)
+    return found

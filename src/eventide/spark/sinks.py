@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -16,6 +15,7 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
 from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.frame_rows import frame_of
+from eventide.spark.locations import texts
 from eventide.spark.rows import typed_rows
 from eventide.spark.types import schema_of
 
@@ -79,10 +79,8 @@ def refuse_used_directories(spark: SparkSession, sinks: tuple[SinkSpec, ...], *,
 
 def _files(spark: SparkSession, path: str) -> list[str] | None:
     """The files in a directory that Spark would read; None if there is no directory."""
-    try:
-        return spark.read.text(path).inputFiles()
-    except AnalysisException:
-        return None
+    there = texts(spark, path)
+    return None if there is None else there.inputFiles()
 
 
 class Delivery:

@@ -254,11 +254,11 @@ class DataStream:
         With a ``limit``, wait for so many elements at most, cancel the job, and give them as a list.
         """
         sink = SinkTransformation("collect", self._transformation, CollectSink())
-        with_all = CloseableIterator(self._env.run([sink], job_execution_name))
+        client = self._env.run([sink], job_execution_name)
         if limit is None:
-            return with_all
-        with with_all:
-            return list(itertools.islice(with_all, limit))
+            return CloseableIterator(client)
+        with CloseableIterator(client) as elements:
+            return list(itertools.islice(elements, limit))
 
     def to_data_frame(self) -> DataFrame:
         """This stream as an ordinary Spark DataFrame, with a column for each field of its declared type.
