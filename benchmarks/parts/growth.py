@@ -35,6 +35,7 @@ from eventide.datastream.window import (
 )
 from eventide.spark.submit import settings_for_start
 
+_SPARK = "a value for each key"
 _FEW = 100
 _PER_FILE = 250_000
 _DAY_MS = 24 * 60 * 60 * 1_000
@@ -59,29 +60,36 @@ class Cost:
 
 def growth(bench: Bench) -> list[Figure]:
     """State of many keys, of which a micro-batch touches 100, or 1%."""
+    sizes = bench.sizes.growth
+    _costs(bench, sizes[0])  # not counted: meanwhile the JVM compiles what all of them run
+    costs = {keys: _costs(bench, keys) for keys in sizes}
     figures: list[Figure] = []
-    of_few: dict[str, list[tuple[int, Cost]]] = {name: [] for name in STREAMS}
-    for keys in bench.sizes.growth:
-        files = bench.place / "data" / f"growth-{keys}"
-        touched = _write(files, keys)
-        spark = _measured(bench, f"a value for each of {keys:,} keys, Spark", files, keys, by_spark)
-        for name, build in STREAMS.items():
-            ours = _measured(bench, f"{name}, {keys:,} keys", files, keys, _starter(build))
-            of_few[name].append((keys, ours["few"]))
-            for kind, number in touched.items():
+    for keys, of_size in costs.items():
+        for name in STREAMS:
+            for kind, number in _kinds(keys).items():
+                ours, spark = of_size[name][kind], of_size[_SPARK][kind]
                 what, most = f"{name}, {number:,} of {keys:,} keys", None if kind == "few" else 1.0
-                for unit, mine, theirs in (
-                    ("ms", ours[kind].ms, spark[kind].ms),
-                    ("CPU ms", ours[kind].cpu_ms, spark[kind].cpu_ms),
-                ):
-                    figures.append(Figure(what, unit, mine, theirs, "a value for each key", most=most))
-                figures.append(Figure(f"{what}: written", "kB", ours[kind].kilobytes, spark[kind].kilobytes))
-        shutil.rmtree(files)
-    for name, costs in of_few.items():
-        (fewest, before), (most_keys, after) = costs[0], costs[-1]
+                figures += [
+                    Figure(what, "ms", ours.ms, spark.ms, _SPARK, most=most),
+                    Figure(what, "CPU ms", ours.cpu_ms, spark.cpu_ms, _SPARK, most=most),
+                    Figure(f"{what}: written", "kB", ours.kilobytes, spark.kilobytes),
+                ]
+    fewest, most_keys = sizes[0], sizes[-1]
+    for name in STREAMS:
+        before, after = costs[fewest][name]["few"].cpu_ms, costs[most_keys][name]["few"].cpu_ms
         what, beside = f"{name}, {_FEW} of {most_keys:,} keys", f"{_FEW} of {fewest:,}"
-        figures.append(Figure(what, "CPU ms", after.cpu_ms, before.cpu_ms, beside, most=2.0))
+        figures.append(Figure(what, "CPU ms", after, before, beside, most=2.0))
     return figures
+
+
+def _costs(bench: Bench, keys: int) -> dict[str, dict[str, Cost]]:
+    """What Spark and each stream spend, by what is touched, when there are so many keys."""
+    files = bench.place / "data" / f"growth-{keys}"
+    _write(files, keys)
+    starters = {_SPARK: by_spark} | {name: _starter(build) for name, build in STREAMS.items()}
+    costs = {name: _measured(bench, f"{keys:,} keys, {name}", files, keys, start) for name, start in starters.items()}
+    shutil.rmtree(files)
+    return costs
 
 
 def _kinds(keys: int) -> dict[str, int]:
@@ -90,8 +98,8 @@ def _kinds(keys: int) -> dict[str, int]:
     return percent | {"few": _FEW}
 
 
-def _write(folder: Path, keys: int) -> dict[str, int]:
-    """Files of one micro-batch each: all keys, then 1% of them several times, then 100; and how many keys those are."""
+def _write(folder: Path, keys: int) -> None:
+    """Files of one micro-batch each: all keys, then 1% of them several times, then 100."""
     kinds = _kinds(keys)
     folder.mkdir(parents=True)
     random = np.random.default_rng(keys)
@@ -104,7 +112,6 @@ def _write(folder: Path, keys: int) -> dict[str, int]:
         path = folder / f"part-{file:04d}.parquet"
         pq.write_table(pa.table({"key": part, "value": random.integers(0, 1_000, len(part)), "ts": times}), path)
         os.utime(path, (_START_MS // 1_000 + file,) * 2)
-    return kinds
 
 
 def _measured(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, Encoder, Types, WatermarkStrategy
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.errors import ProgramError, UserFunctionError
+from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.files import FileDirectory
 from eventide.testing import ScriptedSource, local_environment
 
@@ -169,11 +169,57 @@ def test_a_micro_batch_that_is_repeated_replaces_what_it_had_written(spark: Spar
     before.write(rows, 0)
     before.write(rows, 1)
     assert len(names(out)) == 8
-    (out / "_eventide").mkdir()
-    (out / "_eventide" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
+    (out / "_eventide-before").mkdir()
+    (out / "_eventide-before" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
     FileDirectory(str(out), "text", {}).write(rows, 1)
     assert names(out) == [*(f"part-00000000-{n:05d}.txt" for n in range(4)), "part-00000001-00000.txt"]
     assert texts(spark, out) == sorted(str(n) for n in [*range(100), *range(100)])
+
+
+def test_a_run_whose_files_another_run_has_taken_away_stops(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    rows = spark.range(3).selectExpr("cast(id AS STRING) AS value").coalesce(1)
+    first, second = FileDirectory(str(out), "text", {}), FileDirectory(str(out), "text", {})
+    write = first._write_out_of_sight
+
+    def slowly(rows: DataFrame) -> set[int]:
+        filled = write(rows)
+        second.write(rows, 7)
+        return filled
+
+    monkeypatch.setattr(first, "_write_out_of_sight", slowly)
+    with pytest.raises(StateError, match="let only one run at a time use a checkpoint"):
+        first.write(rows, 7)
+    assert texts(spark, out) == ["0", "1", "2"]
+
+
+def test_a_job_that_died_behind_its_first_files_goes_on_and_only_there(spark: SparkSession, tmp_path: Path) -> None:
+    out, others = tmp_path / "out", tmp_path / "others"
+
+    def job(least: int, directory: Path, *, fails: bool) -> StreamExecutionEnvironment:
+        env = again(tmp_path / "checkpoint")
+        stream = numbers(env, [1, 2])
+        stream.filter(lambda number: number >= least).sink_to(lines(directory))
+        stream.map(lambda n: (n,), Types.ROW_NAMED(["n"], [Types.LONG()])).sink_to(
+            dies if fails else lambda df, n: None
+        )
+        return env
+
+    def dies(rows: DataFrame, batch: int) -> None:
+        raise OSError("the network is down")
+
+    with pytest.raises(Exception, match="the network is down"):
+        job(0, out, fails=True).execute()
+    assert texts(spark, out) == ["1", "2"]
+    job(3, out, fails=False).execute()  # nothing was committed, so the program may be another one
+    assert names(out) == []
+
+    others.mkdir()
+    (others / "part-00000000-00000.txt").write_text("of another job")
+    with pytest.raises(ProgramError, match="holds the output of another job"):
+        job(3, others, fails=False).execute()
 
 
 @pytest.mark.parametrize(("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {})])

@@ -7,18 +7,27 @@ import gc
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common import JobClient, Row, Time, Types, WatermarkStrategy
-from eventide.datastream import MapFunction, StreamExecutionEnvironment
-from eventide.datastream.connectors import Source
+from eventide.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from eventide.datastream.connectors import CollectSink, Source
 from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
-from eventide.errors import ProgramError, TimersLeftWarning
+from eventide.errors import ProgramError, StateError, TimersLeftWarning
+from eventide.plan.job import SinkSpec
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.reports import BY_ELEMENT
 from eventide.spark.collected import Collected
 from eventide.spark.data_frame import DataFrameReader
+from eventide.spark.frame_rows import FRAME_SCHEMA
+from eventide.spark.sinks import Delivery
 
 pytestmark = pytest.mark.spark
 
@@ -88,9 +97,72 @@ def test_a_query_that_is_stopped_by_hand_ends_while_its_elements_wait(
     stream = env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
     numbers = stream.execute_and_collect()
     assert next(numbers) == 0
-    [query] = spark.streams.active
+    query = spark.streams.get(str(numbers._client.get_job_id()))
+    assert query is not None
     query.stop()
     assert list(numbers) == list(range(1, 501))
+    assert stream.execute_and_collect(limit=501) == list(range(501))  # what was not taken was not committed
+
+
+def test_collected_elements_come_in_their_order_however_their_frames_come(spark: SparkSession) -> None:
+    codec = ElementCodec(Types.LONG())
+    contents = [codec.encode(Elements([n], [None], [n])) for n in range(50)]
+    frames = [Frame(1, 0, Signal.ELEMENTS, BY_ELEMENT, 1, "split", content) for content in contents]
+    rows = [(frame.target, frame.subtask, frame.to_bytes()) for frame in reversed(frames)]
+    taken: list[Any] = []
+    Delivery((SinkSpec(1, "collect", Types.LONG(), CollectSink(), None),), taken.append)(
+        spark.createDataFrame(rows, FRAME_SCHEMA), 0
+    )
+    assert taken == list(range(50))
+
+
+class Remembers(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.seen: set[Any] = set()
+
+    def map(self, value: Any) -> Any:
+        is_new = value not in self.seen
+        self.seen.add(value)
+        return is_new
+
+
+def test_functions_are_opened_anew_at_each_start(spark: SparkSession, tmp_path: Path) -> None:
+    for start in ("first", "second"):
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / start))
+        assert list(env.from_collection([1, 1]).map(Remembers()).execute_and_collect()) == [True, False]
+
+
+def test_an_order_of_rows_holds_where_there_is_one_split(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    numbers = spark.range(0, 100, 1, 4).select((99 - F.col("id")).alias("n"))
+    stream = env.from_data_frame(numbers, order_by=["n"])
+    pairs = stream.key_by(lambda _: 1).count_window(2).reduce(lambda a, b: Row(n=a.n * 1_000 + b.n))
+    assert [row.n for row in pairs.execute_and_collect()] == [n * 1_000 + n + 1 for n in range(0, 100, 2)]
+
+
+def test_a_sink_of_a_batch_job_may_start_another_job(
+    env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path
+) -> None:
+    found: list[int] = []
+
+    def count(rows: DataFrame, batch: int) -> None:
+        inner = StreamExecutionEnvironment.get_execution_environment(spark=spark).set_parallelism(1)
+        inner.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "inner"))
+        found.extend(inner.from_collection([rows.count()]).execute_and_collect())
+
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_collection([(1,), (2,)], Types.ROW_NAMED(["n"], [Types.LONG()])).sink_to(count)
+    env.execute()
+    assert found == [2]
+
+
+def test_one_checkpoint_is_for_one_job_whatever_its_name(
+    env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path
+) -> None:
+    running = env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "numbers").execute_and_collect()
+    env.get_checkpoint_config().set_checkpoint_storage_dir(f"file://{tmp_path / 'checkpoint'}")
+    with running, pytest.raises(StateError, match="is running in this process"):
+        env.from_collection([1]).execute_and_collect()
 
 
 class Asks(MapFunction):

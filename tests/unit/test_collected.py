@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
-from eventide.spark.collected import Collected, Taken
+from eventide.spark.collected import Collected, Stopped, Taken
 
 
 @pytest.fixture
@@ -52,6 +52,15 @@ def test_closing_it_lets_go_who_waits_and_drops_what_comes_later(pool):
     putting = filled(pool, collected, 5)
     collected.close()
     putting.result(timeout=10)
+    assert list(collected) == [0, 1]
+
+
+def test_who_waits_when_the_query_is_stopped_learns_that_its_element_is_not_taken(pool):
+    collected = Collected(most_waiting=2)
+    putting = filled(pool, collected, 5)
+    collected.stop()
+    with pytest.raises(Stopped):
+        putting.result(timeout=10)
     assert list(collected) == [0, 1]
 
 

@@ -15,7 +15,7 @@ from eventide.spark.failures import original
             "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 7.",
             StateError,
             "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could "
-            "write down what comes next. Let only one run at a time use a checkpoint",
+            "write down what comes next; let only one run at a time use a checkpoint",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The end of a job whose query Spark would let run on for the clock."""
 
 import threading
+import time
 
 from eventide.spark.collected import Collected
 from eventide.spark.job import StreamingJob
@@ -8,19 +9,25 @@ from eventide.spark.progress import ProgressView
 
 
 class Query:
-    """Stands in for a query of Spark's that is in a micro-batch for the clock when it is stopped."""
+    """Stands in for a query of Spark's that is in a micro-batch for the clock when it is stopped.
+
+    As Spark's, it is not active from the moment on at which it is stopped, and then ends in its own time.
+    """
 
     id, name, isActive, recentProgress, lastProgress = "1", "clock", True, [], object()  # noqa: N815 - Spark's names
 
     def __init__(self, collected, failures):
         self._collected, self._failures, self._has_ended = collected, failures, threading.Event()
 
-    def awaitTermination(self, timeout):  # noqa: N802 - Spark's name
-        return self._has_ended.wait(timeout)
+    def awaitTermination(self, timeout=None):  # noqa: N802 - Spark's name
+        self._has_ended.wait(timeout)
+        return timeout is None or not self.isActive
 
     def stop(self):
         if self._failures:
             raise self._failures.pop()
+        self.isActive = False
+        time.sleep(0.3)
         self._collected.put("of the last micro-batch")
         self._has_ended.set()
 

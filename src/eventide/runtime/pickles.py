@@ -20,10 +20,12 @@ class Program:
     """A part of a program, with those classes of the whole program that no module has.
 
     An element may meet any part of the program, and its class is named, not sent along: so each part brings them all.
+    ``start`` names the start of the program that it is sent for: a worker may have served the one before.
     """
 
     part: Any
     classes: tuple[type, ...]
+    start: str
 
 
 def classes_of(parts: Iterable[tuple[Any, str]]) -> tuple[type, ...]:
@@ -50,13 +52,13 @@ def _is_made_into(before: type, kind: type) -> bool:
     return fields is not None and fields is vars(before).get("__dataclass_fields__")
 
 
-def dumps_program(value: Any, what: str, classes: tuple[type, ...] = ()) -> bytes:
+def dumps_program(value: Any, what: str, classes: tuple[type, ...] = (), start: str = "") -> bytes:
     """Pickle a part of the user's program, functions and classes by value.
 
     Raises:
         ProgramError: if it holds something that cannot travel, such as an open file, a lock or a SparkSession.
     """
-    return _pickled(Program(value, classes), what).content
+    return _pickled(Program(value, classes, start), what).content
 
 
 def loads_program(payload: bytes) -> Program:

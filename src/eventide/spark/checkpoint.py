@@ -12,15 +12,16 @@ from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
 from eventide.runtime.state.operators import check_format
 from eventide.spark.locations import texts
-from eventide.spark.sinks import refuse_used_directories
+from eventide.spark.sinks import directories, refuse_used_directories
 
 
 def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
-    has made no state, and may be changed as one likes. It is written with Spark itself, so it works wherever Spark's
-    checkpoint does.
+    has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
+    because it may have written there before it committed anything. It is written with Spark itself, so it works
+    wherever Spark's checkpoint does.
 
     Raises:
         StateError: if the program does not fit, saying what differs.
@@ -28,12 +29,14 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
     """
     started, committed = _started(spark, location), _last_commit(spark, location)
     found = _in_force(started, committed)
-    refuse_used_directories(spark, plan.sinks, new=found is None)
+    paths = directories(spark, plan.sinks)
+    refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
     identity = plan.identity()
     if found is not None:
         check_identity(location, found, identity)
-    if not started or started[-1]["program"] != identity:
-        text = json.dumps({"start": len(started) + 1, "after": committed, "program": identity}, sort_keys=True)
+    this = {"program": identity, "directories": paths}
+    if not started or {what: started[-1][what] for what in this} != this:
+        text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
 
 
@@ -54,7 +57,7 @@ def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
     if there is None:  # the checkpoint is new
         return []
     found = [json.loads(row.value) for row in there.collect()]
-    if any("program" not in one for one in found):
+    if any("directories" not in one for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))
 

@@ -10,13 +10,19 @@ from typing import Any
 _MOST_WAITING = 10_000
 
 
+class Stopped(Exception):
+    """Somebody has stopped the query whose element waits to be taken."""
+
+
 class Collected:
     """A queue with room for so many elements: who puts one in waits while it is full.
 
     So a query goes no further than its program takes: while a micro-batch waits here, Spark begins no other.
 
     It ends in one of two ways: the query says that it has ended, or somebody that no more is wanted. In either case
-    nobody waits any longer, what is put in from then on is dropped, and what is in it can still be taken.
+    nobody waits any longer, what is put in from then on is dropped, and what is in it can still be taken. A query that
+    is stopped while an element waits ends it too, but must not think that the element has been taken: putting it in
+    raises `Stopped`.
 
     >>> collected = Collected(most_waiting=2)
     >>> collected.put("a")
@@ -30,6 +36,7 @@ class Collected:
         self._elements: deque[Any] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
+        self._is_stopped = False
 
     @property
     def is_full(self) -> bool:
@@ -37,9 +44,15 @@ class Collected:
         return len(self._elements) >= self._most_waiting
 
     def put(self, element: Any) -> None:
-        """Hand an element over, as soon as there is room."""
+        """Hand an element over, as soon as there is room.
+
+        Raises:
+            Stopped: if the query has been stopped meanwhile.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or not self.is_full)
+            if self._is_stopped:
+                raise Stopped
             if not self._is_closed:
                 self._elements.append(element)
                 self._changed.notify_all()
@@ -49,6 +62,12 @@ class Collected:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Say that nothing will follow, because the query has been stopped before its elements were taken."""
+        with self._changed:
+            self._is_stopped = not self._is_closed
+            self.close()
 
     def __iter__(self) -> Collected:
         return self

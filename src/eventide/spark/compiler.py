@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyspark
@@ -28,6 +29,9 @@ from eventide.spark.subtasks import subtask_ids
 
 OBSERVATION = "eventide"
 
+Ship = Callable[[Any, str], bytes]
+"""Makes bytes of a part of the program, given what a message may call it."""
+
 
 def frames_of(
     plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool, observation: str = OBSERVATION
@@ -49,16 +53,17 @@ def frames_of(
     sources = [source.pruned() for source in plan.sources]
     classes = classes_of([*map(_shipped_of_source, sources), *map(_shipped_of_level, plan.levels)])
     bring(classes)  # the driver reads what the job collects
+    ship = partial(dumps_program, classes=classes, start=uuid.uuid4().hex)
     level_of = {target: level.number for level in plan.levels for target in level.targets}
     waiting = [
-        (_first_level(source.root, level_of), _source_frames(source, settings, spark, ids, batch, classes))
+        (_first_level(source.root, level_of), _source_frames(source, settings, spark, ids, batch, ship))
         for source in sources
     ]
     frames: DataFrame | None = None
     for level in plan.levels:
         frames = _united(frames, [df for first, df in waiting if first == level.number])
         if frames is not None:
-            frames = _through_level(frames, level, ids, classes)
+            frames = _through_level(frames, level, ids, ship)
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -102,9 +107,9 @@ def _source_frames(
     spark: SparkSession,
     ids: tuple[int, ...],
     batch: bool,
-    classes: tuple[type, ...],
+    ship: Ship,
 ) -> DataFrame:
-    payload = dumps_program(*_shipped_of_source(source), classes)
+    payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
         if source.reader.rows.isStreaming and batch:
             raise ProgramError(f"the source {source.name!r} is a streaming DataFrame; it cannot run in batch mode")
@@ -140,9 +145,9 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...], classes: tuple[type, ...]) -> DataFrame:
+def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
-    payload = dumps_program(*_shipped_of_level(level), classes)
+    payload = ship(*_shipped_of_level(level))
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
         LevelProcessor(payload, level.targets, ids, level.needs_clock),

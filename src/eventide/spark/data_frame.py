@@ -109,7 +109,8 @@ class DataFrameReader:
         """
         rows = self.rows
         if self.order_columns:
-            rows = rows.repartition(len(ids), *([_SPLIT] if _SPLIT in rows.columns else []))
+            # A split is in order where one task has all of it.
+            rows = rows.repartition(len(ids), _SPLIT) if _SPLIT in rows.columns else rows.repartition(1)
         return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
 
 

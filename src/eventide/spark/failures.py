@@ -9,9 +9,10 @@ from eventide import errors
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
 _SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
-_ONE_RUN_ONLY = (
+ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
+_FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
-    "down what comes next. Let only one run at a time use a checkpoint"
+    f"down what comes next; {ONE_RUN_ONLY}"
 )
 
 
@@ -22,7 +23,7 @@ def original(error: BaseException) -> BaseException:
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
-        found = [("StateError", _ONE_RUN_ONLY)]
+        found = [("StateError", _FENCED)]
     if not found:
         return error
     name, message = found[0]

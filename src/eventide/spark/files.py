@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,17 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.datastream.connectors._storage import opened
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
+from eventide.spark.failures import ONE_RUN_ONLY
 from eventide.spark.locations import resolved
 
 if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
+    from pyarrow.fs import FileInfo, FileSystem
 
 SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 """The formats that are files in a directory, and nothing else."""
 
-_STAGE = "_eventide"
+_STAGE = "_eventide-"
 _TASK = "__eventide_task"
 _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -43,10 +45,15 @@ class FileDirectory:
 
     def __init__(self, path: str, file_format: str, options: dict[str, str]) -> None:
         self._path = path.rstrip("/")
-        self._stage = f"{self._path}/{_STAGE}"
+        self._stage = f"{_STAGE}{uuid.uuid4().hex[:8]}"  # another run may be dying, and still at work
         self._format = file_format
         self._options = options
         self._folder: _Folder | None = None
+
+    @property
+    def may_hold_leftovers(self) -> bool:
+        """Whether this run has written nothing yet, so that what the one before left half done may be there."""
+        return self._folder is None
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
@@ -57,22 +64,32 @@ class FileDirectory:
 
         Raises:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
+            StateError: if another run of the job has taken away what this one has written.
         """
         filled = self._write_out_of_sight(rows)
-        is_first = self._folder is None
-        folder = self._folder = self._folder or _folder_of(rows.sparkSession, self._path)
+        folder = self._folder or _folder_of(rows.sparkSession, self._path)
         prefix = f"part-{batch_id:08d}-"
-        written = [(name, match) for name in folder.names(_STAGE) if (match := _WRITTEN.fullmatch(name))]
+        written = {name: match for name in folder.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
         # Spark writes a file of the first task in any case.
-        kept = [(name, match["ending"] or "") for name, match in written if int(match["task"]) in filled]
-        names = {f"{_STAGE}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(kept)}
-        if is_first:  # no other can have been begun before, by a run that was killed
-            for name in folder.names():
-                if name.startswith(prefix) and name not in names.values():
-                    folder.delete(name)
+        kept = {name: match["ending"] or "" for name, match in written.items() if int(match["task"]) in filled}
+        if filled - {int(match["task"]) for match in written.values()}:
+            raise StateError(f"another run of this job writes to {self._path}; {ONE_RUN_ONLY}")
+        names = {f"{self._stage}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(kept.items())}
+        if self.may_hold_leftovers:
+            self._delete_leftovers(folder, prefix, {*names.values()})
         for there, here in names.items():
             folder.move(there, here)
-        folder.delete_folder(_STAGE)
+        folder.delete_folder(self._stage)
+        self._folder = folder
+
+    def _delete_leftovers(self, folder: _Folder, prefix: str, names: set[str]) -> None:
+        """Delete what a run that was killed has left: only in this micro-batch it can have been at work."""
+        for name in folder.names():
+            if name.startswith(prefix) and name not in names:
+                folder.delete(name)
+        for name in folder.folders():
+            if name.startswith(_STAGE) and name != self._stage:
+                folder.delete_folder(name)
 
     def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
         """Write all rows in one Spark job; return the numbers of the tasks that had any."""
@@ -80,7 +97,7 @@ class FileDirectory:
         numbered = rows.withColumn(_TASK, F.spark_partition_id())
         observed = numbered.observe(observation, F.collect_set(_TASK).alias("tasks")).drop(_TASK)
         options = _WHERE_NOBODY_LOOKS | self._options
-        observed.write.format(self._format).options(**options).mode("overwrite").save(self._stage)
+        observed.write.format(self._format).options(**options).mode("overwrite").save(f"{self._path}/{self._stage}")
         return set(observation.get["tasks"])
 
 
@@ -92,11 +109,19 @@ class _Folder:
     path: str
 
     def names(self, below: str = "") -> list[str]:
-        """The names of the files in it, or in a directory below."""
+        """The names of the files in it, or in a directory below; none where there is no such directory."""
+        return sorted(info.base_name for info in self._infos(below) if info.is_file)
+
+    def folders(self) -> list[str]:
+        """The names of the directories in it."""
+        return sorted(info.base_name for info in self._infos() if not info.is_file)
+
+    def _infos(self, below: str = "") -> list[FileInfo]:
         from pyarrow.fs import FileSelector
 
-        infos = self.file_system.get_file_info(FileSelector(f"{self.path}/{below}".rstrip("/")))
-        return sorted(info.base_name for info in infos if info.is_file)
+        selector = FileSelector(f"{self.path}/{below}".rstrip("/"), allow_not_found=True)
+        infos: list[FileInfo] = self.file_system.get_file_info(selector)
+        return infos
 
     def move(self, there: str, here: str) -> None:
         """Give a file another name, under which it replaces the one that had it."""

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
@@ -55,6 +55,7 @@ class StreamingJob(JobClient):
         self._is_over = is_over
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
+        self._result.set_running_or_notify_cancel()  # nobody who waits for it can take it away
         self._counters: OperatorCounters = {}
         self._progress: deque[BatchProgress] = deque(maxlen=_KEPT)
         self._next_batch = 0
@@ -109,43 +110,55 @@ class StreamingJob(JobClient):
 
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
-        failure: BaseException | None = None
-        try:
-            while not self._query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
-                self._look()
-                self._let_go_if_stopped()
-                if self._is_over is not None:
-                    self._stop_at_the_end(self._is_over)
-        except Exception as error:
-            failure = original(error)
-        self._look()
+        failure = self._look_until_the_end()
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
             self._at_end()
-        if failure is None:
-            self._tell_of_timers()
-            took_ms = int((time.monotonic() - self._started) * 1000)
-            self._result.set_result(JobExecutionResult(self._id, took_ms, self._counters))
-        else:
-            self._result.set_exception(failure)
-        self._collected.close()
-
-    def _let_go_if_stopped(self) -> None:
-        """Do not let a micro-batch wait for the program when somebody has stopped the query, and waits for its end."""
-        if self._collected.is_full and not self._query.isActive:
+        try:
+            if failure is None:
+                self._tell_of_timers()
+                took_ms = int((time.monotonic() - self._started) * 1000)
+                self._result.set_result(JobExecutionResult(self._id, took_ms, self._counters))
+            else:
+                self._result.set_exception(failure)
+        finally:
             self._collected.close()
 
-    def _stop_at_the_end(self, is_over: Callable[[StreamingQueryProgress], bool]) -> None:
+    def _look_until_the_end(self) -> BaseException | None:
+        """Look at the query now and then; return what made it fail, once its last micro-batch is over.
+
+        Spark says that a query is not active from the moment on at which it is stopped, whatever it still does. Only
+        who waits without a limit waits for its end.
+        """
+        ended: Future[None] = Future()
+        threading.Thread(target=_await_end, args=(self._query, ended), daemon=True).start()
+        while True:
+            _, running = wait([ended], _POLL_S)
+            with suppress(Exception):  # that the JVM is gone, or the terminal, is not the job's failure
+                self._look()
+            if not running:
+                failure = ended.exception()
+                return None if failure is None else original(failure)
+
+    def _look(self) -> None:
+        """Take what progress there is, and see whether the query is over."""
+        if self._collected.is_full and not self._stopping.is_alive() and not self._query.isActive:
+            self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
+        last = self._query.lastProgress
+        if last is not None:
+            if self._is_over is not None:
+                self._stop_at_the_end(self._is_over(last))
+            self._take_progress(last)
+
+    def _stop_at_the_end(self, is_over: bool) -> None:
         """Stop the query if it is over; the progress of a micro-batch is there when it is committed.
 
         It may be in a micro-batch for the clock by then, whose elements are still wanted.
         """
-        with suppress(Exception):
-            last = self._query.lastProgress
-            if last is not None and is_over(last) and not (self._collected.is_full or self._stopping.is_alive()):
-                self._stopping = threading.Thread(target=self._stop, name=f"the end of {self._query.name}", daemon=True)
-                self._stopping.start()
+        if is_over and not (self._collected.is_full or self._stopping.is_alive()):
+            self._stopping = threading.Thread(target=self._stop, name=f"the end of {self._query.name}", daemon=True)
+            self._stopping.start()
 
     def _stop(self) -> None:
         with suppress(Exception):  # it is tried again with the next look at the query
@@ -154,17 +167,11 @@ class StreamingJob(JobClient):
     def _tell_of_timers(self) -> None:
         left = None if self._cancelled else warning_of_timers(self._view.title, self._counters)
         if left is not None:
-            with suppress(Warning):  # who makes errors of warnings gets the result all the same
+            with suppress(Exception):  # who makes errors of warnings gets the result all the same
                 warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
 
-    def _look(self) -> None:
-        """Take what progress there is; that the JVM is gone, or the terminal, is not the job's failure."""
-        with suppress(Exception):
-            self._take_progress()
-
-    def _take_progress(self) -> None:
-        last = self._query.lastProgress
-        if last is None or (last.batchId, last.timestamp) == self._seen:
+    def _take_progress(self, last: StreamingQueryProgress) -> None:
+        if (last.batchId, last.timestamp) == self._seen:
             return
         self._seen = (last.batchId, last.timestamp)
         # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
@@ -175,3 +182,13 @@ class StreamingJob(JobClient):
                 self._counters = add_up([self._counters, *(content["operators"] for content in contents)])
                 self._progress.append(gathered(progress.batchId, contents, self._counters))
                 self._view.show(self._progress[-1])
+
+
+def _await_end(query: StreamingQuery, ended: Future[None]) -> None:
+    """Wait until a query has ended, in a thread of its own."""
+    try:
+        query.awaitTermination()
+    except BaseException as error:
+        ended.set_exception(error)
+    else:
+        ended.set_result(None)

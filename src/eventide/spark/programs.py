@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from eventide.common._pickles import bring
 from eventide.runtime.pickles import Program, loads_program
 from eventide.runtime.tasks.level import Level
-from eventide.runtime.tasks.lifecycle import open_all
+from eventide.runtime.tasks.lifecycle import close_all, open_all
 from eventide.spark.worker import program_loaded
+
+_UNUSED_S = 600.0
+"""So long a part of a program is kept that no task has asked for: its job has ended, or another worker has it."""
 
 
 def opened_level(payload: bytes, subtask: int) -> Level:
     """A level's description in this worker, its functions opened for a subtask."""
-    level: Level = _at_hand(_level(payload, subtask))
+    level: Level = _levels.part(payload, subtask)
     return level
 
 
 def opened_source(payload: bytes, place: int) -> Any:
     """A ``SourceSpec`` or ``ChainSpec`` in this worker, its functions opened for a task."""
-    return _at_hand(_source(payload, place))
+    return _sources.part(payload, place)
 
 
-@lru_cache(maxsize=256)
-def _level(payload: bytes, subtask: int) -> Program:
-    program = loads_program(payload)
-    program_loaded()
-    open_all((), program.part.tasks, subtask)
-    return program
+class OpenedPrograms:
+    """The parts of programs that this worker has at hand, each for one subtask, those used last behind the others.
+
+    Args:
+        functions: the sources and the tasks of a part, whose functions are opened and closed.
+    """
+
+    def __init__(self, functions: Callable[[Any], tuple[Any, Any]]) -> None:
+        self._functions = functions
+        self._programs: dict[tuple[bytes, int], tuple[Program, float]] = {}
+
+    def part(self, payload: bytes, index: int) -> Any:
+        """The part in some bytes, its functions opened for the subtask of an index."""
+        now = time.monotonic()
+        program, _ = self._programs.pop((payload, index), (None, now))
+        if program is None:
+            self._close_unused(now)
+            program = loads_program(payload)
+            program_loaded()
+            open_all(*self._functions(program.part), index)
+        else:
+            bring(program.classes)  # this worker may have served another program since, with classes of the same names
+        self._programs[payload, index] = program, now
+        return program.part
+
+    def _close_unused(self, now: float) -> None:
+        for key, (program, used) in [*self._programs.items()]:
+            if now - used <= _UNUSED_S:
+                break
+            del self._programs[key]
+            with suppress(Exception):  # the job that it was part of has ended, and another one has this task
+                close_all(*self._functions(program.part))
 
 
-@lru_cache(maxsize=256)
-def _source(payload: bytes, place: int) -> Program:
-    program = loads_program(payload)
-    program_loaded()
-    open_all((program.part,), (), place)
-    return program
-
-
-def _at_hand(program: Program) -> Any:
-    """The part; this worker may have served another program since, with classes of the same names."""
-    bring(program.classes)
-    return program.part
+_levels = OpenedPrograms(lambda level: ((), level.tasks))
+_sources = OpenedPrograms(lambda source: ((source,), ()))

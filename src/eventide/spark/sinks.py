@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,10 +13,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
-from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.spark.collected import Stopped
 from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.frame_rows import frame_of
-from eventide.spark.locations import texts
+from eventide.spark.locations import resolved, texts
 from eventide.spark.rows import typed_rows
 from eventide.spark.types import schema_of
 
@@ -50,22 +52,30 @@ def _is_of_files(sink: FormatSink) -> bool:
     return sink.format in SPARKS_FILES and "path" in sink.options
 
 
-def refuse_used_directories(spark: SparkSession, sinks: tuple[SinkSpec, ...], *, new: bool) -> None:
+def directories(spark: SparkSession, sinks: tuple[SinkSpec, ...]) -> list[str]:
+    """Where the file sinks of a job write."""
+    of_files = [s.sink for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)]
+    return [resolved(spark, sink.options["path"].rstrip("/")) for sink in of_files]
+
+
+def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Collection[str] = ()) -> None:
     """Check that what a job's file sinks write will be read as they write it, beside nothing else.
 
-    A new job counts its micro-batches from 0, and would write over those of the job that wrote there before. And where
-    Spark's own file sink has written, Spark reads only what is on that sink's list.
+    Jobs count their micro-batches from 0, so that one would write over those of the job that wrote there before. And
+    where Spark's own file sink has written, Spark reads only what is on that sink's list.
+
+    Args:
+        spark: the session.
+        paths: where they write.
+        own: where the job may have written before.
 
     Raises:
         ProgramError: naming the directory.
     """
-    paths = [
-        s.sink.options["path"].rstrip("/") for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
-    ]
     for path in paths:
         if paths.count(path) > 1:
             raise ProgramError(f"two sinks write to the directory {path}, one over the other; give each its own")
-        if new and _files(spark, path):
+        if path not in own and _files(spark, path):
             raise ProgramError(
                 f"the directory {path} holds the output of another job, and the two could not be told apart there; "
                 "give this one a directory of its own, or the checkpoint of the other to go on with it"
@@ -117,23 +127,34 @@ class Delivery:
                 rows = typed_rows(frames.where(frames["target"] == sink.number), sink)
                 if sink.number not in self._directories:
                     _write(rows, sink, batch_id)
-                elif sink.number in with_results:
+                elif sink.number in with_results or self._directories[sink.number].may_hold_leftovers:
                     self._directories[sink.number].write(rows, batch_id)
         finally:
             frames.unpersist()
 
     def _to_driver(self, frames: DataFrame) -> None:
-        received = sorted(
-            (frame_of(row) for row in frames.collect() if row.target in self._on_driver),
-            key=lambda f: (f.target, f.point, f.edge, f.channel),
-        )
-        for frame in received:
-            sink = self._on_driver[frame.target]
-            for value in sink.codec.decode(frame.content).values:
+        received = [frame_of(row) for row in frames.collect() if row.target in self._on_driver]
+        for (target, *_), of_channel in groupby(sorted(received, key=_channel), key=_channel):
+            sink = self._on_driver[target]
+            decoded = [sink.codec.decode(frame.content) for frame in of_channel]
+            for value in chain.from_iterable(e.values for e in sorted(decoded, key=lambda elements: elements.first)):
                 if isinstance(sink.sink, PrintSink):
                     print(sink.sink.line(value))  # noqa: T201 - its purpose
                 else:
-                    self._take(value)
+                    self._hand_over(value, frames.sparkSession)
+
+    def _hand_over(self, value: Any, spark: SparkSession) -> None:
+        try:
+            self._take(value)
+        except Stopped:
+            # Whatever is asked of Spark in a query that has been stopped makes it end, without a word and a commit.
+            spark.range(1).collect()
+            raise
+
+
+def _channel(frame: Frame) -> tuple[int, int, int, str, int]:
+    """What is in order by the numbers of its elements, in whatever order its frames came."""
+    return frame.target, frame.point, frame.edge, frame.channel, frame.task
 
 
 def _directory(sink: FormatSink) -> FileDirectory:

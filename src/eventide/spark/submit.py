@@ -44,12 +44,14 @@ from eventide.spark.session import (
     STATE_STORE,
     find_session,
 )
-from eventide.spark.sinks import refuse_used_directories, write_batch, writer
+from eventide.spark.sinks import directories, refuse_used_directories, write_batch, writer
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
-_starting = threading.Lock()
+_settings = threading.RLock()
+"""Who holds it has the session's settings for its own; a sink's function of a batch job may start another job."""
 _in_use: set[str] = set()
 """The checkpoints of the jobs that run in this process."""
+_taking = threading.Lock()
 
 
 class SparkHost(Host):
@@ -121,7 +123,7 @@ class SparkHost(Host):
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if not plan.bounded:
             raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
-        refuse_used_directories(self.spark, plan.sinks, new=True)
+        refuse_used_directories(self.spark, directories(self.spark, plan.sinks))
         collected: list[Any] = []
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
@@ -158,20 +160,27 @@ def _take(location: str, settings: JobSettings) -> None:
     Raises:
         StateError: if a job of this process uses it.
     """
-    with _starting:
-        if location.rstrip("/") in _in_use:
+    with _taking:
+        if _one_name(location) in _in_use:
             raise StateError(
                 f"the job {settings.job_name!r} cannot start: a job with the checkpoint {location} is running in this "
                 "process; cancel that one, wait for its end, or use another checkpoint location"
             )
-        _in_use.add(location.rstrip("/"))
+        _in_use.add(_one_name(location))
 
 
 def _leave(location: str, settings: JobSettings) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
-    _in_use.discard(location.rstrip("/"))
+    _in_use.discard(_one_name(location))
     if settings.checkpoint_location is None:
         shutil.rmtree(location, ignore_errors=True)
+
+
+def _one_name(location: str) -> str:
+    """One name for a place on a local disk, with ``file:`` or without."""
+    return (
+        "/" + location.removeprefix("file:").strip("/") if location.startswith(("file:", "/")) else location.rstrip("/")
+    )
 
 
 def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:
@@ -219,7 +228,7 @@ def settings_for_start(
         # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
         wanted[ARROW_BYTES] = str(2**31 - 1)
-    with _starting:
+    with _settings:
         if not _is_on_disk(checkpoint) and spark.conf.get(FILE_MANAGER, None) == DISK_FILE_MANAGER:
             wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
         before = {name: spark.conf.get(name, None) for name in wanted}

@@ -186,9 +186,7 @@ class OperatorTask:
             yield from self._router.element_frames(point)
 
     def _in_sequence(self, outputs: dict[str | None, Batch]) -> dict[str | None, Batch]:
-        """Where a generator looks at the output, its elements are numbered through over the points of the batch."""
-        if self._generators is None:
-            return outputs
+        """The elements of the output, numbered through over the points of the micro-batch: that is their order."""
         base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
         return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}
 
