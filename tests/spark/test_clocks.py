@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,3 +55,19 @@ def test_what_the_clock_brings_comes_without_data(env: StreamExecutionEnvironmen
         time.sleep(0.1)
     client.cancel().result()
     assert all(batch > 0 for rows in fired.values() for batch, _ in rows), "the data came in batch 0"
+
+
+def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path: Path) -> None:
+    window_s = 6
+
+    def results() -> list[Any]:
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+        source = ScriptedSource(["s"], [[("s", "a")]], Types.STRING(), bounded=False)
+        words = env.from_source(source, WatermarkStrategy.no_watermarks(), "words").key_by(lambda word: word)
+        windows = words.window(TumblingProcessingTimeWindows.of(Time.seconds(window_s)))
+        return list(windows.reduce(lambda a, b: a + b).execute_and_collect())
+
+    first = results()
+    time.sleep(window_s - time.time() % window_s + 0.1)
+    assert [*first, *results()] == ["a"]

@@ -116,23 +116,6 @@ def test_collected_elements_come_in_their_order_however_their_frames_come(spark:
     assert taken == list(range(50))
 
 
-class Remembers(MapFunction):
-    def open(self, runtime_context: Any) -> None:
-        self.seen: set[Any] = set()
-
-    def map(self, value: Any) -> Any:
-        is_new = value not in self.seen
-        self.seen.add(value)
-        return is_new
-
-
-def test_functions_are_opened_anew_at_each_start(spark: SparkSession, tmp_path: Path) -> None:
-    for start in ("first", "second"):
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
-        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / start))
-        assert list(env.from_collection([1, 1]).map(Remembers()).execute_and_collect()) == [True, False]
-
-
 def test_an_order_of_rows_holds_where_there_is_one_split(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
     numbers = spark.range(0, 100, 1, 4).select((99 - F.col("id")).alias("n"))
     stream = env.from_data_frame(numbers, order_by=["n"])

@@ -128,7 +128,7 @@ class LocalRunner:
                 if self._available_now and spec.name not in self._targets:
                     self._targets[spec.name] = spec.source.latest_positions()
                 target = self._targets.get(spec.name)
-                ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target)
+                ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target, spec.audience)
         self.checkpoint.planned = None if ends == starts else ends
         return self.checkpoint.planned
 

@@ -19,7 +19,7 @@ from eventide.plan.graph import (
     heads,
     reachable,
 )
-from eventide.plan.identity import generators_identity, operator_ids
+from eventide.plan.identity import audience_of, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.runtime.elements.codec import ElementCodec
@@ -70,6 +70,9 @@ class _Compiler:
     def compile(self) -> JobPlan:
         sources = tuple(self._source(node) for node in self._nodes if isinstance(node, InputTransformation))
         tasks = [self._task(node) for node in self._heads]
+        audience = audience_of(tasks)
+        sources = tuple(replace(s, audience=audience) if isinstance(s, SourceSpec) else s for s in sources)
+        tasks = [replace(task, audience=audience) for task in tasks]
         depth = max(self._level.values(), default=0)
         levels = tuple(
             Level(number, tuple(t for t, n in zip(tasks, self._heads, strict=True) if self._level[n.number] == number))

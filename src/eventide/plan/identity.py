@@ -12,6 +12,7 @@ from eventide.plan.graph import OperatorTransformation, Transformation, heads
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.identity import differences
 from eventide.runtime.state.operators import FORMAT, check_format, check_program
+from eventide.runtime.tasks.task import TaskSpec
 
 
 def operator_ids(nodes: Sequence[Transformation]) -> dict[int, str]:
@@ -49,6 +50,12 @@ def generators_identity(root: ChainNode) -> dict[str, str]:
     """How many watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
     number = sum(step.strategy.is_supplied for step in root.assigners())
     return {"watermark generators": str(number)} if number else {}
+
+
+def audience_of(tasks: Iterable[TaskSpec]) -> str:
+    """A name for who waits for what sources and operators say; a new way, or a new channel, makes it another one."""
+    ways = sorted((task.id, edge.name, *sorted(edge.channels)) for task in tasks for edge in task.edges)
+    return hashlib.sha256(repr(ways).encode()).hexdigest()[:8]
 
 
 def program_identity(

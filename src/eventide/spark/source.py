@@ -44,6 +44,7 @@ class FrameSource(DataSource):
     payload: bytes
     ids: tuple[int, ...]
     max_rows: int | None = None
+    audience: str = ""
     unique_name = ""
 
     @classmethod
@@ -57,7 +58,7 @@ class FrameSource(DataSource):
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.max_rows)
+        return FrameStreamReader(self.payload, self.ids, self.max_rows, self.audience)
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
@@ -92,9 +93,10 @@ class _Tasks:
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches in a process beside the driver; reads in the workers."""
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...], max_rows: int | None) -> None:
+    def __init__(self, payload: bytes, ids: tuple[int, ...], max_rows: int | None, audience: str) -> None:
         super().__init__(payload, ids)
         self._max_rows = max_rows
+        self._audience = audience
         self._target: dict[str, int] | None = None
         self._has_planned = False
 
@@ -114,8 +116,8 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
                 # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 self._target = self._target or self._source.latest_positions()
-                return everything(self._source)
-            return next_offsets(self._source, start, self._max_rows, self._target)
+                return everything(self._source, self._audience)
+            return next_offsets(self._source, start, self._max_rows, self._target, self._audience)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""

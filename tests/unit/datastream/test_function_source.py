@@ -135,7 +135,7 @@ def all_of(source, start=None, max_rows=None):
 
 
 def at(position, ended=False):
-    return {"function": {"start": 0, "position": position, "ended": ended}}
+    return {"function": {"start": 0, "position": position, "ended": ended, "audience": ""}}
 
 
 def test_the_log_has_what_was_written_by_position_across_segments(tmp_path):

@@ -12,10 +12,13 @@ from eventide.datastream.connectors.source import Source
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
 """Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
-reached, and whether it has ``ended``. Empty before the first micro-batch.
+reached, whether it has ``ended``, and the ``audience`` that knows. Empty before the first micro-batch.
 
 A start is asked for once, when a part is first seen, and then is in the checkpoint with the end of that micro-batch: if
 it is repeated, it reads what it read before, although a start may be "now".
+
+That something has ended is said once. An operator that a changed program has beside the old ones has not heard it, and
+would wait for ever. So what has ended is said again to another audience, in a micro-batch of its own if need be.
 """
 
 
@@ -48,22 +51,28 @@ class SplitRange:
 
 
 def next_offsets(
-    source: Source, start: Offsets, max_rows: int | None, target: Mapping[str, int] | None = None
+    source: Source,
+    start: Offsets,
+    max_rows: int | None,
+    target: Mapping[str, int] | None = None,
+    audience: str = "",
 ) -> Offsets:
     """Where the next micro-batch ends; ``start`` itself if there is nothing to do.
 
-    There is something to do where there is something to read, where a part is new, so that its start is kept, and where
-    it has to be said that one is gone. Where that need not be said, it is forgotten with the next micro-batch.
+    There is something to do where there is something to read, where a part is new, so that its start is kept, where it
+    has to be said that one is gone, and where the audience is another. Where it need not be said that a part is gone,
+    it is forgotten with the next micro-batch.
 
     Args:
         source: the source.
         start: where it stands.
         max_rows: how many rows to read at most.
         target: the positions behind which nothing is read; what is neither here nor in ``start`` is not begun.
+        audience: a name for who listens.
     """
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
-    now = {part: start.get(part) or _beginning(source, part) for part in named}
+    now = {part: {**(start.get(part) or _beginning(source, part)), "audience": audience} for part in named}
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     planned = source.next_positions(unread, max_rows)
     if target is not None:
@@ -74,11 +83,11 @@ def next_offsets(
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 
 
-def everything(source: Source) -> Offsets:
+def everything(source: Source, audience: str = "") -> Offsets:
     """Where a source stands behind all that it has now."""
     end: Offsets = {}
     now = {part: source.latest_position(part) for part in source.parts({})}  # what never rests would give ever more
-    while (further := next_offsets(source, end, None, now)) != end:
+    while (further := next_offsets(source, end, None, now, audience)) != end:
         end = further
     return end
 
@@ -91,7 +100,7 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
     moved: dict[str, list[tuple[bool, str, PartRange]]] = {}
     for part, at in end.items():
         before = start.get(part) or {"start": at["start"], "position": at["start"], "ended": False}
-        if (at["position"], at["ended"]) != (before["position"], before["ended"]):
+        if at["position"] != before["position"] or (at["ended"] and not _is_known(before, at)):
             is_new = before["position"] == before["start"]
             way = PartRange(part, before["position"], at["position"])
             moved.setdefault(source.split_of(part), []).append((is_new, part, way))
@@ -126,7 +135,12 @@ def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]
 def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
     """Whether the whole source ends between two offsets."""
     done = source.may_end() and all(at["ended"] for at in end.values())
-    return done and not (start and all(at["ended"] for at in start.values()))
+    return done and not (start and all(part in start and _is_known(start[part], at) for part, at in end.items()))
+
+
+def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
+    """Whether those who listen know already that a part has ended."""
+    return before["ended"] and before.get("audience") == at.get("audience")
 
 
 def _beginning(source: Source, part: str) -> dict[str, Any]:

@@ -48,11 +48,13 @@ class ChainSpec:
 class SourceSpec(ChainSpec):
     """All that a host must know to run a source of splits.
 
-    ``fields`` are those of its elements that anything uses; None if whole elements are.
+    ``fields`` are those of its elements that anything uses; None if whole elements are. ``audience`` is a name for the
+    operators that wait for what sources say: another one for others, or where they expect other splits.
     """
 
     source: Source
     fields: tuple[str, ...] | None = None
+    audience: str = ""
 
     def pruned(self) -> SourceSpec:
         """The same, with a source that may leave out what nobody uses."""
@@ -155,7 +157,8 @@ class SourceTask:
 
 def _items(source: Source, part: SplitRange) -> Iterator[Any]:
     for way in part.parts:
-        yield from source.read(way.part, way.start, way.end)
+        if way.start != way.end:
+            yield from source.read(way.part, way.start, way.end)
 
 
 def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) -> Columns:

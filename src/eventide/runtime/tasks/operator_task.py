@@ -71,8 +71,9 @@ class OperatorTask:
         self._clock_ms = clock_ms
         self._gate = Gate(spec.edges, in_batch=spec.in_batch)
         stored = backend.get(_GATE)
+        self._reports: list[Report] = []
         if stored is not None:
-            self._gate.restore(json.loads(stored))
+            self._restore(json.loads(stored))
         self._metrics = Metrics()
         self._operator = spec.operator.open(
             backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
@@ -84,7 +85,6 @@ class OperatorTask:
         self._router = Router(spec.root, self._channel, subtask, subtask)
         self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics)
         self._edges = spec.root.all_edges()
-        self._reports: list[Report] = []
         self.passed: list[int] = []
         self._sent = 0
 
@@ -123,6 +123,14 @@ class OperatorTask:
             content["watermarks"] = {self._spec.name: self._gate.watermark}
             content["splits"] = {f"{edge}/{split}" if several else split: ms for (edge, split), ms in splits.items()}
         return content
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        """Go on where the micro-batch before ended; another audience has to be told where that is."""
+        self._gate.restore(stored)
+        if stored.get("audience") != self._spec.audience:
+            self._reports.append(
+                Report(str(self._subtask), START_OF_BATCH, self._gate.watermark, self._gate.idle or None)
+            )
 
     def _watermarks(self, number: int, step: Any) -> ChannelWatermarks:
         if self._generators is None or not step.strategy.is_supplied:
@@ -202,4 +210,4 @@ class OperatorTask:
             self._operator.flush()
         if self._generators is not None:
             self._generators.flush()
-        self._backend.put(_GATE, json.dumps(self._gate.snapshot()).encode())
+        self._backend.put(_GATE, json.dumps({**self._gate.snapshot(), "audience": self._spec.audience}).encode())

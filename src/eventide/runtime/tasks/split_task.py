@@ -103,6 +103,7 @@ class SplitTask:
         self._open = {(edge, split): idle for edge, split, idle in state.get("open", ())}
         self._ended = {(edge, split) for edge, split in state.get("ended", ())} & self._expected
         self._ended_sources = set(state.get("ended sources", ()))
+        self._hears_of_an_end = False
         for at in {(edge, split) for edge, split in state.get("expected", ())} - self._expected:
             self._forget(at)
         for at in self._expected - self._ended:
@@ -118,11 +119,10 @@ class SplitTask:
 
         There are none where only the clock has gone on.
         """
-        before = len(self._ended_sources)
         for split in self._splits(frames):
             yield from self._run_split(split)
         yield from self._chains.last_frames()
-        if before < len(self._spec.edges) == len(self._ended_sources):
+        if self._hears_of_an_end and len(self._ended_sources) == len(self._spec.edges):
             for edge in self._chains.edges:
                 yield from end_frames(edge)
         self._store()
@@ -142,6 +142,7 @@ class SplitTask:
                 split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(edge)
+                self._hears_of_an_end = True
             else:
                 for report in frame.content:
                     if self._is_mine(report.channel):
@@ -162,7 +163,8 @@ class SplitTask:
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
             self._metrics.count(self._spec.name, RECORDS_OUT, len(batch))
             yield from chain.send(batch)
-        is_asked = bool(split.parts) or not self._open.get(at, False)
+        # One that has ended, of which others hear only now, has nothing more to say.
+        is_asked = bool(split.parts) or not self._open.get(at, split.ended)
         yield from chain.finish(idle=split.idle, ended=split.ended, is_asked=is_asked)
         self._open[at] = split.idle or not is_asked
         if split.ended:

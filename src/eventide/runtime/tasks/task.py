@@ -47,6 +47,7 @@ class TaskSpec(ABC):
         parallelism: the number of its subtasks.
         max_parallelism: the number of key groups.
         identity: what its stored state depends on.
+        audience: a name for all who wait for what others say; to another one, a task says again where it stands.
         speed: whether it works on columns or elements, and why.
         in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
             happens then.
@@ -61,6 +62,7 @@ class TaskSpec(ABC):
     parallelism: int
     max_parallelism: int
     identity: dict[str, str] = field(default_factory=dict)
+    audience: str = ""
     speed: str = ""
     in_batch: bool = False
     job_parameters: Mapping[str, str] = field(default_factory=dict)

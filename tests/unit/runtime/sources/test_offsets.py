@@ -44,8 +44,8 @@ class Parted(Source):
         raise NotImplementedError
 
 
-def at(position, ended=False, start=0):
-    return {"start": start, "position": position, "ended": ended}
+def at(position, ended=False, start=0, audience=""):
+    return {"start": start, "position": position, "ended": ended, "audience": audience}
 
 
 def test_parts_of_a_split_are_one_range_what_was_begun_first_then_by_name():
@@ -206,3 +206,23 @@ def test_columns_are_left_out_only_by_sources_that_can():
 def test_tasks_get_whole_splits_and_about_the_same_work(lengths, count, dealt):
     ranges = [SplitRange(str(i), (PartRange(str(i), 0, length),), ended=False) for i, length in enumerate(lengths)]
     assert [[int(r.split) for r in task] for task in dealt_out(ranges, count)] == dealt
+
+
+def test_that_a_part_and_its_source_have_ended_is_said_again_to_another_audience():
+    source = Parted({"a": 2, "b": 3})
+    start = {"a": at(2, ended=True), "b": at(3, ended=True)}
+    assert next_offsets(source, start, None) == start
+    end = next_offsets(source, start, None, audience="others")
+    assert end == {"a": at(2, ended=True, audience="others"), "b": at(3, ended=True, audience="others")}
+    empty = [SplitRange("a", (PartRange("a", 2, 2),), ended=True), SplitRange("b", (PartRange("b", 3, 3),), ended=True)]
+    assert ranges_between(source, start, end) == empty
+    assert source_ends(source, start, end)
+    assert next_offsets(source, end, None, audience="others") == end
+
+
+def test_a_part_that_has_not_ended_tells_another_audience_nothing():
+    source = Parted({"a": 2, "b": 3})
+    start = {"a": at(1), "b": at(3, ended=True)}
+    end = next_offsets(source, start, None, target={"a": 1, "b": 3}, audience="others")
+    assert ranges_between(source, start, end) == [SplitRange("b", (PartRange("b", 3, 3),), ended=True)]
+    assert not source_ends(source, start, end)

@@ -65,7 +65,7 @@ class Yields(Growing):
 
 
 def at(position, ended=False, start=0):
-    return {"start": start, "position": position, "ended": ended}
+    return {"start": start, "position": position, "ended": ended, "audience": ""}
 
 
 def part(split, start, end, *, ended):
