@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
+from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import Bucket, StoredEntry
 from eventide.runtime.state.bucket_store import BucketStore
@@ -34,6 +36,7 @@ class KeyedState:
         self.entries: dict[Any, Entry] = {}
         self._read: dict[int, bytes | None] = {}
         self._buckets: dict[int, Bucket] = {}
+        self._checked: set[int] = set()
         numbers = self._store.numbers or [0, 0]
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
         self.event_timers, self.processing_timers = self._timers
@@ -148,6 +151,7 @@ class KeyedState:
         self.entries.clear()
         self._read.clear()
         self._buckets.clear()
+        self._checked.clear()
         for timers in self._timers:
             timers.clear()
 
@@ -171,18 +175,41 @@ class KeyedState:
         return bucket
 
     def _take_in(self, hashes: Iterable[int]) -> None:
-        """Have the entries that have some hashes."""
+        """Have the entries that have some hashes.
+
+        Raises:
+            StateError: if a key does not have the hash any more that it is stored under.
+        """
         count = self._store.count
         for key_hash in hashes:
             if key_hash in self._read:
                 continue
-            content = self._read[key_hash] = self._bucket(address(key_hash, count)).content(key_hash)
-            if content is None:
-                continue
-            for key, entry in read(content, key_hash, group_of(key_hash, self._max_parallelism)):
+            number = address(key_hash, count)
+            content = self._read[key_hash] = self._bucket(number).content(key_hash)
+            found = [] if content is None else self._entries_of(key_hash, content)
+            if number not in self._checked:
+                self._checked.add(number)
+                self._check(found or self._first_entries(number))
+            for key, entry in found:
+                if key in self.entries:
+                    raise _other_hash(key)
                 self.entries[key] = entry
                 for timers in self._timers:
                     timers.take_in(key, entry)
+
+    def _entries_of(self, key_hash: int, content: bytes) -> list[tuple[Any, Entry]]:
+        return list(read(content, key_hash, group_of(key_hash, self._max_parallelism)))
+
+    def _first_entries(self, number: int) -> list[tuple[Any, Entry]]:
+        """The entries of the first hash in a bucket, if there is any."""
+        stored_entries = self._bucket(number).entries
+        return next((self._entries_of(key_hash, content) for key_hash, (content, *_) in stored_entries.items()), [])
+
+    def _check(self, entries: list[tuple[Any, Entry]]) -> None:
+        """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
+        for key, entry in entries[:1]:
+            if stable_hash(key) != entry.hash:
+                raise _other_hash(key)
 
     def _changed(self) -> dict[int, dict[int, StoredEntry | None]]:
         """What is not as it was read, by bucket and hash."""
@@ -219,6 +246,14 @@ class KeyedState:
             for kind, (old_ms, time_ms) in enumerate(times):
                 if old_ms != time_ms:
                     self._store.schedules[kind].set(number, time_ms)
+
+
+def _other_hash(key: Any) -> StateError:
+    return StateError(
+        f"the key {shown(key)}, a {type(key).__name__}, has another hash than when it was stored, so that its state "
+        "would not be found: its class has got other fields, or its values are others now. Classes of keys must stay "
+        "as they are; undo the change, or start with a new checkpoint location"
+    )
 
 
 class ValuesOfKeys:

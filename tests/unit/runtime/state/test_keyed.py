@@ -1,5 +1,10 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
+import dataclasses
+
+import pytest
+
+from eventide.errors import StateError
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -171,3 +176,58 @@ def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():
     keyed = reloaded(keyed, backend)
     keyed.take_all("k", "w", "trigger:")
     assert keyed.all_entries() == {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensor:
+    number: int
+
+
+def with_a_new_field(monkeypatch):
+    """What a restart of a program may bring whose class has got a field with a default."""
+    fields = [("number", int), ("floor", int, 0)]
+    new = dataclasses.make_dataclass("Sensor", fields, frozen=True, namespace={"__module__": __name__})
+    monkeypatch.setitem(globals(), "Sensor", new)
+
+
+def stored_sensor():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write(Sensor(1), None, "n", "old")
+    keyed.event_timers.register(100, Sensor(1), None)
+    keyed.flush()
+    return backend
+
+
+OTHER_HASH = r"the key Sensor\(number=1, floor=0\).* has another hash than when it was stored.*undo the change"
+
+
+def test_a_key_whose_class_has_got_a_field_is_refused_when_it_is_touched(monkeypatch):
+    backend = stored_sensor()
+    with_a_new_field(monkeypatch)
+    with pytest.raises(StateError, match=OTHER_HASH):
+        KeyedState(backend, 8).read(Sensor(1), None, "n")
+    with pytest.raises(StateError, match=OTHER_HASH):
+        KeyedState(backend, 8).open_all([Sensor(1), Sensor(2)])
+
+
+def test_a_key_whose_class_has_got_a_field_is_refused_when_its_timer_is_due(monkeypatch):
+    backend = stored_sensor()
+    with_a_new_field(monkeypatch)
+    with pytest.raises(StateError, match=OTHER_HASH):
+        list(KeyedState(backend, 8).event_timers.due(100))
+
+
+def test_an_entry_never_takes_the_place_of_that_of_an_equal_key(monkeypatch):
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("other", None, "n", 1)
+    keyed.event_timers.register(100, "other", None)
+    keyed.write(Sensor(1), None, "n", "old")
+    keyed.event_timers.register(100, Sensor(1), None)
+    keyed.flush()
+    with_a_new_field(monkeypatch)
+    keyed = KeyedState(backend, 8)
+    keyed.write(Sensor(1), None, "n", "new")
+    with pytest.raises(StateError, match=OTHER_HASH):
+        list(keyed.event_timers.due(100))
