@@ -73,17 +73,6 @@ class KeyedState:
         for name in [name for name in entry.values.get(namespace, ()) if name.startswith(prefix)]:
             self.take(key, namespace, name)
 
-    def table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> Any:
-        """The values of a namespace and name by key, to be changed in place."""
-        self.open_all(keys)
-        return ValuesOfKeys(self, namespace, name)
-
-    def take_table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> dict[Any, Any]:
-        """Remove the values of some keys, and return them by key, in the order of the keys; some may have none."""
-        self.open_all(keys)
-        taken = {key: self.take(key, namespace, name) for key in keys}
-        return {key: value for key, value in taken.items() if value is not None}
-
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
         key_hash = stable_hash(key)
@@ -254,18 +243,3 @@ def _other_hash(key: Any) -> StateError:
         "would not be found: its class has got other fields, or its values are others now. Classes of keys must stay "
         "as they are; undo the change, or start with a new checkpoint location"
     )
-
-
-class ValuesOfKeys:
-    """The values of one namespace and name by key, as much of a dict as it takes to add to them."""
-
-    def __init__(self, keyed: KeyedState, namespace: Hashable, name: str) -> None:
-        self._keyed = keyed
-        self._at = namespace, name
-
-    def get(self, key: Any) -> Any:
-        """The value of a key, or None."""
-        return self._keyed.read(key, *self._at)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._keyed.write(key, *self._at, value)

@@ -141,34 +141,6 @@ def test_an_empty_bucket_is_deleted():
     assert backend.values == {}
 
 
-def test_a_table_holds_what_its_keys_have_and_what_is_put_into_it():
-    backend = MemoryBackend()
-    keyed = KeyedState(backend, 8)
-    for key in range(5):
-        keyed.write(key, "w", "n", [key])
-    keyed = reloaded(keyed, backend)
-    table = keyed.table([1, 2, 7], "w", "n")
-    assert (table.get(1), table.get(2), table.get(7)) == ([1], [2], None)
-    table.get(1).append("more")
-    table[7] = ["new"]
-    again = reloaded(keyed, backend)
-    assert again.read(1, "w", "n") == [1, "more"]
-    assert again.read(7, "w", "n") == ["new"]
-    assert again.read(4, "w", "n") == [4]
-
-
-def test_many_values_are_taken_at_once_in_the_order_of_their_keys():
-    keyed = KeyedState(MemoryBackend(), 8)
-    for key in "abc":
-        keyed.write(key, "w", "n", key.upper())
-    keyed.write("a", "w", "m", 1)
-    assert list(keyed.take_table("cxa", "w", "n").items()) == [("c", "C"), ("a", "A")]
-    assert keyed.all_entries() == {("b", "w"): {"n": "B"}, ("a", "w"): {"m": 1}}
-    assert keyed.take_table("b", "w", "n") == {"b": "B"}
-    assert keyed.take_table("b", "v", "n") == {}
-    assert keyed.all_entries() == {("a", "w"): {"m": 1}}
-
-
 def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():
     backend = MemoryBackend()
     keyed = KeyedState(backend, 8)
