@@ -1,6 +1,7 @@
 """Windows on columns give what windows element by element give, on random streams, with and without restarts."""
 
 from collections import Counter
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,9 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from eventide.runtime.columnar import outlet
 from eventide.runtime.metrics import LATE_DROPPED
+from eventide.runtime.sources import task
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import by_sink, plan_of, run_with_restarts, runner
 
@@ -117,6 +120,14 @@ def assert_equal(columns, elements):
 def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bound, keep_late):
     by_name, by_call = (program(batches, windows, key, bound, keep_late=keep_late) for key in ("k", by_function))
     assert_equal(by_name, by_call)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ONE_SPLIT.map(unique_times), FIXED, st.integers(0, 20), st.integers(1, 3))
+def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows, bound, at_once):
+    by_name, by_call = (program(batches, windows, key, bound) for key in ("k", by_function))
+    with mock.patch.object(task, "_CHUNK", 1), mock.patch.object(outlet, "_ROWS_AT_ONCE", at_once):
+        assert_equal(by_name, by_call)
 
 
 @settings(deadline=None, max_examples=100)

@@ -1,4 +1,4 @@
-"""Spark's state store as the state of one operator in one subtask."""
+"""Spark's state store as the state of the operators of one level in one subtask."""
 
 from __future__ import annotations
 

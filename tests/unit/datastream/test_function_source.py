@@ -368,6 +368,8 @@ def test_a_function_that_exits_fails_the_job_and_not_the_process(tmp_path):
     [
         ("collect_with_timestamp", ("a", 1.5), "an int of milliseconds since the epoch, not 1.5"),
         ("collect_with_timestamp", ("a", True), "an int of milliseconds since the epoch, not True"),
+        ("collect_with_timestamp", ("a", 2**63), "an int of milliseconds since the epoch, not 9223372036854775808"),
+        ("collect_with_timestamp", ("a", -(2**63)), "an int of milliseconds since the epoch, not -9223372036854775808"),
         ("emit_watermark", (7,), "a Watermark, such as Watermark"),
         ("collect", (threading.Lock(),), "cannot pickle"),
     ],

@@ -31,7 +31,7 @@ class SourceContext(ABC):
         """Emit an element with its event time, in milliseconds since the epoch (UTC).
 
         Raises:
-            ProgramError: The timestamp is no integer.
+            ProgramError: The timestamp is no integer, or not one of 64 bits.
         """
 
     @abstractmethod

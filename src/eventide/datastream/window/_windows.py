@@ -12,7 +12,7 @@ __all__ = ["CountWindow", "GlobalWindow", "TimeWindow", "Window"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class CountWindow(Window):
-    """A window that is known by a number and has no place in time. For assigners of the user's own."""
+    """A window that is known by a number and has no place in time, as `CountSlidingWindowAssigner` has them."""
 
     id: int
 

@@ -26,7 +26,7 @@ from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import calling
 
-_ADVICE = "a timestamp assigner must return milliseconds since the epoch as an int"
+_ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
 _WAYS_OUT = (
     "where some are missing, the strategy's with_null_timestamps(NullTimestamps.DROP), or with an OutputTag, lets the "
     "job go on without those elements"
@@ -124,7 +124,7 @@ class AssignTimestamps:
         values, checked = iter(elements.values), []
         try:
             for _, timestamp in zip(values, timestamps, strict=True):
-                checked.append(_checked(timestamp))
+                checked.append(checked_timestamp(timestamp))
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return checked
@@ -220,8 +220,15 @@ def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
     return pa.array(array) if array.min() > MIN_MS else None
 
 
-def _checked(timestamp: Any) -> int:
-    """Turn an unusual timestamp into an int, or say what is wrong with it."""
+def checked_timestamp(timestamp: Any) -> int:
+    """A timestamp as an int of milliseconds, whatever kind of integer it is.
+
+    Raises:
+        DataError: if it is missing, no integer, or out of range.
+
+    >>> checked_timestamp(np.int64(5))
+    5
+    """
     if _is_null(timestamp):
         raise DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
     if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):

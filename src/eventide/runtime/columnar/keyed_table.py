@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -18,6 +19,7 @@ from eventide.runtime.state.linear_hashing import addresses
 
 _BUCKET = "__bucket"
 _BUCKET_BYTES = 32_768
+_OFFSET_BYTES = 4
 
 
 class KeyedTable:
@@ -46,7 +48,7 @@ class KeyedTable:
     def flush(self, time_of: Callable[[pa.Table], int]) -> None:
         """Write back what was read; ``time_of`` says when a bucket with rows should be read for its time."""
         with without_collection():
-            self._read(self._store.grow(len(self.table) - self._rows, self.table.nbytes - self._bytes))
+            self._read(self._store.grow(len(self.table) - self._rows, _size(self.table) - self._bytes))
             left = set(self._buckets)
             numbered = self.table.append_column(_BUCKET, pa.array(self._buckets_of(self.table)))
             for bucket, rows in slices_by(numbered, _BUCKET):
@@ -67,12 +69,38 @@ class KeyedTable:
         new = [bucket for bucket in buckets if bucket not in self._buckets]
         self._buckets.update(new)
         found = [decode_table(content) for content in map(self._store.get, new) if content is not None]
-        self._rows += sum(map(len, found))
-        self._bytes += sum(table.nbytes for table in found)
         if found:
-            self.table = pa.concat_tables([self.table, *found]).combine_chunks()
+            more = pa.concat_tables(found)
+            self._rows += len(more)
+            self._bytes += _size(more)
+            self.table = pa.concat_tables([self.table, more]).combine_chunks()
 
     def _buckets_of(self, rows: pa.Table) -> np.ndarray[Any, Any]:
         if not self._keys:
             return np.zeros(len(rows), np.int64)
         return addresses(hashes_of_columns([rows.column(name) for name in self._keys]), self._store.count)
+
+
+def _size(table: pa.Table) -> int:
+    """How many bytes the values of a table take: those of its rows together, however they lie in memory.
+
+    So what was added when rows were written is what is taken away when they are read again. Arrow's own ``nbytes``
+    depends on how a table was made: on its chunks, and on whether it says that no value is null.
+    """
+    return sum(map(_size_of_column, table.columns))
+
+
+def _size_of_column(column: pa.ChunkedArray) -> int:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return sum(map(_size_of_column, column.flatten()))
+    if pa.types.is_map(kind):
+        entry = pa.struct([kind.key_field, kind.item_field])
+        return _size_of_column(column.cast(pa.list_(entry)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return len(column) * _OFFSET_BYTES + _size_of_column(pc.list_flatten(column))
+    try:
+        size: int = len(column) * max(1, kind.bit_width // 8)
+    except ValueError:  # text or bytes
+        size = len(column) * _OFFSET_BYTES + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    return size

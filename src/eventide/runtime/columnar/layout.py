@@ -13,7 +13,7 @@ from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.elements.codec import decode_table, encode_table
 
 SEQUENCE = "__sequence"
-"""int64: the first of a row in its split within the micro-batch."""
+"""int64: the index of a row in its split within the micro-batch."""
 
 PANE = "__pane"
 """int64: where the pane of a row, or of a partial aggregate, starts; milliseconds."""
@@ -31,7 +31,10 @@ def key_names(count: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TablePayload:
-    """A table as one frame brings it: rows of elements, or partial aggregates of many."""
+    """A table as one frame brings it: rows of elements, or partial aggregates of many.
+
+    ``first`` is its number among the tables of its channel.
+    """
 
     table: pa.Table
     first: int
@@ -43,7 +46,7 @@ class TablePayload:
         return len(self.table)
 
     def cut(self, begin: int, point: int) -> tuple[TablePayload | None, int | None]:
-        """What stands from a row on up to a first, and the row where the rest begins (None: there is none)."""
+        """What stands from a row on up to a point, and the row where the rest begins (None: there is none)."""
         if SEQUENCE not in self.table.column_names:
             return self, None
         end = int(np.searchsorted(self.table.column(SEQUENCE).to_numpy(), point, side="right"))
@@ -55,7 +58,7 @@ class TablePayload:
 
 @dataclass(frozen=True, slots=True)
 class TableCodec:
-    """Tables as Arrow IPC streams, with their first among those of their channel."""
+    """Tables as Arrow IPC streams, with their number among those of their channel."""
 
     def encode(self, table: pa.Table, first: int) -> bytes:
         """A table to bytes."""
@@ -68,7 +71,7 @@ class TableCodec:
 
 
 def joined_rows(parts: Sequence[TablePayload]) -> pa.Table:
-    """Rows of several channels in the one defined order: by first in their channel, then by channel."""
+    """Rows of several channels in the one defined order: by their index in their split, then by channel."""
     rows = pa.concat_tables([part.table for part in parts])
     if len(parts) > 1:
         rows = rows.take(np.argsort(rows.column(SEQUENCE).to_numpy(), kind="stable"))

@@ -111,6 +111,8 @@ class _Outbox:
         if not waiting:
             return
         table = pa.concat_tables(waiting)
+        if outlet.first is not None and len(waiting) > 1:
+            table = outlet.first.merge(table)
         for subtask, part in self._dealt_out(table):
             for start, rows in frame_slices(len(part), part.nbytes):
                 self._sent += 1

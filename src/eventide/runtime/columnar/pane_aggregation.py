@@ -27,3 +27,7 @@ class PaneAggregation:
         """One row for each key and pane, whatever the number of rows."""
         starts = self.panes.start_of(rows.column(TIMESTAMP).to_numpy())
         return self.aggregation.partial(rows.append_column(PANE, pa.array(starts)), [*key_names(self.keys), PANE])
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        """One row for each key and pane, of partial aggregates that may have several."""
+        return self.aggregation.merge(partials, [*key_names(self.keys), PANE])

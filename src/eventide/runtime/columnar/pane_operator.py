@@ -104,7 +104,7 @@ class PaneOperator(ColumnarOperator):
             late = pc.is_in(panes, value_set=pa.array(late_panes))
             self.count_late(rows_in(partials.filter(late)))
             partials = partials.filter(pc.invert(late))
-        return partials if len(parts) == 1 else self.merged(partials, PANE)
+        return partials if len(parts) == 1 else self.first.merge(partials)
 
     def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""

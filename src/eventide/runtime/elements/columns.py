@@ -1,4 +1,4 @@
-"""Elements as Arrow columns: the fast form of :class:`~eventide.runtime.events.Elements`."""
+"""Elements as Arrow columns: the fast form of :class:`~eventide.runtime.elements.elements.Elements`."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import enum
 import fractions
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ def stable_hash(key: Any) -> int:
     that are equal hash equally whatever their type, as they do in a dict; a tuple hashes as columns of its fields do.
 
     Raises:
-        DataError: for a type whose hash cannot be known to be stable, such as an object with an identity only, and for
-            NaN, which does not even equal itself.
+        DataError: for a type whose hash cannot be known to be stable, such as an object with an identity only, for a
+            dataclass whose ``__eq__`` is not that of its fields, and for NaN, which does not even equal itself.
 
     >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
     True
@@ -50,7 +51,8 @@ def stable_hash(key: Any) -> int:
             raise _unequal_to_itself(key)
         return hashing.scrambled(hash(key) + hashing.NUMBER)
     if isinstance(key, enum.Enum):
-        return hashing.of_fields([hashing.of_text(key.name.encode())], hashing.NAME)
+        name = stable_hash(key.value) if key.name is None else hashing.of_text(key.name.encode())
+        return hashing.of_fields([name], hashing.NAME)  # flags that are not among the members may have no name
     if key is None:
         return hashing.NULL
     if isinstance(key, bytes):
@@ -67,8 +69,8 @@ def stable_hash(key: Any) -> int:
     if isinstance(key, uuid.UUID):
         return hashing.of_text(key.bytes)
     if dataclasses.is_dataclass(key) and not isinstance(key, type) and type(key).__eq__ is not object.__eq__:
-        fields = [getattr(key, field.name) for field in dataclasses.fields(key) if field.compare]
-        return hashing.of_fields(map(stable_hash, fields), hashing.RECORD)
+        names = _compared_fields(type(key))
+        return hashing.of_fields([stable_hash(getattr(key, name)) for name in names], hashing.RECORD)
     if type(key).__module__ == "numpy" and hasattr(key, "item"):
         return stable_hash(key.item())
     raise DataError(
@@ -111,6 +113,25 @@ def unhashable(key: Any) -> DataError:
 
 def _unequal_to_itself(key: Any) -> DataError:
     return DataError(f"the key {key!r} is not equal to itself, so no two elements could share it; {_ADVICE}")
+
+
+@lru_cache
+def _compared_fields(kind: type) -> list[str]:
+    """The fields that objects of a dataclass are compared by.
+
+    Raises:
+        DataError: if the class compares in another way, so that it cannot be known which fields make keys equal.
+    """
+    names = [field.name for field in dataclasses.fields(kind) if field.compare]
+    generated = dataclasses.make_dataclass(kind.__name__, names).__eq__.__code__
+    code = getattr(kind.__eq__, "__code__", None)
+    if code is None or (code.co_code, code.co_names) != (generated.co_code, generated.co_names):
+        raise DataError(
+            f"the key class {kind.__qualname__} is a dataclass whose __eq__ does not compare its fields, so that keys "
+            "may be equal whose fields differ; leave __eq__ to the dataclass (fields with compare=False do not count), "
+            "or let the key selector return the fields that count, as a tuple"
+        )
+    return names
 
 
 def _of_time(key: Any) -> int:

@@ -16,6 +16,7 @@ from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.timestamps import checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
@@ -116,7 +117,8 @@ class SourceTask:
                 if kind not in _SPECIAL:
                     chunk.append(item, None, sequence)
                 elif kind is TimestampedValue:
-                    chunk.append(item.value, item.timestamp, sequence)
+                    timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
+                    chunk.append(item.value, timestamp, sequence)
                 elif kind is pa.RecordBatch:
                     if chunk:
                         yield self._declared(chunk)

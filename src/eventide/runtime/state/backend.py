@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class StateBackend(Protocol):
-    """Stores the state of one operator in one subtask.
+    """Stores the state of one subtask: of all operators of a level, or of one of them.
 
     A call is dear (some 0.1 ms on Spark) whatever it carries up to some 10 KB, so operators make few calls with
     large values. What was put is there at the next micro-batch if this one succeeds, and only then.

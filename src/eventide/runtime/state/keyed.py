@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
+from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import Bucket, StoredEntry
 from eventide.runtime.state.bucket_store import BucketStore
@@ -34,6 +36,7 @@ class KeyedState:
         self.entries: dict[Any, Entry] = {}
         self._read: dict[int, bytes | None] = {}
         self._buckets: dict[int, Bucket] = {}
+        self._checked: set[int] = set()
         numbers = self._store.numbers or [0, 0]
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
         self.event_timers, self.processing_timers = self._timers
@@ -69,17 +72,6 @@ class KeyedState:
         entry = self.entries.get(key) or self.open(key)
         for name in [name for name in entry.values.get(namespace, ()) if name.startswith(prefix)]:
             self.take(key, namespace, name)
-
-    def table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> Any:
-        """The values of a namespace and name by key, to be changed in place."""
-        self.open_all(keys)
-        return ValuesOfKeys(self, namespace, name)
-
-    def take_table(self, keys: Iterable[Any], namespace: Hashable, name: str) -> dict[Any, Any]:
-        """Remove the values of some keys, and return them by key, in the order of the keys; some may have none."""
-        self.open_all(keys)
-        taken = {key: self.take(key, namespace, name) for key in keys}
-        return {key: value for key, value in taken.items() if value is not None}
 
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
@@ -148,6 +140,7 @@ class KeyedState:
         self.entries.clear()
         self._read.clear()
         self._buckets.clear()
+        self._checked.clear()
         for timers in self._timers:
             timers.clear()
 
@@ -171,18 +164,41 @@ class KeyedState:
         return bucket
 
     def _take_in(self, hashes: Iterable[int]) -> None:
-        """Have the entries that have some hashes."""
+        """Have the entries that have some hashes.
+
+        Raises:
+            StateError: if a key does not have the hash any more that it is stored under.
+        """
         count = self._store.count
         for key_hash in hashes:
             if key_hash in self._read:
                 continue
-            content = self._read[key_hash] = self._bucket(address(key_hash, count)).content(key_hash)
-            if content is None:
-                continue
-            for key, entry in read(content, key_hash, group_of(key_hash, self._max_parallelism)):
+            number = address(key_hash, count)
+            content = self._read[key_hash] = self._bucket(number).content(key_hash)
+            found = [] if content is None else self._entries_of(key_hash, content)
+            if number not in self._checked:
+                self._checked.add(number)
+                self._check(found or self._first_entries(number))
+            for key, entry in found:
+                if key in self.entries:
+                    raise _other_hash(key)
                 self.entries[key] = entry
                 for timers in self._timers:
                     timers.take_in(key, entry)
+
+    def _entries_of(self, key_hash: int, content: bytes) -> list[tuple[Any, Entry]]:
+        return list(read(content, key_hash, group_of(key_hash, self._max_parallelism)))
+
+    def _first_entries(self, number: int) -> list[tuple[Any, Entry]]:
+        """The entries of the first hash in a bucket, if there is any."""
+        stored_entries = self._bucket(number).entries
+        return next((self._entries_of(key_hash, content) for key_hash, (content, *_) in stored_entries.items()), [])
+
+    def _check(self, entries: list[tuple[Any, Entry]]) -> None:
+        """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
+        for key, entry in entries[:1]:
+            if stable_hash(key) != entry.hash:
+                raise _other_hash(key)
 
     def _changed(self) -> dict[int, dict[int, StoredEntry | None]]:
         """What is not as it was read, by bucket and hash."""
@@ -221,16 +237,9 @@ class KeyedState:
                     self._store.schedules[kind].set(number, time_ms)
 
 
-class ValuesOfKeys:
-    """The values of one namespace and name by key, as much of a dict as it takes to add to them."""
-
-    def __init__(self, keyed: KeyedState, namespace: Hashable, name: str) -> None:
-        self._keyed = keyed
-        self._at = namespace, name
-
-    def get(self, key: Any) -> Any:
-        """The value of a key, or None."""
-        return self._keyed.read(key, *self._at)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._keyed.write(key, *self._at, value)
+def _other_hash(key: Any) -> StateError:
+    return StateError(
+        f"the key {shown(key)}, a {type(key).__name__}, has another hash than when it was stored, so that its state "
+        "would not be found: its class has got other fields, or its values are others now. Classes of keys must stay "
+        "as they are; undo the change, or start with a new checkpoint location"
+    )

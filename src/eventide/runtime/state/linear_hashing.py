@@ -7,10 +7,6 @@ means that the entries of one other bucket move, and the number of buckets is al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
-
 import numpy as np
 
 from eventide.runtime.elements.hashing import Hashes
@@ -36,15 +32,6 @@ def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.
     low = 1 << count.bit_length() - 1
     found = (hashes & np.uint64(2 * low - 1)).astype(np.int64)
     return np.where(found < count, found, found - low)
-
-
-def by_bucket(hashes: Hashes, count: int) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """Which of some hashes are in each bucket that any is in: the bucket and their indices, in the order of buckets."""
-    numbers = addresses(hashes, count)
-    order = np.argsort(numbers, kind="stable")
-    first = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
-    for start, end in pairwise([*first, len(order)]):
-        yield int(numbers[order[start]]), order[start:end]
 
 
 def parents(before: int, count: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -17,9 +17,6 @@ class Keys(Protocol):
 
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
-
-    def open_all(self, keys: Iterable[Any]) -> None:
-        """Have the entries of many keys."""
 
     def open_everything(self) -> None:
         """Have every entry."""
@@ -56,12 +53,6 @@ class Timers:
             self.number = timers[at] = number = self.number + 1
             heapq.heappush(self._queue, (time_ms, entry.group, number, key, namespace))
 
-    def register_all(self, time_ms: int, keys: Iterable[Any], namespace: Hashable) -> None:
-        """Set a timer for each of many keys."""
-        self._keys.open_all(keys)
-        for key in keys:
-            self.register(time_ms, key, namespace)
-
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
         entry = self._entries.get(key) or self._keys.open(key)
@@ -82,14 +73,6 @@ class Timers:
             if timers.get(at) == number:
                 del timers[at]
                 yield time_ms, key, namespace
-
-    def due_at_once(self, until_ms: int) -> Iterator[tuple[int, Hashable, list[Any]]]:
-        """Fire as :meth:`due`, but all keys of a time and namespace together; nothing sets timers meanwhile."""
-        at_once: dict[tuple[int, Hashable], list[Any]] = {}
-        for time_ms, key, namespace in self.due(until_ms):
-            at_once.setdefault((time_ms, namespace), []).append(key)
-        for (time_ms, namespace), keys in at_once.items():
-            yield time_ms, namespace, keys
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""

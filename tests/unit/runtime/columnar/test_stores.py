@@ -1,5 +1,7 @@
 """Tables in a state backend: what is added is read again, batch by batch, in few and logarithmic calls."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -128,6 +130,52 @@ def test_a_keyed_table_is_a_dict_whatever_the_size_of_its_buckets(batches, bucke
     found = dict(zip(*table.table.to_pydict().values(), strict=True))
     assert found.items() <= model.items()
     assert found.keys() >= {key for key, value in model.items() if value <= 3}
+
+
+ENTRY = pa.struct([("name", pa.string()), ("times", pa.list_(pa.timestamp("us")))])
+MANY_TYPES = pa.schema(
+    [
+        ("__key0", pa.string()),
+        ("number", pa.int64()),
+        ("truth", pa.bool_()),
+        ("parts", pa.list_(pa.float64())),
+        ("entry", ENTRY),
+        ("names", pa.map_(pa.string(), pa.int64())),
+        ("pairs", pa.list_(pa.int32(), 2)),
+    ]
+)
+
+
+def many_types(keys):
+    """Rows with validity bitmaps, of which some are needed and some are not."""
+    count = len(keys)
+    whole = pa.table(
+        {
+            "__key0": ["a", *keys, None],
+            "number": pa.array([None, *range(count), None], pa.int64()),
+            "truth": pa.array([None, *(i % 3 == 0 for i in range(count)), None], pa.bool_()),
+            "parts": pa.array([None, *([0.5] * (i % 4) if i % 5 else None for i in range(count)), None]),
+            "entry": [None, *({"name": "x" * i, "times": [i]} if i % 2 else None for i in range(count)), None],
+            "names": [None, *([("a", i)] * (i % 3) for i in range(count)), None],
+            "pairs": [None, *([i, i] for i in range(count)), None],
+        },
+        schema=MANY_TYPES,
+    )
+    return whole.slice(1, count)
+
+
+def test_the_size_of_buckets_does_not_change_while_their_rows_stay_the_same():
+    backend, said = MemoryBackend(), []
+    keys = [f"key {i}" for i in range(100)]
+    for first in range(50):
+        some = sorted(keys[: 1 + 2 * first], reverse=bool(first % 2)) if said else keys
+        table = KeyedTable(backend, MANY_TYPES, ["__key0"], bucket_bytes=500)
+        table.read_keys_of(pa.table({"__key0": some}))
+        there = table.table if said else many_types(keys)
+        table.table = pa.concat_tables([there.slice(first), there.slice(0, first)])
+        table.flush(lambda rows: 0)
+        said.append(json.loads(backend.get("buckets")))
+    assert said == said[:1] * 50
 
 
 def test_rows_are_sliced_by_value_in_the_order_of_values_and_keep_theirs():

@@ -54,6 +54,40 @@ class Mutable:
     number: int
 
 
+@dataclasses.dataclass(frozen=True)
+class ById:
+    number: int
+    name: str
+
+    def __eq__(self, other):
+        return self.number == other.number
+
+    def __hash__(self):
+        return hash(self.number)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ByFieldsOfItsBase(Station):
+    town: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Place(Station):
+    town: str = ""
+
+    def __hash__(self):
+        return hash(self.town)
+
+
+class Plain(Station):
+    pass
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
 EQUAL = [
     (1, 1.0, True, Decimal("1.00"), Fraction(1), 1 + 0j, Number.ONE, np.int64(1), np.float32(1), np.bool_(True)),
     (0, -0.0, False, Decimal("-0")),
@@ -63,6 +97,10 @@ EQUAL = [
     (Row("a", 1), Row("a", 1.0)),
     (Row(a=1, b=2), Row(b=2, a=1)),
     (Station("JFK", 1, "big"), Station("JFK", 1)),
+    (Place(name="JFK", number=1, town="NYC"), Place(name="JFK", number=1, town="NYC", note="big")),
+    (Plain("JFK", 1, "big"), Plain("JFK", 1.0)),
+    (Access(0), Access.READ & Access.WRITE),
+    (Access.READ | Access.WRITE, Access(3)),
     (frozenset({"a", "b", 1}), frozenset({1.0, "b", "a"})),
     (dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, 14, tzinfo=CEST)),
     (dt.time(12, tzinfo=dt.UTC), dt.time(14, tzinfo=CEST)),
@@ -91,6 +129,7 @@ def test_different_keys_mostly_have_different_hashes():
         (),
         "",
         Color.RED,
+        *map(Access, range(4)),
         uuid.UUID(int=1),
     ]
     keys += [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), frozenset({1}), Duration.of_millis(1)]
@@ -136,6 +175,12 @@ def test_hashes_are_the_same_in_a_process_with_another_hash_seed():
 )
 def test_a_key_without_a_stable_hash_is_refused_with_advice(key):
     with pytest.raises(DataError, match=r"no hash that is the same in every process; let the key selector return text"):
+        stable_hash(key)
+
+
+@pytest.mark.parametrize("key", [ById(1, "a"), ("a", ById(1, "a")), ByFieldsOfItsBase("JFK", 1)], ids=repr)
+def test_a_dataclass_that_compares_in_its_own_way_is_refused_because_equal_keys_may_differ_in_their_fields(key):
+    with pytest.raises(DataError, match=r"whose __eq__ does not compare its fields.*leave __eq__ to the dataclass"):
         stable_hash(key)
 
 

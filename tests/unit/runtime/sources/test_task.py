@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types, Watermark
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
+from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.codec import ElementCodec
@@ -341,3 +343,31 @@ def test_a_data_error_of_a_source_stays_a_data_error():
     batch = pa.RecordBatch.from_pydict({"a": ["x"]})
     with pytest.raises(DataError, match=r"in operator 'src', while it read its source \(split 's'"):
         sent(Yields([batch], Types.ROW_NAMED(["a"], [Types.INT()])), [part("s", 0, 1, ended=False)])
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "what"),
+    [
+        (2**70, r"the timestamp 1180591620717411303424 is out of range"),
+        (-(2**63), r"out of range"),
+        (1.5, r"the timestamp 1.5 is a float, not an integer"),
+        ("1", r"the timestamp '1' is a str"),
+        (True, r"the timestamp True is a bool"),
+        (float("nan"), r"the timestamp is NaN"),
+    ],
+)
+def test_a_timestamp_that_is_none_fails_where_the_source_is_read(timestamp, what):
+    source = Yields([TimestampedValue("a", timestamp)])
+    with pytest.raises(DataError, match=f"in operator 'src', while it read its source.*{what}"):
+        sent(source, [part("s", 0, 1, ended=False)])
+
+
+def test_timestamps_of_a_source_are_integers_of_64_bits_or_none():
+    source = Yields([TimestampedValue("a", np.int64(5)), TimestampedValue("b"), TimestampedValue("c", 2**63 - 1)])
+    codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec)),))
+    task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
+    frames = task.read_ranges(source, [part("s", 0, 3, ended=False)], ends_source=False)
+    (elements,) = (codec.decode(frame.content) for frame in frames if frame.signal is Signal.ELEMENTS)
+    assert elements.timestamps == [5, None, 2**63 - 1]
+    assert type(elements.timestamps[0]) is int

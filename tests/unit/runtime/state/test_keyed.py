@@ -1,5 +1,10 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
+import dataclasses
+
+import pytest
+
+from eventide.errors import StateError
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -136,34 +141,6 @@ def test_an_empty_bucket_is_deleted():
     assert backend.values == {}
 
 
-def test_a_table_holds_what_its_keys_have_and_what_is_put_into_it():
-    backend = MemoryBackend()
-    keyed = KeyedState(backend, 8)
-    for key in range(5):
-        keyed.write(key, "w", "n", [key])
-    keyed = reloaded(keyed, backend)
-    table = keyed.table([1, 2, 7], "w", "n")
-    assert (table.get(1), table.get(2), table.get(7)) == ([1], [2], None)
-    table.get(1).append("more")
-    table[7] = ["new"]
-    again = reloaded(keyed, backend)
-    assert again.read(1, "w", "n") == [1, "more"]
-    assert again.read(7, "w", "n") == ["new"]
-    assert again.read(4, "w", "n") == [4]
-
-
-def test_many_values_are_taken_at_once_in_the_order_of_their_keys():
-    keyed = KeyedState(MemoryBackend(), 8)
-    for key in "abc":
-        keyed.write(key, "w", "n", key.upper())
-    keyed.write("a", "w", "m", 1)
-    assert list(keyed.take_table("cxa", "w", "n").items()) == [("c", "C"), ("a", "A")]
-    assert keyed.all_entries() == {("b", "w"): {"n": "B"}, ("a", "w"): {"m": 1}}
-    assert keyed.take_table("b", "w", "n") == {"b": "B"}
-    assert keyed.take_table("b", "v", "n") == {}
-    assert keyed.all_entries() == {("a", "w"): {"m": 1}}
-
-
 def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():
     backend = MemoryBackend()
     keyed = KeyedState(backend, 8)
@@ -171,3 +148,58 @@ def test_a_prefix_is_taken_of_a_key_that_was_not_touched_before():
     keyed = reloaded(keyed, backend)
     keyed.take_all("k", "w", "trigger:")
     assert keyed.all_entries() == {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensor:
+    number: int
+
+
+def with_a_new_field(monkeypatch):
+    """What a restart of a program may bring whose class has got a field with a default."""
+    fields = [("number", int), ("floor", int, 0)]
+    new = dataclasses.make_dataclass("Sensor", fields, frozen=True, namespace={"__module__": __name__})
+    monkeypatch.setitem(globals(), "Sensor", new)
+
+
+def stored_sensor():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write(Sensor(1), None, "n", "old")
+    keyed.event_timers.register(100, Sensor(1), None)
+    keyed.flush()
+    return backend
+
+
+OTHER_HASH = r"the key Sensor\(number=1, floor=0\).* has another hash than when it was stored.*undo the change"
+
+
+def test_a_key_whose_class_has_got_a_field_is_refused_when_it_is_touched(monkeypatch):
+    backend = stored_sensor()
+    with_a_new_field(monkeypatch)
+    with pytest.raises(StateError, match=OTHER_HASH):
+        KeyedState(backend, 8).read(Sensor(1), None, "n")
+    with pytest.raises(StateError, match=OTHER_HASH):
+        KeyedState(backend, 8).open_all([Sensor(1), Sensor(2)])
+
+
+def test_a_key_whose_class_has_got_a_field_is_refused_when_its_timer_is_due(monkeypatch):
+    backend = stored_sensor()
+    with_a_new_field(monkeypatch)
+    with pytest.raises(StateError, match=OTHER_HASH):
+        list(KeyedState(backend, 8).event_timers.due(100))
+
+
+def test_an_entry_never_takes_the_place_of_that_of_an_equal_key(monkeypatch):
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("other", None, "n", 1)
+    keyed.event_timers.register(100, "other", None)
+    keyed.write(Sensor(1), None, "n", "old")
+    keyed.event_timers.register(100, Sensor(1), None)
+    keyed.flush()
+    with_a_new_field(monkeypatch)
+    keyed = KeyedState(backend, 8)
+    keyed.write(Sensor(1), None, "n", "new")
+    with pytest.raises(StateError, match=OTHER_HASH):
+        list(keyed.event_timers.due(100))

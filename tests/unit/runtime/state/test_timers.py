@@ -132,18 +132,6 @@ def test_a_timer_deleted_while_others_fire_does_not_fire_even_if_it_is_set_and_d
     assert timers.all() == []
 
 
-def test_timers_of_many_keys_are_those_of_each(kind):
-    one, many = timers_of(kind), timers_of(kind)
-    for time, keys, namespace in [(5, "ab", "w"), (3, "ba", "v"), (5, "bc", "w"), (9, "a", "w")]:
-        many.register_all(time, keys, namespace)
-        for key in keys:
-            one.register(time, key, namespace)
-    assert many.all() == one.all()
-    at_once = [(t, key, ns) for t, ns, keys in many.due_at_once(5) for key in keys]
-    assert at_once == list(one.due(5))
-    assert many.all() == one.all() == [(9, "a", "w")]
-
-
 def test_the_next_timer_is_known_without_reading_anything_else(kind):
     backend = CountingBackend()
     timers = stored(kind, backend, (7, "a", "w"), (5, "b", "w"), (50, "b", "v"))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._pickles import dumps, loads
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
@@ -149,7 +150,8 @@ class _Context(SourceContext):
         self._emission.add(dumps((value,)))
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
-        if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
+        is_integer = not isinstance(timestamp, bool) and hasattr(timestamp, "__index__")
+        if not (is_integer and MIN_MS < timestamp.__index__() <= MAX_MS):
             raise ProgramError(
                 f"collect_with_timestamp needs an int of milliseconds since the epoch, not {timestamp!r}"
             )
