@@ -19,7 +19,7 @@ from eventide.plan.graph import (
     heads,
     reachable,
 )
-from eventide.plan.identity import generators_identity, operator_ids
+from eventide.plan.identity import function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.runtime.elements.codec import ElementCodec
@@ -52,7 +52,6 @@ class _Compiler:
         self._max_parallelism = max_parallelism
         self._nodes = reachable(sinks)
         self._names = _unique_names(self._nodes)
-        self._ids = operator_ids(self._nodes)
         self._level = _levels(self._nodes)
         # What begins tasks, those of sources aside, in the order of levels; then the sinks.
         self._heads = sorted((n for n in self._nodes if self._level.get(n.number)), key=lambda n: self._level[n.number])
@@ -63,6 +62,7 @@ class _Compiler:
             for node in self._heads
             if isinstance(node, OperatorTransformation)
         }
+        self._ids = operator_ids(self._nodes, self._operators)
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self)
         self._splits: dict[int, tuple[str, ...]] = {}
@@ -103,13 +103,16 @@ class _Compiler:
         # What comes here comes from sources and from levels before, whose chains were built before this one.
         arrivals = self._chains.arrivals(node)
         edges = tuple(self._gate_edge(arrival) for arrival in arrivals)
-        task = self._operator_task if isinstance(node, OperatorTransformation) else self._split_task
-        spec = task(node, edges, arrivals)
+        spec: TaskSpec
+        if isinstance(node, OperatorTransformation):
+            spec = self._operator_task(node, edges, arrivals)
+        else:
+            spec = self._split_task(node, edges)
         level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
         return replace(spec, identity=spec.identity | level | generators_identity(spec.root))
 
     def _operator_task(
-        self, node: Transformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
+        self, node: OperatorTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
     ) -> OperatorTaskSpec:
         operator = self._operators[node.number]
         self._check_that_it_ends(node)
@@ -123,11 +126,11 @@ class _Compiler:
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
-            identity=operator.identity,
+            identity=operator.identity | {"functions": function_names(node, operator)},
             speed=operator.speed,
         )
 
-    def _split_task(self, node: Transformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]) -> SplitTaskSpec:
+    def _split_task(self, node: Transformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:
         spec = SplitTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],

@@ -118,7 +118,7 @@ class Operation(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay when it is renamed: what its id is derived from where it has no uid."""
+        """What it does, in words that stay when it is renamed: its id is derived from it, too, where it has no uid."""
 
     @property
     def endless(self) -> str | None:
