@@ -80,7 +80,7 @@ class Chains:
     Args:
         nodes: all of the program.
         names: the name of each, by number.
-        ids: what state is kept under, of each head, by number.
+        ids: what state is kept under, of each head and each generator of the user's, by number.
         targets: where what is not chained goes.
     """
 
@@ -117,7 +117,7 @@ class Chains:
 
     def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
         name = self._names[node.number]
-        child = _Growing(AssignTimestamps(name, node.number, node.strategy))
+        child = _Growing(AssignTimestamps(name, node.number, node.strategy, self._ids.get(node.number, "")))
         grown.nodes.append(child)
         self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
 

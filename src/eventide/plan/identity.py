@@ -28,7 +28,7 @@ _MAY_CHANGE = ("max parallelism", "stored form")
 
 
 def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, PlannedOperator]) -> dict[int, str]:
-    """The id of each node that has tasks of its own, by its number.
+    """The id of each node that keeps state, an operator or a generator of the user's, by its number.
 
     It is the node's uid. Without one, it follows from what the node does, from the names of its functions, and from the
     ids of those it has its elements from. Those that are alike in all of that are numbered as they were made. So it
@@ -46,7 +46,7 @@ def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, Planne
     for node in nodes:
         if node.uid is not None:
             ids[node.number] = node.uid
-        elif node.begins_task:
+        elif node.begins_task or _has_generator(node):
             upstream = [[ids[head.number] for head in heads([source]) if head.number in ids] for source in node.inputs]
             signature = f"{_described(node, operators)} of {upstream}"
             first = hashlib.sha256(signature.encode()).hexdigest()[:ID_LENGTH]
@@ -81,6 +81,10 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
+def _has_generator(node: Transformation) -> bool:
+    return isinstance(node, AssignTransformation) and node.strategy.is_supplied
+
+
 def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -> str:
     """What a node says of itself, in words that are the same in every process."""
     if isinstance(node, OperatorTransformation):
@@ -94,9 +98,9 @@ def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -
 
 
 def generators_identity(root: ChainNode) -> dict[str, str]:
-    """How many watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
-    number = sum(step.strategy.is_supplied for step in root.assigners())
-    return {"watermark generators": str(number)} if number else {}
+    """Which watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
+    ids = sorted(step.id for step in root.assigners() if step.strategy.is_supplied)
+    return {"watermark generators": ", ".join(ids)} if ids else {}
 
 
 def program_identity(

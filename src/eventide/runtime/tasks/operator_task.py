@@ -124,10 +124,10 @@ class OperatorTask:
             content["splits"] = {f"{edge}/{split}" if several else split: ms for (edge, split), ms in splits.items()}
         return content
 
-    def _watermarks(self, number: int, step: Any) -> ChannelWatermarks:
+    def _watermarks(self, _: int, step: Any) -> ChannelWatermarks:
         if self._generators is None or not step.strategy.is_supplied:
             return HighestTimestamp(step, self._channel)
-        return self._generators.run(str(number), step, self._channel, is_split=False)
+        return self._generators.run(step.id, step, self._channel, is_split=False)
 
     def _progress(self, point: int, inbox: Inbox) -> Progress:
         """Let what is reported at a point through the gate."""

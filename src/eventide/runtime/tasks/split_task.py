@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
@@ -173,13 +174,13 @@ class SplitTask:
         step = self._spec.root.assigners()[number]
         if not step.strategy.is_supplied:
             return HighestTimestamp(step, channel)
-        return self._generators.run(_generator(at, number), step, channel, is_split=True)
+        return self._generators.run(_generator(at, step), step, channel, is_split=True)
 
     def _forget(self, at: tuple[str, str]) -> None:
         """Forget a split, with its generators."""
         self._open.pop(at, None)
-        for number in range(len(self._spec.root.assigners())):
-            self._generators.forget(_generator(at, number))
+        for step in self._spec.root.assigners():
+            self._generators.forget(_generator(at, step))
 
     def _store(self) -> None:
         self._generators.flush()
@@ -192,9 +193,9 @@ class SplitTask:
         self._backend.put(_STATE, json.dumps(state).encode())
 
 
-def _generator(at: tuple[str, str], number: int) -> str:
+def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
     """What the generator of a split is kept under."""
-    return json.dumps([*at, number])
+    return json.dumps([*at, step.id])
 
 
 def _numbered_through(batches: list[Batch]) -> Batch:
