@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eventide.errors import ProgramError
-from eventide.plan.chains import Arrival, Chains, Target
+from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
@@ -109,7 +109,8 @@ class _Compiler:
         else:
             spec = self._split_task(node, edges)
         level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
-        return replace(spec, identity=spec.identity | level | generators_identity(spec.root))
+        watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
+        return replace(spec, identity=spec.identity | level | watermarks)
 
     def _operator_task(
         self, node: OperatorTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]

@@ -87,3 +87,46 @@ def test_a_generator_that_is_not_there_any_more_does_not_fit_the_checkpoint():
     check_identity("/there", identity(EverySecond, OfSplits), identity(OfSplits, EverySecond))
     with pytest.raises(StateError, match="watermark generators was"):
         check_identity("/there", identity(EverySecond), identity(OfSplits))
+
+
+STRATEGIES = {
+    "bounds": (MONOTONOUS, WatermarkStrategy.for_bounded_out_of_orderness(100)),
+    "kinds": (MONOTONOUS, WatermarkStrategy.no_watermarks()),
+    "generators": (MONOTONOUS, WatermarkStrategy.for_generator(Silent)),
+}
+
+
+def branches(order, strategies, script=(), uids=(None, None)):
+    """A window over two branches of one source, which are made in an order."""
+    stream = local_environment().from_source(ScriptedSource(["s"], script), BY_SECOND_FIELD, "script")
+    stream = stream.window_all(TumblingEventTimeWindows.of(1)).reduce(lambda a, b: b)
+    made = {}
+    for number in order:
+        made[number] = stream.assign_timestamps_and_watermarks(strategies[number])
+        made[number]._transformation.uid = uids[number]
+    both = made[0].map(lambda e: (*e, 0)).union(made[1].map(lambda e: (*e, 1)))
+    return plan_of(both.window_all(TENS).process(AllContents()))
+
+
+@pytest.mark.parametrize("which", STRATEGIES)
+def test_two_branches_of_one_origin_keep_their_watermarks_when_they_are_made_in_another_order(which):
+    script = [[("s", ("a", at)) for at in (1, 15, 40)], [], [("s", ("a", 41)), ("s", ("a", 42))]]
+    strategies = STRATEGIES[which]
+    expected = [batch[0] for batch in run(branches((0, 1), strategies, script))]
+    before, after = branches((0, 1), strategies, script), branches((1, 0), strategies, script)
+    assert {edge.name for edge in before.operators[1].edges} == {edge.name for edge in after.operators[1].edges}
+    assert continued(before, after) == continued(before, before) == expected
+
+
+def test_branches_with_other_strategies_do_not_fit_the_checkpoint():
+    one, other = STRATEGIES["bounds"]
+    before = branches((0, 1), (one, other)).identity()
+    changed = branches((0, 1), (one, WatermarkStrategy.for_bounded_out_of_orderness(200))).identity()
+    with pytest.raises(StateError, match=r"strategies .* was 'bounded out-of-orderness 100 ms.* and is now"):
+        check_identity("/there", before, changed)
+    uids = ("one", "other")
+    check_identity(
+        "/there",
+        branches((0, 1), (one, other), uids=uids).identity(),
+        branches((1, 0), (other, one), uids=uids).identity(),
+    )
