@@ -158,7 +158,11 @@ class _Compiler:
         else:
             channels = tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
-        by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
+        by_elements = has_own_watermarks = False
+        if strategy is None and isinstance(head, SourceTransformation):
+            idle_after_ms = head.idle_timeout_ms
+            by_elements = head.source.active_by_elements()
+            has_own_watermarks = idle_after_ms is not None
         return GateEdge(
             arrival.edge.number,
             arrival.name,
@@ -168,6 +172,7 @@ class _Compiler:
             arrival.input,
             by_elements,
             self._names[head.number],
+            has_own_watermarks,
         )
 
     def _subtasks_of(self, node: Transformation) -> int:

@@ -63,11 +63,18 @@ class InputTransformation(Transformation, ABC):
 
 
 class SourceTransformation(InputTransformation):
-    """Reads a :class:`~eventide.datastream.connectors.Source`."""
+    """Reads a :class:`~eventide.datastream.connectors.Source`.
 
-    def __init__(self, name: str, source: Source, type_info: TypeInformation) -> None:
+    Where its own watermarks count, a split is idle that has been silent for ``idle_timeout_ms`` (None: only when the
+    source says so).
+    """
+
+    def __init__(
+        self, name: str, source: Source, type_info: TypeInformation, idle_timeout_ms: int | None = None
+    ) -> None:
         super().__init__(name, (), type_info, has_timestamps=source.gives_timestamps())
         self.source = source
+        self.idle_timeout_ms = idle_timeout_ms
 
     @property
     def by_element(self) -> bool:
