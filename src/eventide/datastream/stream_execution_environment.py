@@ -296,7 +296,7 @@ class StreamExecutionEnvironment:
     def _of_source(self, node: Transformation) -> DataStream:
         """The stream of a source without a strategy: ingestion time gives it one."""
         if self._time_characteristic is TimeCharacteristic.IngestionTime:
-            node = AssignTransformation("ingestion time", node, ingestion_time())
+            node = AssignTransformation("ingestion time", node, ingestion_time(), of_source=True)
         return DataStream(self, node)
 
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:

@@ -106,8 +106,10 @@ class _Compiler:
         spec: TaskSpec
         if isinstance(node, OperatorTransformation):
             spec = self._operator_task(node, edges, arrivals)
-        else:
+        elif isinstance(node, AssignTransformation):
             spec = self._split_task(node, edges)
+        else:
+            raise TypeError(f"{node.name!r} has no tasks of its own")
         level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
         watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
         return replace(spec, identity=spec.identity | level | watermarks)
@@ -131,13 +133,14 @@ class _Compiler:
             speed=operator.speed,
         )
 
-    def _split_task(self, node: Transformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:
+    def _split_task(self, node: AssignTransformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:
         spec = SplitTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
             name=self._names[node.number],
             edges=edges,
             codec=ElementCodec(node.inputs[0].type_info),
+            of_source=node.of_source,
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,

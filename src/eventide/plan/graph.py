@@ -117,11 +117,14 @@ class FunctionTransformation(Transformation):
 
 
 class AssignTransformation(Transformation):
-    """Assigns timestamps and watermarks."""
+    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is."""
 
-    def __init__(self, name: str, source: Transformation, strategy: WatermarkStrategy) -> None:
+    def __init__(
+        self, name: str, source: Transformation, strategy: WatermarkStrategy, *, of_source: bool = False
+    ) -> None:
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
         self.strategy = strategy
+        self.of_source = of_source
 
     @property
     def begins_task(self) -> bool:

@@ -28,9 +28,13 @@ _STATE = "splits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTaskSpec(TaskSpec):
-    """Tasks whose channels are the splits of sources: each has generators of its own, in one subtask for ever."""
+    """Tasks whose channels are the splits of sources: each has generators of its own, in one subtask for ever.
+
+    ``of_source`` says that the generators are part of the source, as those of ingestion time are.
+    """
 
     codec: ElementCodec
+    of_source: bool = False
 
     @property
     def needs_clock(self) -> bool:
@@ -82,7 +86,8 @@ class SplitTask:
 
     Each of its splits goes through the chain by itself, in order. What its generators say behind an element takes
     effect there, what they say when they are asked at the end of the micro-batch takes effect then. A split whose
-    source says that it is idle is not asked until it has elements again.
+    source says that it is idle is not asked until it has elements again. A source that speaks as an operator does is
+    not heard in this, unless the generators are its own: they take the place of all that it says.
 
     Of the splits that the program expects, those that have ended are remembered; all others that end, or that the
     program does not expect any more, are forgotten with their generators.
@@ -95,6 +100,7 @@ class SplitTask:
         self._clock_ms = clock_ms
         self.passed: list[int] = []
         self._name_of = {edge.edge: edge.name for edge in spec.edges}
+        self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
         self._chains = SplitChains(spec.name, spec.root, subtask, self._metrics)
@@ -147,7 +153,7 @@ class SplitTask:
                 for report in frame.content:
                     if self._is_mine(report.channel):
                         split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))
-                        split.idle = split.idle or bool(report.idle)
+                        split.idle = split.idle or (bool(report.idle) and edge not in self._unheard)
                         split.ended = split.ended or report.ended
         return [splits[at] for at in sorted(splits)]
 
