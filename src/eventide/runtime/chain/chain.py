@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -79,9 +80,8 @@ class ChainRun:
     def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
         self._run(root, outputs.get(None))
-        for node in root.nodes:
-            if node.tag is not None:
-                self._run(node, outputs.get(node.tag))
+        for tag in dict.fromkeys(node.tag for node in root.nodes if node.tag is not None):
+            self._put_out(root, tag, outputs.get(tag))
 
     def _run(self, node: ChainNode, batch: Batch | None) -> None:
         if not batch:
@@ -103,9 +103,13 @@ class ChainRun:
                 self._hand_on(node, timed)
             if without:
                 self.metrics.count(watermarks.step.name, WITHOUT_TIMESTAMP, len(without))
-                for child in node.nodes:
-                    if child.tag is not None and child.tag == watermarks.step.strategy.null_timestamps:
-                        self._run(child, without)
+                self._put_out(node, watermarks.step.strategy.null_timestamps, without)
+
+    def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
+        """Hand a side output to all who listen to it."""
+        listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
+        for child in listeners:
+            self._run(child, _own_copy(batch) if batch and len(listeners) > 1 else batch)
 
     def _hand_on(self, node: ChainNode, batch: Batch) -> None:
         if not batch:
