@@ -64,9 +64,9 @@ class WindowOperation:
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
         trigger = self.trigger
-        while isinstance(trigger, PurgingTrigger):
+        while type(trigger) is PurgingTrigger:
             trigger = trigger.nested_trigger
-        if self.assigner.has_time_windows or not isinstance(trigger, ContinuousEventTimeTrigger):
+        if self.assigner.has_time_windows or type(trigger) is not ContinuousEventTimeTrigger:
             return None
         return (
             "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
