@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eventide.common._stack import level_of_the_program
 from eventide.errors import ProgramError
 from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
 from eventide.plan.graph import (
@@ -18,6 +20,7 @@ from eventide.plan.graph import (
     Transformation,
     heads,
     reachable,
+    why_without_parallelism,
 )
 from eventide.plan.identity import function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
@@ -70,6 +73,7 @@ class _Compiler:
     def compile(self) -> JobPlan:
         sources = tuple(self._source(node) for node in self._nodes if isinstance(node, InputTransformation))
         tasks = [self._task(node) for node in self._heads]
+        self._warn_of_limits()
         depth = max(self._level.values(), default=0)
         levels = tuple(
             Level(number, tuple(t for t, n in zip(tasks, self._heads, strict=True) if self._level[n.number] == number))
@@ -183,6 +187,18 @@ class _Compiler:
         if isinstance(node, OperatorTransformation) and not node.is_keyed:
             return 1
         return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
+
+    def _warn_of_limits(self) -> None:
+        """Say where a program asks for more subtasks than it gets; where the number has no effect, that was said."""
+        limit = min(self._parallelism, self._max_parallelism)
+        for node in self._heads:
+            if (node.parallelism or 0) > limit and why_without_parallelism(node) is None:
+                warnings.warn(
+                    f"set_parallelism({node.parallelism}) gives {self._names[node.number]!r} {limit} subtask(s), because "
+                    "the environment has no more; call env.set_parallelism(...) with the highest number of all",
+                    UserWarning,
+                    stacklevel=level_of_the_program(),
+                )
 
     def _check_that_it_ends(self, node: Transformation) -> None:
         endless = node.operation.endless if isinstance(node, OperatorTransformation) else None
