@@ -44,9 +44,9 @@ class Transformation:
         return False
 
     @property
-    def by_element(self) -> bool:
-        """Whether a watermark may come between any two of its elements, and not only behind those of a micro-batch."""
-        return any(node.by_element for node in self.inputs)
+    def is_punctuated(self) -> bool:
+        """Whether a watermark may come between any two of its elements, not only behind those of a micro-batch."""
+        return any(node.is_punctuated for node in self.inputs)
 
 
 class InputTransformation(Transformation, ABC):
@@ -77,7 +77,7 @@ class SourceTransformation(InputTransformation):
         self.idle_timeout_ms = idle_timeout_ms
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """Whether the source has event time of its own."""
         return self.source.gives_timestamps()
 
@@ -135,7 +135,7 @@ class AssignTransformation(Transformation):
         return self.strategy.is_supplied and any(isinstance(head, InputTransformation) for head in heads(self.inputs))
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """Whether its generator may speak between any two elements."""
         return not self.strategy.is_periodic
 
@@ -176,7 +176,7 @@ class OperatorTransformation(Transformation):
         return True
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """False: the watermarks of an operator come behind what it put out."""
         return False
 
@@ -189,17 +189,18 @@ class OperatorTransformation(Transformation):
         """What the operator can know of its inputs."""
         return tuple(
             OperatorInput(
-                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.by_element
+                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.is_punctuated
             )
             for source in self.inputs
         )
 
 
 class SideOutputTransformation(Transformation):
-    """One side output of an operator."""
+    """One side output of an operator; or the elements for which a strategy had no timestamp, so that they have none."""
 
     def __init__(self, source: Transformation, tag: str, type_info: TypeInformation) -> None:
-        super().__init__(f"side output {tag}", (source,), type_info)
+        has_timestamps = False if isinstance(source, AssignTransformation) else None
+        super().__init__(f"side output {tag}", (source,), type_info, has_timestamps)
         self.tag = tag
 
 

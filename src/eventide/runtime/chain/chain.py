@@ -19,11 +19,10 @@ from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 class Edge:
     """The way from a task to the operator or sink ``target``; its ``outlet`` says how elements leave.
 
-    ``number`` tells the ways into one target apart; it is what the state of the target knows them by.
+    ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
     carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
-    ``by_element`` says that a watermark may come between any two elements, so that each takes effect at a point of its
-    own.
+    ``by_element`` says that each element takes effect at a point of its own, its place in its channel.
     """
 
     number: int
