@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from inspect import getattr_static
 from types import MethodType
 from typing import Any
 
@@ -74,11 +75,13 @@ def name_of(function: Any) -> str:
     """
     if isinstance(function, partial):
         return name_of(function.func)
-    if hasattr(function, "__wrapped__"):
-        return name_of(function.__wrapped__)
+    wrapped = getattr_static(function, "__wrapped__", None)
+    if wrapped is not None:
+        return name_of(wrapped)
     if isinstance(function, MethodType):  # its own name tells where it was inherited from
         return f"{name_of(function.__self__)}.{function.__name__}"
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
 
 
 def _has_generator(node: Transformation) -> bool:

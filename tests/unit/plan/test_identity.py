@@ -7,11 +7,12 @@ import pytest
 
 from eventide.common import Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import associative
 from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.explain import explain
-from eventide.plan.identity import check_identity
+from eventide.plan.identity import check_identity, name_of
 from eventide.runtime.identity import differences
 from eventide.runtime.window.planning import described
 from eventide.testing import ScriptedSource, local_environment
@@ -195,6 +196,27 @@ def test_functions_of_an_operator_with_a_uid_may_be_renamed():
         return plan_of(source.window_all(TENS).reduce(function).uid("mine")).identity()
 
     check_identity("/there", identity(add), identity(larger))
+
+
+class Anything:
+    """Has every attribute that it is asked for."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *values):
+        return values
+
+
+def test_functions_have_names_that_are_the_same_in_every_process():
+    assert [name_of(one) for one in (add, partial(add, 1), Anything(), Plain, associative(add))] == [
+        "add",
+        "add",
+        "Anything",
+        "Plain",
+        "add",
+    ]
+    assert name_of(Contents().process) == "Contents.process"
 
 
 def test_a_renamed_function_is_told_where_its_operator_is_missing():
