@@ -176,16 +176,19 @@ class StreamExecutionEnvironment:
     ) -> DataStream:
         """A stream of a source, with a watermark for each of its splits.
 
+        With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
+        ``with_idleness`` holds for them.
+
         Raises:
             ProgramError: if the source is not one, or the strategy needs timestamps and has no assigner.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
-        node = SourceTransformation(source_name, source, type_info or source.get_produced_type())
-        strategy = watermark_strategy
+        strategy, produced_type = watermark_strategy, type_info or source.get_produced_type()
         has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
         if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
-            return self._of_source(node)
+            return self._of_source(SourceTransformation(source_name, source, produced_type, strategy.idle_timeout_ms))
+        node = SourceTransformation(source_name, source, produced_type)
         return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 
     def add_source(
@@ -293,7 +296,7 @@ class StreamExecutionEnvironment:
     def _of_source(self, node: Transformation) -> DataStream:
         """The stream of a source without a strategy: ingestion time gives it one."""
         if self._time_characteristic is TimeCharacteristic.IngestionTime:
-            node = AssignTransformation("ingestion time", node, ingestion_time())
+            node = AssignTransformation("ingestion time", node, ingestion_time(), of_source=True)
         return DataStream(self, node)
 
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:

@@ -40,12 +40,18 @@ class Targets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An edge as who it leads to sees it: whose tasks it comes from, and to which input it leads."""
+    """An edge as who it leads to sees it: whose tasks it comes from, and to which input it leads.
+
+    ``origin`` is the id of those tasks. ``strategy`` is what the watermarks on it follow from: the uid of the last
+    strategy on the way, else its description; empty without one. ``name`` is what the edge's state is kept under.
+    """
 
     edge: Edge
     head: Transformation
     input: int
-    name: str
+    origin: str
+    strategy: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Chains:
     Args:
         nodes: all of the program.
         names: the name of each, by number.
-        ids: what state is kept under, of each head, by number.
+        ids: what state is kept under, of each head and each generator of the user's, by number.
         targets: where what is not chained goes.
     """
 
@@ -95,7 +101,7 @@ class Chains:
             for source in dict.fromkeys(node.inputs):
                 self._consumers[source.number].append(node)
         self._arrivals: dict[int, list[Arrival]] = defaultdict(list)
-        self._ways: Counter[tuple[int, int, str]] = Counter()
+        self._strategies = {node.number: node.strategy for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
         """Who takes the elements of a stream."""
@@ -103,7 +109,7 @@ class Chains:
 
     def arrivals(self, node: Transformation) -> list[Arrival]:
         """The edges to an operator, from the chains that were built so far."""
-        return self._arrivals[node.number]
+        return _named(self._arrivals[node.number])
 
     def chain(self, head: Transformation) -> ChainNode:
         """All that runs in the tasks of a head."""
@@ -117,7 +123,7 @@ class Chains:
 
     def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
         name = self._names[node.number]
-        child = _Growing(AssignTimestamps(name, node.number, node.strategy))
+        child = _Growing(AssignTimestamps(name, node.number, node.strategy, self._ids.get(node.number, "")))
         grown.nodes.append(child)
         self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
 
@@ -158,12 +164,15 @@ class Chains:
             has_watermarks=not isinstance(consumer, SinkTransformation),
             by_element=self._is_by_element(path) and not target.outlet.mixes_splits,
         )
-        origin = self._ids[path.head.number]
-        way = (consumer.number, input_number, origin)
-        self._ways[way] += 1
-        name = f"{input_number}:{origin}" + (f":{self._ways[way]}" if self._ways[way] > 1 else "")
-        self._arrivals[consumer.number].append(Arrival(edge, path.head, input_number, name))
+        arrival = Arrival(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
+        self._arrivals[consumer.number].append(arrival)
         return edge
+
+    def _strategy(self, path: _Path) -> str:
+        """What the watermarks at the end of a path follow from, in words that stay when the program grows around it."""
+        if path.assigner is None:
+            return ""
+        return self._ids.get(path.assigner) or self._strategies[path.assigner].describe()
 
     def _is_by_element(self, path: _Path) -> bool:
         """Whether each element has a point of its own: in splits, and where a generator looks at an output."""
@@ -175,3 +184,27 @@ class Chains:
 def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:
     """Whether a generator needs tasks of its own for what comes from a head: on the splits of a source."""
     return node.strategy.is_supplied and isinstance(head, InputTransformation)
+
+
+def _named(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Several from one origin to one input are numbered by their strategies, so that their order may change."""
+    ways: Counter[tuple[int, str]] = Counter()
+    named = {}
+    for arrival in sorted(arrivals, key=lambda arrival: arrival.strategy):
+        way = (arrival.input, arrival.origin)
+        ways[way] += 1
+        name = f"{arrival.input}:{arrival.origin}" + (f":{ways[way]}" if ways[way] > 1 else "")
+        named[arrival.edge.number] = replace(arrival, name=name)
+    return [named[arrival.edge.number] for arrival in arrivals]
+
+
+def strategies_identity(arrivals: Sequence[Arrival]) -> dict[str, str]:
+    """The strategies on several ways from one origin to one input, where they differ: the ways are numbered by them."""
+    ways: dict[str, list[Arrival]] = defaultdict(list)
+    for arrival in arrivals:
+        ways[f"strategies of input {arrival.input + 1} from {arrival.origin!r}"].append(arrival)
+    return {
+        way: " | ".join(sorted(arrival.strategy or "none" for arrival in several))
+        for way, several in ways.items()
+        if len({arrival.edge.assigner for arrival in several}) > 1
+    }

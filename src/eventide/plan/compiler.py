@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eventide.common._stack import level_of_the_program
 from eventide.errors import ProgramError
-from eventide.plan.chains import Arrival, Chains, Target
+from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
@@ -18,8 +20,9 @@ from eventide.plan.graph import (
     Transformation,
     heads,
     reachable,
+    why_without_parallelism,
 )
-from eventide.plan.identity import audience_of, generators_identity, operator_ids
+from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.runtime.elements.codec import ElementCodec
@@ -52,7 +55,6 @@ class _Compiler:
         self._max_parallelism = max_parallelism
         self._nodes = reachable(sinks)
         self._names = _unique_names(self._nodes)
-        self._ids = operator_ids(self._nodes)
         self._level = _levels(self._nodes)
         # What begins tasks, those of sources aside, in the order of levels; then the sinks.
         self._heads = sorted((n for n in self._nodes if self._level.get(n.number)), key=lambda n: self._level[n.number])
@@ -63,6 +65,7 @@ class _Compiler:
             for node in self._heads
             if isinstance(node, OperatorTransformation)
         }
+        self._ids = operator_ids(self._nodes, self._operators)
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self)
         self._splits: dict[int, tuple[str, ...]] = {}
@@ -73,6 +76,7 @@ class _Compiler:
         audience = audience_of(tasks)
         sources = tuple(replace(s, audience=audience) if isinstance(s, SourceSpec) else s for s in sources)
         tasks = [replace(task, audience=audience) for task in tasks]
+        self._warn_of_limits()
         depth = max(self._level.values(), default=0)
         levels = tuple(
             Level(number, tuple(t for t, n in zip(tasks, self._heads, strict=True) if self._level[n.number] == number))
@@ -106,13 +110,19 @@ class _Compiler:
         # What comes here comes from sources and from levels before, whose chains were built before this one.
         arrivals = self._chains.arrivals(node)
         edges = tuple(self._gate_edge(arrival) for arrival in arrivals)
-        task = self._operator_task if isinstance(node, OperatorTransformation) else self._split_task
-        spec = task(node, edges, arrivals)
+        spec: TaskSpec
+        if isinstance(node, OperatorTransformation):
+            spec = self._operator_task(node, edges, arrivals)
+        elif isinstance(node, AssignTransformation):
+            spec = self._split_task(node, edges)
+        else:
+            raise TypeError(f"{node.name!r} has no tasks of its own")
         level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
-        return replace(spec, identity=spec.identity | level | generators_identity(spec.root))
+        watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
+        return replace(spec, identity=spec.identity | level | watermarks)
 
     def _operator_task(
-        self, node: Transformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
+        self, node: OperatorTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
     ) -> OperatorTaskSpec:
         operator = self._operators[node.number]
         self._check_that_it_ends(node)
@@ -126,17 +136,18 @@ class _Compiler:
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
-            identity=operator.identity,
+            identity=operator.identity | {"functions": function_names(node, operator)},
             speed=operator.speed,
         )
 
-    def _split_task(self, node: Transformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]) -> SplitTaskSpec:
+    def _split_task(self, node: AssignTransformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:
         spec = SplitTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
             name=self._names[node.number],
             edges=edges,
             codec=ElementCodec(node.inputs[0].type_info),
+            of_source=node.of_source,
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
@@ -157,7 +168,11 @@ class _Compiler:
         else:
             channels = tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
-        by_elements = strategy is None and isinstance(head, SourceTransformation) and head.source.active_by_elements()
+        by_elements = has_own_watermarks = False
+        if strategy is None and isinstance(head, SourceTransformation):
+            idle_after_ms = head.idle_timeout_ms
+            by_elements = head.source.active_by_elements()
+            has_own_watermarks = idle_after_ms is not None
         return GateEdge(
             arrival.edge.number,
             arrival.name,
@@ -167,6 +182,7 @@ class _Compiler:
             arrival.input,
             by_elements,
             self._names[head.number],
+            has_own_watermarks,
         )
 
     def _subtasks_of(self, node: Transformation) -> int:
@@ -174,6 +190,18 @@ class _Compiler:
         if isinstance(node, OperatorTransformation) and not node.is_keyed:
             return 1
         return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
+
+    def _warn_of_limits(self) -> None:
+        """Say where a program asks for more subtasks than it gets; where the number has no effect, that was said."""
+        limit = min(self._parallelism, self._max_parallelism)
+        for node in self._heads:
+            if (node.parallelism or 0) > limit and why_without_parallelism(node) is None:
+                warnings.warn(
+                    f"set_parallelism({node.parallelism}) gives {self._names[node.number]!r} {limit} subtask(s), as "
+                    "the environment has no more; call env.set_parallelism(...) with the highest number of all",
+                    UserWarning,
+                    stacklevel=level_of_the_program(),
+                )
 
     def _check_that_it_ends(self, node: Transformation) -> None:
         endless = node.operation.endless if isinstance(node, OperatorTransformation) else None

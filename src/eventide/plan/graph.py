@@ -44,9 +44,9 @@ class Transformation:
         return False
 
     @property
-    def by_element(self) -> bool:
-        """Whether a watermark may come between any two of its elements, and not only behind those of a micro-batch."""
-        return any(node.by_element for node in self.inputs)
+    def is_punctuated(self) -> bool:
+        """Whether a watermark may come between any two of its elements, not only behind those of a micro-batch."""
+        return any(node.is_punctuated for node in self.inputs)
 
 
 class InputTransformation(Transformation, ABC):
@@ -63,14 +63,21 @@ class InputTransformation(Transformation, ABC):
 
 
 class SourceTransformation(InputTransformation):
-    """Reads a :class:`~eventide.datastream.connectors.Source`."""
+    """Reads a :class:`~eventide.datastream.connectors.Source`.
 
-    def __init__(self, name: str, source: Source, type_info: TypeInformation) -> None:
+    Where its own watermarks count, a split is idle that has been silent for ``idle_timeout_ms`` (None: only when the
+    source says so).
+    """
+
+    def __init__(
+        self, name: str, source: Source, type_info: TypeInformation, idle_timeout_ms: int | None = None
+    ) -> None:
         super().__init__(name, (), type_info, has_timestamps=source.gives_timestamps())
         self.source = source
+        self.idle_timeout_ms = idle_timeout_ms
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """Whether the source has event time of its own."""
         return self.source.gives_timestamps()
 
@@ -110,11 +117,14 @@ class FunctionTransformation(Transformation):
 
 
 class AssignTransformation(Transformation):
-    """Assigns timestamps and watermarks."""
+    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is."""
 
-    def __init__(self, name: str, source: Transformation, strategy: WatermarkStrategy) -> None:
+    def __init__(
+        self, name: str, source: Transformation, strategy: WatermarkStrategy, *, of_source: bool = False
+    ) -> None:
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
         self.strategy = strategy
+        self.of_source = of_source
 
     @property
     def begins_task(self) -> bool:
@@ -125,7 +135,7 @@ class AssignTransformation(Transformation):
         return self.strategy.is_supplied and any(isinstance(head, InputTransformation) for head in heads(self.inputs))
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """Whether its generator may speak between any two elements."""
         return not self.strategy.is_periodic
 
@@ -166,7 +176,7 @@ class OperatorTransformation(Transformation):
         return True
 
     @property
-    def by_element(self) -> bool:
+    def is_punctuated(self) -> bool:
         """False: the watermarks of an operator come behind what it put out."""
         return False
 
@@ -179,17 +189,18 @@ class OperatorTransformation(Transformation):
         """What the operator can know of its inputs."""
         return tuple(
             OperatorInput(
-                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.by_element
+                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.is_punctuated
             )
             for source in self.inputs
         )
 
 
 class SideOutputTransformation(Transformation):
-    """One side output of an operator."""
+    """One side output of an operator; or the elements for which a strategy had no timestamp, so that they have none."""
 
     def __init__(self, source: Transformation, tag: str, type_info: TypeInformation) -> None:
-        super().__init__(f"side output {tag}", (source,), type_info)
+        has_timestamps = False if isinstance(source, AssignTransformation) else None
+        super().__init__(f"side output {tag}", (source,), type_info, has_timestamps)
         self.tag = tag
 
 

@@ -5,51 +5,106 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from inspect import getattr_static
+from types import MethodType
 from typing import Any
 
+from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
-from eventide.plan.graph import OperatorTransformation, Transformation, heads
+from eventide.plan.graph import (
+    AssignTransformation,
+    KeyTransformation,
+    OperatorTransformation,
+    Transformation,
+    heads,
+)
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.identity import differences
+from eventide.runtime.identity import ID_LENGTH, differences, numbered
 from eventide.runtime.state.operators import FORMAT, check_format, check_program
+from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 
+_MAY_CHANGE = ("max parallelism", "stored form")
+"""What an operator's identity has beside what the program says of it: that makes it no other one."""
 
-def operator_ids(nodes: Sequence[Transformation]) -> dict[int, str]:
-    """The id of each node that has tasks of its own, by its number.
 
-    It is the node's uid. Without one, it follows from what the node does and from the ids of those it has its elements
-    from; of several that are alike in that, from which of them was made first. So it stays when sinks, stateless
-    functions or other operators are added, and when the node is renamed.
+def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, PlannedOperator]) -> dict[int, str]:
+    """The id of each node that keeps state, an operator or a generator of the user's, by its number.
+
+    It is the node's uid. Without one, it follows from what the node does, from the names of its functions, and from the
+    ids of those it has its elements from. Those that are alike in all of that are numbered as they were made. So it
+    stays when sinks, stateless functions or operators unlike it are added, and when the node is renamed.
+
+    Args:
+        nodes: all of the program, in the order in which they were made.
+        operators: how each operator runs, by its number.
 
     Raises:
         ProgramError: if two nodes of the program have one uid.
     """
-    uids = Counter(node.uid for node in nodes if node.uid is not None)
-    twice = [uid for uid, times in uids.items() if times > 1]
-    if twice:
-        raise ProgramError(f"two operators have the uid {twice[0]!r}; give each one of its own")
     ids: dict[int, str] = {}
-    alike: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for node in nodes:
-        if not node.begins_task:
-            continue
         if node.uid is not None:
             ids[node.number] = node.uid
-            continue
-        does = node.operation.kind if isinstance(node, OperatorTransformation) else type(node).__name__
-        upstream = [[ids[head.number] for head in heads([source]) if head.number in ids] for source in node.inputs]
-        signature = f"{does} of {upstream}"
-        alike[signature] += 1
-        digest = hashlib.sha256(f"{signature}, number {alike[signature]}".encode()).hexdigest()
-        ids[node.number] = digest[:12]
+        elif node.begins_task or _has_generator(node):
+            upstream = [[ids[head.number] for head in heads([source]) if head.number in ids] for source in node.inputs]
+            signature = f"{_described(node, operators)} of {upstream}"
+            first = hashlib.sha256(signature.encode()).hexdigest()[:ID_LENGTH]
+            numbers[first] += 1
+            ids[node.number] = numbered(first, numbers[first])
+    twice = [one for one, times in Counter(ids.values()).items() if times > 1]
+    if twice:
+        raise ProgramError(f"two operators have the uid {twice[0]!r}; give each one of its own")
     return ids
 
 
+def function_names(node: OperatorTransformation, operator: PlannedOperator) -> str:
+    """What the user's functions of an operator are called, key selectors first; a message can show it."""
+    keys = [source.key for source in node.inputs if isinstance(source, KeyTransformation)]
+    functions = [*(key.select for key in keys if not key.columns), *operator.spec.user_functions()]
+    return ", ".join(map(name_of, functions)) or "none"
+
+
+def name_of(function: Any) -> str:
+    """What a function, or the class of a function object, is called where it is defined.
+
+    >>> from functools import partial
+    >>> name_of(len), name_of(partial(len)), name_of([].append)
+    ('len', 'len', 'list.append')
+    """
+    if isinstance(function, partial):
+        return name_of(function.func)
+    wrapped = getattr_static(function, "__wrapped__", None)
+    if wrapped is not None:
+        return name_of(wrapped)
+    if isinstance(function, MethodType):  # its own name tells where it was inherited from
+        return f"{name_of(function.__self__)}.{function.__name__}"
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
+def _has_generator(node: Transformation) -> bool:
+    return isinstance(node, AssignTransformation) and node.strategy.is_supplied
+
+
+def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -> str:
+    """What a node says of itself, in words that are the same in every process."""
+    if isinstance(node, OperatorTransformation):
+        operator = operators[node.number]
+        says = {what: text for what, text in operator.identity.items() if what not in _MAY_CHANGE}
+        return f"{node.operation.kind} with {sorted(says.items())} by {function_names(node, operator)}"
+    if isinstance(node, AssignTransformation) and isinstance(node.strategy.generator, SuppliedGenerator):
+        generator = node.strategy.generator
+        return f"watermarks of {generator.name or name_of(generator.supplier)}"
+    return type(node).__name__
+
+
 def generators_identity(root: ChainNode) -> dict[str, str]:
-    """How many watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
-    number = sum(step.strategy.is_supplied for step in root.assigners())
-    return {"watermark generators": str(number)} if number else {}
+    """Which watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
+    ids = sorted(step.id for step in root.assigners() if step.strategy.is_supplied)
+    return {"watermark generators": ", ".join(ids)} if ids else {}
 
 
 def audience_of(tasks: Iterable[TaskSpec]) -> str:

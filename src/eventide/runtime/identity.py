@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+
+ID_LENGTH = 12
+"""How many hexadecimal digits an id has that follows from the program."""
+
+_NUMBERED = re.compile(rf"([0-9a-f]{{{ID_LENGTH}}})(-\d+)?")
+
+
+def numbered(first: str, number: int) -> str:
+    """The id of one of several operators that are alike; the first has the plain one.
+
+    >>> numbered("0123456789ab", 1), numbered("0123456789ab", 2)
+    ('0123456789ab', '0123456789ab-2')
+    """
+    return first if number == 1 else f"{first}-{number}"
+
+
+def alike(ids: Iterable[str]) -> dict[str, list[str]]:
+    """The ids of operators that are alike, by that of the first; a uid is like no other.
+
+    >>> alike(["0123456789ab-2", "mine-2", "0123456789ab"])
+    {'0123456789ab': ['0123456789ab', '0123456789ab-2'], 'mine-2': ['mine-2']}
+    """
+    groups: dict[str, list[str]] = {}
+    for one in sorted(ids):
+        match = _NUMBERED.fullmatch(one)
+        groups.setdefault(match[1] if match else one, []).append(one)
+    return groups
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

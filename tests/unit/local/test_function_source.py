@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.common import Types, Watermark, WatermarkStrategy
+from eventide.common import Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import SourceFunction
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
@@ -10,6 +10,7 @@ from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment
 from twin import Contents, by_sink, plan_of, runner, values
 
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 TENS = TumblingEventTimeWindows.of(10)
 
 
@@ -154,6 +155,35 @@ def test_a_function_that_was_idle_holds_the_watermark_again_from_whatever_it_emi
     one = LocalRunner(plan, max_rows=1, available_now=True)  # an item a micro-batch, all of them written before
     found = values([by_sink(plan, batch) for batch in one.batches()])
     assert found == [("a", 0, 10, in_time)]
+
+
+class HighestSoFar(WatermarkGenerator):
+    """A generator of the user's that does what the built-in one does."""
+
+    def __init__(self):
+        self.highest = 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest - 1))
+
+
+@pytest.mark.parametrize("strategy", [None, MONOTONOUS, WatermarkStrategy.for_generator(HighestSoFar)])
+def test_a_function_that_says_it_is_idle_holds_the_watermark_behind_a_strategy(tmp_path, strategy):
+    env = local_environment()
+    stream = env.add_source(Says(("a", 1), None, None, None, ("a", 2)))
+    if strategy is not None:
+        stream = stream.assign_timestamps_and_watermarks(strategy)
+    script = [[], [], [("b", Watermark(100))], [], []]
+    other = env.from_source(Timed(["b"], script), WatermarkStrategy.no_watermarks(), "other")
+    plan = plan_of(windows(stream.union(other))).with_storage(str(tmp_path))
+    one = LocalRunner(plan, max_rows=1, available_now=True)
+    held = strategy is not None
+    assert values([by_sink(plan, batch) for batch in one.batches()]) == [
+        ("a", 0, 10, [("a", 1), ("a", 2)] if held else [("a", 1)])
+    ]
 
 
 def test_a_declared_type_travels_as_columns():

@@ -93,3 +93,10 @@ def test_another_answer_is_refused_and_so_is_an_output_that_nobody_asked_for():
         STRATEGIES["column"].with_null_timestamps("drop")
     with pytest.raises(ProgramError, match=r"has no side outputs"):
         stream(STRATEGIES["column"]).get_side_output(NOWHEN)
+
+
+def test_they_have_no_event_time_for_windows():
+    nowhen = stream(STRATEGIES["column"].with_null_timestamps(NOWHEN)).get_side_output(NOWHEN)
+    with pytest.raises(ProgramError, match=r"the elements of 'side output .*' have no timestamps"):
+        nowhen.window_all(TENS)
+    nowhen.assign_timestamps_and_watermarks(STRATEGIES["column"]).window_all(TENS)

@@ -6,13 +6,13 @@ from copy import deepcopy
 
 import pytest
 
-from eventide.common import Duration, PunctuatedWatermarks, Types, WatermarkStrategy
+from eventide.common import Duration, PunctuatedWatermarks, Types, Watermark, WatermarkStrategy
 from eventide.datastream import MapFunction
 from eventide.datastream.connectors import FileSource, Source
-from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
-from eventide.local.runner import LocalCheckpoint
-from eventide.testing import local_environment
+from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, runner, values
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -180,3 +180,31 @@ def test_a_year_of_daily_files_leaves_no_more_in_the_checkpoint_than_what_is_the
     last_fired = 363 if split_by is None else 364 - 7  # a split of its own holds the watermark as long as it is there
     assert days == list(range(last_fired + 1))
     assert max(sizes[-100:]) <= 1.02 * max(sizes[50:100]), "but for the digits of a later time"
+
+
+class OwnWatermarks(ScriptedSource):
+    """Gives timestamps, and behind each element a watermark."""
+
+    def gives_timestamps(self):
+        return True
+
+    def read(self, split, start, end):
+        for item in super().read(split, start, end):
+            yield TimestampedValue(item, item[1])
+            yield Watermark(item[1] - 1)
+
+
+def test_splits_of_a_source_with_watermarks_of_its_own_fall_idle_with_a_strategy_that_gives_none():
+    script = [[("s", ("a", 5)), ("t", ("a", 6))], [("s", ("a", 15))], [("s", ("a", 25))], []]
+    source = OwnWatermarks(["s", "t"], script, bounded=False)
+    strategy = WatermarkStrategy.no_watermarks().with_idleness(100)
+    stream = local_environment().from_source(source, strategy, "script").key_by(lambda e: e[0])
+    plan = plan_of(stream.window(TENS).process(Contents()))
+    clocks = iter([0, 60, 120, 180])
+    batches = list(LocalRunner(plan, clock=lambda: next(clocks)).batches())
+    assert [values([by_sink(plan, batch)]) for batch in batches] == [
+        [],
+        [],
+        [("a", 0, 10, [("a", 5), ("a", 6)]), ("a", 10, 20, [("a", 15)])],
+        [],
+    ]

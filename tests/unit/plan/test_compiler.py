@@ -183,15 +183,22 @@ def test_operators_of_one_name_are_told_apart_even_from_names_that_look_numbered
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "keys", "got"), [(None, 3, 128, 3), (2, 3, 128, 2), (9, 3, 128, 3), (None, 3, 2, 2)]
+    ("wanted", "given", "keys", "got"), [(None, 3, 128, 3), (2, 3, 128, 2), (3, 3, 128, 3), (None, 3, 2, 2)]
 )
-def test_an_operator_may_have_fewer_subtasks_never_more(wanted, given, keys, got):
+def test_an_operator_may_have_fewer_subtasks(wanted, given, keys, got):
     stream = windows(timed(local_environment(), DATA)).process(Contents())
     if wanted is not None:
         stream.set_parallelism(wanted)
     plan = plan_of(stream, parallelism=given, max_parallelism=keys)
     assert plan.operators[0].parallelism == got
     assert len(values(run(plan))) == 3
+
+
+def test_more_subtasks_than_the_environment_has_are_limited_and_the_program_is_told_what_to_do():
+    stream = windows(timed(local_environment(), DATA)).process(Contents()).set_parallelism(9)
+    with pytest.warns(UserWarning, match=r"gives 'Tumbling.*' 3 subtask\(s\), .*call env.set_parallelism"):
+        plan = plan_of(stream, parallelism=3)
+    assert plan.operators[0].parallelism == 3
 
 
 def test_a_program_does_not_change_when_its_windowed_stream_is_set_up_further():

@@ -7,11 +7,12 @@ import pytest
 
 from eventide.common import Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import associative
 from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.explain import explain
-from eventide.plan.identity import check_identity
+from eventide.plan.identity import check_identity, name_of
 from eventide.runtime.identity import differences
 from eventide.runtime.window.planning import described
 from eventide.testing import ScriptedSource, local_environment
@@ -123,6 +124,109 @@ def test_operators_that_are_alike_keep_their_ids_in_the_order_in_which_they_were
     assert [operator.id for operator in plan_of(one).operators] == [first.id]
 
 
+def add(a, b):
+    return (a[0], a[1] + b[1])
+
+
+def larger(a, b):
+    return max(a, b)
+
+
+def by_name(element):
+    return element[0]
+
+
+class MyCount(CountTrigger):
+    """A trigger of the user's."""
+
+
+OTHERS = {
+    "another size": lambda s: s.key_by(by_name).window(TumblingEventTimeWindows.of(20)).reduce(add),
+    "another function": lambda s: s.key_by(by_name).window(TENS).reduce(larger),
+    "another key": lambda s: s.key_by(lambda e: e[1]).window(TENS).reduce(add),
+    "another lateness": lambda s: s.key_by(by_name).window(TENS).allowed_lateness(5).reduce(add),
+    "another trigger": lambda s: s.key_by(by_name).window(TENS).trigger(CountTrigger.of(2)).reduce(add),
+    "another trigger class": lambda s: s.key_by(by_name).window(TENS).trigger(MyCount.of(2)).reduce(add),
+    "a function on top": lambda s: s.key_by(by_name).window(TENS).reduce(add, Contents()),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_an_operator_that_is_made_before_another_unlike_it_does_not_take_its_state(other):
+    def plan(*before):
+        source = timed(local_environment(), [("a", 1)])
+        others = [OTHERS[name](source) for name in before]
+        return plan_of(source.key_by(by_name).window(TENS).reduce(add).name("sums"), *others)
+
+    before, now = plan().identity(), plan(other).identity()
+    check_identity("/there", before, now)
+    (operator,) = before["operators"]
+    assert now["operators"][operator]["name"] == "sums"
+
+
+def sums(*uids):
+    """As many windows that differ in their lambdas alone."""
+    source = timed(local_environment(), [("a", 1)])
+    windows = [source.window_all(TENS).reduce(lambda a, b: a) for _ in uids]
+    for window, uid in zip(windows, uids, strict=True):
+        window._transformation.uid = uid
+    return plan_of(*windows).identity()
+
+
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 3), (2, 1)])
+def test_another_number_of_operators_that_are_alike_is_refused_until_each_has_a_uid(before, now):
+    found = sums(*[None] * before)
+    ids = list(found["operators"])
+    with pytest.raises(StateError, match="which state belongs to which cannot be told") as raised:
+        check_identity("/there", found, sums(*[None] * now))
+    assert all(f"uid({operator!r})" in str(raised.value) for operator in ids)
+    assert "'TumblingEventTimeWindows.reduce'" in str(raised.value)
+    check_identity("/there", found, sums(*ids, "new"))
+
+
+def test_an_operator_without_a_uid_beside_one_whose_uid_is_its_id_is_refused():
+    (operator,) = sums(None)["operators"]
+    with pytest.raises(ProgramError, match=f"two operators have the uid '{operator}'"):
+        sums(operator, None)
+
+
+def test_functions_of_an_operator_with_a_uid_may_be_renamed():
+    def identity(function):
+        source = timed(local_environment(), [("a", 1)])
+        return plan_of(source.window_all(TENS).reduce(function).uid("mine")).identity()
+
+    check_identity("/there", identity(add), identity(larger))
+
+
+class Anything:
+    """Has every attribute that it is asked for."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *values):
+        return values
+
+
+def test_functions_have_names_that_are_the_same_in_every_process():
+    assert [name_of(one) for one in (add, partial(add, 1), Anything(), Plain, associative(add))] == [
+        "add",
+        "add",
+        "Anything",
+        "Plain",
+        "add",
+    ]
+    assert name_of(Contents().process) == "Contents.process"
+
+
+def test_a_renamed_function_is_told_where_its_operator_is_missing():
+    def identity(function):
+        return plan_of(timed(local_environment(), [("a", 1)]).window_all(TENS).reduce(function)).identity()
+
+    with pytest.raises(StateError, match=r"instead: functions was 'add' and is now 'larger'"):
+        check_identity("/there", identity(add), identity(larger))
+
+
 def test_two_operators_of_one_uid_are_refused():
     source = timed(local_environment(), [("a", 1)])
     one, two = (source.window_all(TENS).reduce(lambda a, b: a).uid("mine") for _ in range(2))
@@ -142,8 +246,8 @@ def test_a_stage_refuses_the_state_of_another_program():
     with pytest.raises(
         StateError,
         match=(
-            r"does not fit the state of its checkpoint: operator 'TumblingEventTimeWindows.process': "
-            r"allowed lateness was '0 ms' and is now '5 ms'"
+            r"does not fit the state of its checkpoint: the operator 'TumblingEventTimeWindows.process' \(id '\w+'\) "
+            r"is missing .* instead: allowed lateness was '0 ms' and is now '5 ms'"
         ),
     ):
         list(runner(plan(5), checkpoint=deepcopy(first.checkpoint)).batches())
@@ -250,7 +354,7 @@ def test_a_generator_behind_a_window_works_in_the_tasks_of_the_window():
 
 def test_another_number_of_generators_does_not_fit_the_checkpoint():
     now = generated(Mine, WatermarkStrategy.for_monotonous_timestamps())
-    with pytest.raises(StateError, match=r"watermark generators was '1' and is now None"):
+    with pytest.raises(StateError, match=r"watermark generators was '\w+' and is now None"):
         check_identity("/there", generated(Mine, Yours).identity(), now.identity())
 
 

@@ -72,7 +72,8 @@ class DataStream:
         """Let this operator run in fewer subtasks than the environment has.
 
         Windows by key have a number of subtasks of their own, and watermark generators directly behind a source. All
-        else runs in the tasks of what it follows, and a warning says so.
+        else runs in the tasks of what it follows, and a warning says so. Where the environment has fewer, a warning
+        says that when the program is planned.
 
         Raises:
             ProgramError: if it is not a positive number.

@@ -123,7 +123,7 @@ class _CallableReduce(ReduceFunction):
     """A plain function, which stands before the method: one call for each pair of elements is saved."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        self.__dict__["reduce"] = function
+        self.__dict__.update(reduce=function, __wrapped__=function)
 
     def reduce(self, value1: Any, value2: Any) -> Any:
         return self.__dict__["reduce"](value1, value2)

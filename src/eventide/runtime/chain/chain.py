@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -18,11 +19,10 @@ from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 class Edge:
     """The way from a task to the operator or sink ``target``; its ``outlet`` says how elements leave.
 
-    ``number`` tells the ways into one target apart; it is what the state of the target knows them by.
+    ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
     carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
-    ``by_element`` says that a watermark may come between any two elements, so that each takes effect at a point of its
-    own.
+    ``by_element`` says that each element takes effect at a point of its own, its place in its channel.
     """
 
     number: int
@@ -79,9 +79,8 @@ class ChainRun:
     def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
         self._run(root, outputs.get(None))
-        for node in root.nodes:
-            if node.tag is not None:
-                self._run(node, outputs.get(node.tag))
+        for tag in dict.fromkeys(node.tag for node in root.nodes if node.tag is not None):
+            self._put_out(root, tag, outputs.get(tag))
 
     def _run(self, node: ChainNode, batch: Batch | None) -> None:
         if not batch:
@@ -103,9 +102,13 @@ class ChainRun:
                 self._hand_on(node, timed)
             if without:
                 self.metrics.count(watermarks.step.name, WITHOUT_TIMESTAMP, len(without))
-                for child in node.nodes:
-                    if child.tag is not None and child.tag == watermarks.step.strategy.null_timestamps:
-                        self._run(child, without)
+                self._put_out(node, watermarks.step.strategy.null_timestamps, without)
+
+    def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
+        """Hand a side output to all who listen to it."""
+        listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
+        for child in listeners:
+            self._run(child, _own_copy(batch) if batch and len(listeners) > 1 else batch)
 
     def _hand_on(self, node: ChainNode, batch: Batch) -> None:
         if not batch:

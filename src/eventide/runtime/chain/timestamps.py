@@ -39,13 +39,14 @@ class AssignTimestamps:
     """Gives elements their event time; the watermarks of its strategy replace those that came before.
 
     Elements that come as columns stay columns where the strategy names a column, or is vectorised, or keeps the
-    timestamps that they have. ``number`` tells the assigners of a program apart. Flink:
-    ``TimestampsAndWatermarksOperator``.
+    timestamps that they have. ``number`` tells the assigners of a program apart, ``id`` is what a generator of the
+    user's is kept under: that stays when the program around it changes. Flink: ``TimestampsAndWatermarksOperator``.
     """
 
     name: str
     number: int
     strategy: WatermarkStrategy
+    id: str = ""
 
     @property
     def user_function(self) -> Any:

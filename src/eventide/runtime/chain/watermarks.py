@@ -19,7 +19,7 @@ from eventide.runtime.chain.steps import element_error
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.exchange.reports import END_OF_BATCH, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.state.backend import StateBackend
 
@@ -61,6 +61,7 @@ class HighestTimestamp:
 
     def __init__(self, step: AssignTimestamps, channel: str) -> None:
         self.step = step
+        self._channel = channel
         self._highest: int | None = None
         self._report = Report(channel)
 
@@ -71,14 +72,18 @@ class HighestTimestamp:
 
     def end_batch(self, *, is_asked: bool) -> None:
         """Work out the candidate of this micro-batch."""
-        generator = self.step.strategy.generator
-        if self._highest is not None and not isinstance(generator, SuppliedGenerator):
-            watermark = generator.watermark_for(self._highest)
-            self._report = Report(self._report.channel, END_OF_BATCH, watermark, spoke=True)
+        self._report = self._candidate(END_OF_BATCH)
 
     def reports(self) -> list[Report]:
-        """The candidate of this micro-batch."""
-        return [self._report]
+        """The candidate of this micro-batch; another one where the end of the input has brought higher timestamps."""
+        last = self._candidate(END_OF_INPUT)
+        return [self._report] if last.watermark == self._report.watermark else [self._report, last]
+
+    def _candidate(self, point: int) -> Report:
+        generator = self.step.strategy.generator
+        if self._highest is None or isinstance(generator, SuppliedGenerator):
+            return Report(self._channel)
+        return Report(self._channel, point, generator.watermark_for(self._highest), spoke=True)
 
 
 class GeneratorRun:

@@ -25,6 +25,8 @@ class GateEdge:
     ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to,
     ``producer`` who the channels are those of, in words.
     One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
+    Where watermarks are those of the source itself, ``has_own_watermarks``, a split that gives one is not silent; a
+    generator may give some by the clock, and Flink does not ask that of a silent split.
     """
 
     edge: int
@@ -35,6 +37,7 @@ class GateEdge:
     input: int = 0
     active_by_elements: bool = False
     producer: str = ""
+    has_own_watermarks: bool = False
 
 
 class Gate:
@@ -126,7 +129,8 @@ class Gate:
 
     def _listen(self, reports: Reports) -> None:
         for edge, report in reports:
-            if report.spoke and edge in self._idleness:
+            speaks = report.spoke or (self._edges[edge].has_own_watermarks and report.watermark is not None)
+            if speaks and edge in self._idleness:
                 self._idleness[edge].hear(report.channel)
 
     def _receive(self, reports: Reports) -> None:

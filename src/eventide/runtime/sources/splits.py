@@ -67,7 +67,15 @@ class SplitChain:
         if self._router.size >= _FRAME:
             yield from self._router.element_frames()
 
-    def finish(self, own: Emitter | None = None, *, idle: bool, ended: bool, is_asked: bool = True) -> Iterator[Frame]:
+    def finish(
+        self,
+        own: Emitter | None = None,
+        *,
+        idle: bool,
+        ended: bool,
+        is_asked: bool = True,
+        is_operator: bool = False,
+    ) -> Iterator[Frame]:
         """What is still waiting, and nothing more in this micro-batch; what the split reports is kept for each edge.
 
         Args:
@@ -75,6 +83,7 @@ class SplitChain:
             idle: whether the split has nothing to say for now.
             ended: whether nothing will ever follow.
             is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
+            is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
         """
         yield from self._router.element_frames()
         for watermarks in self._watermarks_of.values():
@@ -83,7 +92,8 @@ class SplitChain:
             own.end_batch()
         for edge in self._chains.edges:
             *before, last = self._said(edge, own)
-            self._chains.reports[edge.address] += [*before, last._replace(idle=idle or None, ended=ended)]
+            hears = edge.assigner is None or not is_operator
+            self._chains.reports[edge.address] += [*before, last._replace(idle=(idle and hears) or None, ended=ended)]
 
     def _said(self, edge: Edge, own: Emitter | None) -> list[Report]:
         if edge.assigner is not None:

@@ -80,7 +80,7 @@ class SourceTask:
             way = self._way(part.split)
             for batch in self._read(source, part, way):
                 yield from self._send(way, batch)
-            yield from way.finish(ended=part.ended)
+            yield from way.finish(ended=part.ended, is_operator=source.active_by_elements())
             self._metrics.count(self._name, PARTS_LOST, part.lost)
         yield from self._last_frames()
         if ends_source:
@@ -212,6 +212,6 @@ class _SplitWay:
         self._own.hear()
         yield from self._chain.send(batch)
 
-    def finish(self, *, ended: bool) -> Iterator[Frame]:
+    def finish(self, *, ended: bool, is_operator: bool = False) -> Iterator[Frame]:
         """What is still waiting, and nothing more in this micro-batch."""
-        yield from self._chain.finish(self._own, idle=self.idle, ended=ended)
+        yield from self._chain.finish(self._own, idle=self.idle, ended=ended, is_operator=is_operator)

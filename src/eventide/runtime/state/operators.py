@@ -9,7 +9,7 @@ from typing import Any
 
 from eventide.common._pickles import dumps, loads
 from eventide.errors import StateError
-from eventide.runtime.identity import differences
+from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend
 
 FORMAT = 1
@@ -109,25 +109,55 @@ def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, 
     Raises:
         StateError: naming each difference.
     """
-    changes = []
-    new = ", ".join(f"{one.get('name')!r} ({operator!r})" for operator, one in program.items() if operator not in found)
-    for operator, before in found.items():
-        now = program.get(operator)
-        if now is None:
-            instead = f", which has {new} instead" if new else ""
-            changes.append(f"the operator {before.get('name')!r} (id {operator!r}) is missing in the program{instead}")
+    changes, unclear = [], set()
+    groups = alike(program)
+    for first, before in alike(found).items():
+        now = groups.get(first, before)
+        if len(now) != len(before):
+            unclear |= {*before}
+            changes.append(_unclear(before, [str(program[operator].get("name")) for operator in now]))
+    new = {operator: now for operator, now in program.items() if operator not in found}
+    for operator, was in found.items():
+        if operator in unclear:
+            continue
+        if operator in program:
+            name = program[operator].get("name")
+            changes += [f"operator {name!r}: {change}" for change in _changes(was, program[operator])]
         else:
-            stays, is_now = (_without_name(identity) for identity in (before, now))
-            changes += [f"operator {now.get('name')!r}: {change}" for change in differences(stays, is_now)]
+            missing = f"the operator {was.get('name')!r} (id {operator!r}) is missing in the program"
+            changes.append(f"{missing}{_instead(was, new)}")
     if changes:
         raise StateError(
             f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Start with a new checkpoint "
-            "location, or undo these changes; operators that have a uid(...) may be renamed and moved"
+            "location, or undo these changes; operators that have a uid(...) may be renamed and moved, and one that "
+            "had none keeps its state with its id in the checkpoint as its uid(...)"
         )
 
 
-def _without_name(identity: Mapping[str, str]) -> dict[str, str]:
-    return {what: text for what, text in identity.items() if what != "name"}
+def _unclear(before: list[str], names: list[str]) -> str:
+    kept = ", ".join(f"uid({operator!r})" for operator in before)
+    return (
+        f"the program has {len(names)} operator(s) that are alike, {', '.join(map(repr, names))}, and the checkpoint "
+        f"{len(before)}, so which state belongs to which cannot be told; give each a uid(...), those whose state there "
+        f"is {kept}"
+    )
+
+
+def _instead(was: Mapping[str, str], new: Mapping[str, Mapping[str, str]]) -> str:
+    """Which new operator is most like one that is missing, and how they differ."""
+    if not new:
+        return ""
+    operator = min(new, key=lambda operator: (len(_changes(was, new[operator], but=("name",))), operator))
+    changes = _changes(was, new[operator], but=("name",)) or ["its inputs are others"]
+    return f", which has {new[operator].get('name')!r} (id {operator!r}) instead: {', '.join(changes)}"
+
+
+def _changes(
+    before: Mapping[str, str], now: Mapping[str, str], but: tuple[str, ...] = ("name", "functions")
+) -> list[str]:
+    """What differs, but for what names something: that may change where a uid says that it is the same operator."""
+    lasting = ({what: text for what, text in one.items() if what not in but} for one in (before, now))
+    return differences(*lasting)
 
 
 def _digest(program: Mapping[str, Mapping[str, str]]) -> str:

@@ -86,12 +86,13 @@ class Key:
 class OperatorInput:
     """What an operator can know of one of its inputs when it is planned.
 
-    ``key`` is None for a stream without keys. ``by_element`` says that a watermark may come between any two elements.
+    ``key`` is None for a stream without keys. ``is_punctuated`` says that a watermark may come between any two
+    elements.
     """
 
     value_type: TypeInformation
     key: Key | None = None
-    by_element: bool = False
+    is_punctuated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Operation(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay when it is renamed: what its id is derived from where it has no uid."""
+        """What it does, in words that stay when it is renamed: its id is derived from it, too, where it has no uid."""
 
     @property
     def endless(self) -> str | None:

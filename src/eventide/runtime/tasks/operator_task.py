@@ -81,7 +81,7 @@ class OperatorTask:
         self._input_of = {edge.edge: edge.input for edge in spec.edges}
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
-        self._watermarks_of = {s.number: self._watermarks(i, s) for i, s in enumerate(spec.root.assigners())}
+        self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
         self._router = Router(spec.root, self._channel, subtask, subtask)
         self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics)
         self._edges = spec.root.all_edges()
@@ -132,10 +132,10 @@ class OperatorTask:
                 Report(str(self._subtask), START_OF_BATCH, self._gate.watermark, self._gate.idle or None)
             )
 
-    def _watermarks(self, number: int, step: Any) -> ChannelWatermarks:
+    def _watermarks(self, step: Any) -> ChannelWatermarks:
         if self._generators is None or not step.strategy.is_supplied:
             return HighestTimestamp(step, self._channel)
-        return self._generators.run(str(number), step, self._channel, is_split=False)
+        return self._generators.run(step.id, step, self._channel, is_split=False)
 
     def _progress(self, point: int, inbox: Inbox) -> Progress:
         """Let what is reported at a point through the gate."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
@@ -27,9 +28,13 @@ _STATE = "splits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTaskSpec(TaskSpec):
-    """Tasks whose channels are the splits of sources: each has generators of its own, in one subtask for ever."""
+    """Tasks whose channels are the splits of sources: each has generators of its own, in one subtask for ever.
+
+    ``of_source`` says that the generators are part of the source, as those of ingestion time are.
+    """
 
     codec: ElementCodec
+    of_source: bool = False
 
     @property
     def needs_clock(self) -> bool:
@@ -81,7 +86,8 @@ class SplitTask:
 
     Each of its splits goes through the chain by itself, in order. What its generators say behind an element takes
     effect there, what they say when they are asked at the end of the micro-batch takes effect then. A split whose
-    source says that it is idle is not asked until it has elements again.
+    source says that it is idle is not asked until it has elements again. A source that speaks as an operator does is
+    not heard in this, unless the generators are its own: they take the place of all that it says.
 
     Of the splits that the program expects, those that have ended are remembered; all others that end, or that the
     program does not expect any more, are forgotten with their generators.
@@ -94,6 +100,7 @@ class SplitTask:
         self._clock_ms = clock_ms
         self.passed: list[int] = []
         self._name_of = {edge.edge: edge.name for edge in spec.edges}
+        self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
         self._chains = SplitChains(spec.name, spec.root, subtask, self._metrics)
@@ -147,7 +154,7 @@ class SplitTask:
                 for report in frame.content:
                     if self._is_mine(report.channel):
                         split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))
-                        split.idle = split.idle or bool(report.idle)
+                        split.idle = split.idle or (bool(report.idle) and edge not in self._unheard)
                         split.ended = split.ended or report.ended
         return [splits[at] for at in sorted(splits)]
 
@@ -175,13 +182,13 @@ class SplitTask:
         step = self._spec.root.assigners()[number]
         if not step.strategy.is_supplied:
             return HighestTimestamp(step, channel)
-        return self._generators.run(_generator(at, number), step, channel, is_split=True)
+        return self._generators.run(_generator(at, step), step, channel, is_split=True)
 
     def _forget(self, at: tuple[str, str]) -> None:
         """Forget a split, with its generators."""
         self._open.pop(at, None)
-        for number in range(len(self._spec.root.assigners())):
-            self._generators.forget(_generator(at, number))
+        for step in self._spec.root.assigners():
+            self._generators.forget(_generator(at, step))
 
     def _store(self) -> None:
         self._generators.flush()
@@ -194,9 +201,9 @@ class SplitTask:
         self._backend.put(_STATE, json.dumps(state).encode())
 
 
-def _generator(at: tuple[str, str], number: int) -> str:
+def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
     """What the generator of a split is kept under."""
-    return json.dumps([*at, number])
+    return json.dumps([*at, step.id])
 
 
 def _numbered_through(batches: list[Batch]) -> Batch:

@@ -40,7 +40,7 @@ class TaskSpec(ABC):
 
     Attributes:
         number: where frames for it are addressed to.
-        id: what its state is kept under: its uid, or what follows from its place in the graph.
+        id: what its state is kept under: its uid, or what follows from the program.
         name: its name, for messages and counters.
         edges: the ways to it.
         root: what is chained to it.

@@ -64,9 +64,9 @@ class WindowOperation:
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
         trigger = self.trigger
-        while isinstance(trigger, PurgingTrigger):
+        while type(trigger) is PurgingTrigger:
             trigger = trigger.nested_trigger
-        if self.assigner.has_time_windows or not isinstance(trigger, ContinuousEventTimeTrigger):
+        if self.assigner.has_time_windows or type(trigger) is not ContinuousEventTimeTrigger:
             return None
         return (
             "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
@@ -125,7 +125,7 @@ class WindowOperation:
             shape=ResultShape(self.result_type, len(keys), result.has_window, contents.aggregation),
             lateness_ms=spec.lateness_ms,
             late_tag=spec.late_tag,
-            one_by_one=source.by_element,
+            one_by_one=source.is_punctuated,
         )
         return PlannedOperator(
             window,
@@ -227,7 +227,7 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "late elements are wanted as they are; without side_output_late_data they could be"
     if spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness they could be"
-    if source.by_element:
+    if source.is_punctuated:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"

@@ -7,6 +7,7 @@ import pytest
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
@@ -146,3 +147,48 @@ def test_a_channel_without_elements_has_nothing_to_report():
     marker = HighestTimestamp(assign(lambda v, _: v), "split")
     marker.end_batch(is_asked=True)
     assert not any(report.says_something for report in marker.reports())
+
+
+def appending(values):
+    """A function that changes the list in each element, and keeps the lists that it was given."""
+
+    def append(pair):
+        values.append(pair[1])
+        pair[1].append("seen")
+        return pair
+
+    return append
+
+
+def listeners(tag=None):
+    """Two who listen to one stream and change what they are given in place, and what each was given."""
+    one, other = [], []
+    nodes = [ChainNode(Map("m", appending(values), None), None, (), (edge(1),)) for values in (one, other)]
+    if tag is not None:
+        nodes = [ChainNode(None, tag, (node,)) for node in nodes]
+    return tuple(nodes), (one, other)
+
+
+def pairs():
+    return Elements([("a", [])], [1], [0])
+
+
+def test_followers_do_not_share_what_a_tuple_holds():
+    nodes, (one, other) = listeners()
+    ChainRun(lambda *_: None, {}).push(ChainNode(None, None, nodes), {None: pairs()})
+    assert one == other == [["seen"]]
+
+
+def test_those_who_listen_to_one_side_output_do_not_share_its_elements():
+    nodes, (one, other) = listeners("late")
+    ChainRun(lambda *_: None, {}).push(ChainNode(None, None, nodes), {"late": pairs()})
+    assert one == other == [["seen"]]
+
+
+def test_those_who_listen_to_elements_without_a_timestamp_do_not_share_them():
+    nodes, (one, other) = listeners("untimed")
+    strategy = MONOTONOUS.with_timestamp_assigner(lambda *_: None).with_null_timestamps(OutputTag("untimed"))
+    step = AssignTimestamps("times", 1, strategy)
+    run = ChainRun(lambda *_: None, {1: HighestTimestamp(step, "split")})
+    run.push(ChainNode(None, None, (ChainNode(step, None, nodes),)), {None: pairs()})
+    assert one == other == [["seen"]]

@@ -1,6 +1,7 @@
 """The inputs of a subtask: splits through a multiplexer, sources and subtasks through the valve."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -291,6 +292,18 @@ def test_what_a_generator_says_by_the_clock_is_no_sign_of_life():
     gate.report(1, "s", 500)
     gate.report(1, "t", 400, spoke=False)
     assert gate.end_batch(clock=100) == Progress(500)
+
+
+def test_a_watermark_of_the_source_itself_is_a_sign_of_life():
+    gate = Told([replace(TIMED, has_own_watermarks=True)])
+    gate.report(1, "s", 10)
+    gate.report(1, "t", 10)
+    assert gate.end_batch(clock=0) == Progress(10)
+    gate.report(1, "s", 500)
+    gate.report(1, "t", 400, spoke=False)
+    assert gate.end_batch(clock=100) == Progress(400)
+    gate.report(1, "s", 600)
+    assert gate.end_batch(clock=200) == Progress(600)
 
 
 def test_a_subtask_may_fall_silent_too():

@@ -9,18 +9,22 @@ from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    GlobalWindows,
     ProcessingTimeSessionWindows,
     ProcessingTimeTrigger,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     TimeWindow,
     TriggerResult,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from eventide.errors import ProgramError
 from eventide.runtime.exchange.outlets import ByKey
 from eventide.runtime.window.reducing_outlet import ReducingOutlet
 from eventide.testing import local_environment
@@ -189,3 +193,30 @@ def test_what_a_subclass_overrides_holds_for_aggregates_of_columns_too(assigner,
     plan = plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count()))
     assert plan.operators[0].speed.startswith("element by element, because the ")
     assert sorted(row["window"].end for row in values(run(plan))) == ends
+
+
+class Ends(ContinuousEventTimeTrigger):
+    """Does not wait for the next multiple."""
+
+    def on_event_time(self, time, window, ctx):
+        return TriggerResult.FIRE
+
+
+class EmptiesAtTheEnd(PurgingTrigger):
+    """Fires with each element, and asks nobody."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        return TriggerResult.FIRE
+
+
+@pytest.mark.parametrize("trigger", [Ends(5), PurgingTrigger.of(Ends(5)), EmptiesAtTheEnd(Ends(5))])
+def test_a_subclass_of_a_trigger_that_goes_on_for_ever_may_end(trigger):
+    keyed = timed(local_environment(), [("a", 1), ("a", 2)]).key_by(lambda e: e[0])
+    assert plan_of(keyed.window(GlobalWindows.create()).trigger(trigger).reduce(lambda a, b: b)).operators
+
+
+@pytest.mark.parametrize("wraps", [lambda trigger: trigger, PurgingTrigger.of])
+def test_a_continuous_trigger_whose_windows_have_no_end_is_refused(wraps):
+    windows = timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0]).window(GlobalWindows.create())
+    with pytest.raises(ProgramError, match="would not end with its input: its windows have no end"):
+        plan_of(windows.trigger(wraps(ContinuousEventTimeTrigger.of(5))).reduce(lambda a, b: b))
