@@ -156,7 +156,7 @@ def test_micro_batches_without_results_write_no_files(tmp_path: Path) -> None:
         time.sleep(0.1)
     batches = len(job.get_progress())
     job.cancel()
-    written = names(tmp_path / "out")
+    written = [name for name in names(tmp_path / "out") if not name.startswith("_")]
     assert batches > 6
     assert 1 <= len(written) <= 2
     assert all((tmp_path / "out" / name).stat().st_size > 0 for name in written)

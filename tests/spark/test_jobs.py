@@ -256,7 +256,8 @@ def test_a_function_that_holds_what_cannot_travel_is_refused_at_the_start(
 def test_an_unbounded_job_runs_until_it_is_cancelled(env: StreamExecutionEnvironment) -> None:
     sums(scripted(env, SCRIPT[:3], bounded=False)).print("unbounded")
     client = env.execute_async("endless")
-    while client.get_metrics().get("script", {}).get("numRecordsOut") != 5:
+    deadline = time.monotonic() + 60
+    while client.get_metrics().get("script", {}).get("numRecordsOut") != 5 and time.monotonic() < deadline:
         assert client.get_job_status().result() is JobStatus.RUNNING
         time.sleep(0.1)
     client.cancel().result()
