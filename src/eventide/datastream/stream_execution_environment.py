@@ -245,7 +245,16 @@ class StreamExecutionEnvironment:
         return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the job of all sinks, and wait for its end."""
+        """Run the job of all sinks, and wait for its end.
+
+        Raises:
+            ProgramError: if the program has no sink, or collects elements, which nobody could take meanwhile.
+        """
+        if any(isinstance(node.sink, CollectSink) for node in self._sinks):
+            raise ProgramError(
+                "execute() would wait for who takes the elements of a CollectSink; call execute_and_collect() of the "
+                "stream, or execute_async(), whose client gives them with collected()"
+            )
         return self.execute_async(job_name).get_job_execution_result().result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:

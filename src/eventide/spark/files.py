@@ -49,6 +49,7 @@ class FileDirectory:
         self._format = file_format
         self._options = options
         self._folder: _Folder | None = None
+        self._is_quiet = False
 
     @property
     def may_hold_leftovers(self) -> bool:
@@ -66,6 +67,27 @@ class FileDirectory:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
             StateError: if another run of the job has taken away what this one has written.
         """
+        if self._is_quiet:
+            self._write_if_any(rows, batch_id)
+        else:
+            self._is_quiet = self._write(rows, batch_id) == 0
+
+    def _write_if_any(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch that follows one without rows: most micro-batches of windows have none.
+
+        Spark's writer makes directories and an empty file in any case, which takes longer than to look first, and on an
+        object store far longer.
+        """
+        rows.persist()
+        try:
+            self._is_quiet = rows.count() == 0
+            if not self._is_quiet:
+                self._write(rows, batch_id)
+        finally:
+            rows.unpersist()
+
+    def _write(self, rows: DataFrame, batch_id: int) -> int:
+        """Write a micro-batch, and return the number of its files."""
         filled = self._write_out_of_sight(rows)
         folder = self._folder or _folder_of(rows.sparkSession, self._path)
         prefix = f"part-{batch_id:08d}-"
@@ -81,6 +103,7 @@ class FileDirectory:
             folder.move(there, here)
         folder.delete_folder(self._stage)
         self._folder = folder
+        return len(names)
 
     def _delete_leftovers(self, folder: _Folder, prefix: str, names: set[str]) -> None:
         """Delete what a run that was killed has left: only in this micro-batch it can have been at work."""

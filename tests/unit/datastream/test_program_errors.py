@@ -4,6 +4,7 @@ import pytest
 
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.connectors import CollectSink
 from eventide.datastream.functions import (
     AggregateFunction,
     KeySelector,
@@ -170,6 +171,13 @@ REFUSED = {
     "a program without a sink": (
         lambda: local_environment().execute(),
         r"the program has no sink; add one, such as print\(\)",
+    ),
+    "a job whose elements are collected by nobody": (
+        lambda: (
+            (env := local_environment()).from_collection([1]).sink_to(CollectSink()),
+            env.execute(),
+        ),
+        r"execute\(\) would wait for who takes the elements of a CollectSink; call execute_and_collect\(\)",
     ),
     "a union of different types": (
         lambda: (
