@@ -18,6 +18,8 @@ from eventide.runtime.state.linear_hashing import address
 from eventide.runtime.state.timers import Timers
 
 _BUCKET_BYTES = 2_048
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+"""Keys of these types have the same hash for ever."""
 
 
 class KeyedState:
@@ -76,7 +78,7 @@ class KeyedState:
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
         key_hash = stable_hash(key)
-        self._take_in([key_hash])
+        self._take_in([key_hash], check=type(key) not in _PLAIN)
         return self.entries.get(key) or self._new(key, key_hash)
 
     def open_all(self, keys: Iterable[Any]) -> None:
@@ -89,7 +91,7 @@ class KeyedState:
             return
         with without_collection():
             hashes = hashes_of(new).tolist()
-            self._take_in(hashes)
+            self._take_in(hashes, check=not _PLAIN.issuperset(map(type, new)))
             for key, key_hash in zip(new, hashes, strict=True):
                 if key not in entries:
                     self._new(key, key_hash)
@@ -163,11 +165,11 @@ class KeyedState:
             bucket = self._buckets[number] = Bucket.read(self._store.get(number))
         return bucket
 
-    def _take_in(self, hashes: Iterable[int]) -> None:
-        """Have the entries that have some hashes.
+    def _take_in(self, hashes: Iterable[int], *, check: bool = True) -> None:
+        """Have the entries that have some hashes; ``check`` whether their keys still have those.
 
         Raises:
-            StateError: if a key does not have the hash any more that it is stored under.
+            StateError: if one does not.
         """
         count = self._store.count
         for key_hash in hashes:
@@ -176,7 +178,7 @@ class KeyedState:
             number = address(key_hash, count)
             content = self._read[key_hash] = self._bucket(number).content(key_hash)
             found = [] if content is None else self._entries_of(key_hash, content)
-            if number not in self._checked:
+            if check and number not in self._checked:
                 self._checked.add(number)
                 self._check(found or self._first_entries(number))
             for key, entry in found:
