@@ -33,6 +33,7 @@ from eventide.datastream.window import (
     TriggerResult,
     TumblingEventTimeWindows,
 )
+from eventide.spark.session import ROW_COUNT
 from eventide.spark.submit import settings_for_start
 
 _SPARK = "a value for each key"
@@ -271,4 +272,5 @@ def by_spark(spark: SparkSession, files: Path, place: Path) -> StreamingQuery:
     rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
     sums = rows.groupBy("key").transformWithState(ValueOfKey(), "key LONG, total LONG", "Append", "None")
     with settings_for_start(spark, PARALLELISM):
+        spark.conf.set(ROW_COUNT, "true")  # as Spark has it
         return sums.writeStream.format("noop").option("checkpointLocation", str(place / "checkpoint")).start()

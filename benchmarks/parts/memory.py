@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.bench import Bench, Run
 from benchmarks.figures import Figure
 from benchmarks.queries import PARALLELISM, TUMBLING, Job, environment, spark_sums, sums_of_files
-from eventide.spark.session import CHANGELOG
+from eventide.spark.session import CHANGELOG, ROW_COUNT
 from eventide.spark.submit import settings_for_start
 
 _NOTHING_CLOSES_S = 24 * 60 * 60
@@ -53,6 +53,7 @@ def _with_snapshots(bench: Bench, rows: DataFrame, place: Path) -> StreamingQuer
     writer = rows.writeStream.format("parquet").option("path", str(place / "out")).trigger(availableNow=True)
     with settings_for_start(bench.spark, PARALLELISM):
         bench.spark.conf.set(CHANGELOG, "false")
+        bench.spark.conf.set(ROW_COUNT, "true")
         return writer.option("checkpointLocation", str(place / "checkpoint")).start()
 
 

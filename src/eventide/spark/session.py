@@ -18,6 +18,7 @@ from eventide.spark.java import check_java
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+ROW_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

@@ -40,6 +40,7 @@ from eventide.spark.session import (
     DISK_FILE_MANAGER,
     FILE_MANAGER,
     ROCKSDB,
+    ROW_COUNT,
     SHUFFLE_PARTITIONS,
     STATE_STORE,
     find_session,
@@ -223,7 +224,13 @@ def settings_for_start(
 
     ``rows`` says that rows of a DataFrame go to Python.
     """
-    wanted: dict[str, str | None] = {SHUFFLE_PARTITIONS: str(parallelism), STATE_STORE: ROCKSDB, CHANGELOG: "true"}
+    wanted: dict[str, str | None] = {
+        SHUFFLE_PARTITIONS: str(parallelism),
+        STATE_STORE: ROCKSDB,
+        CHANGELOG: "true",
+        # To count what is stored, Spark reads before it writes; a row is a bucket here, whose number tells nothing.
+        ROW_COUNT: "false",
+    }
     if rows:
         # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.

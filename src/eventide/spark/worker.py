@@ -9,6 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _TASKS_TO_WARM_UP = 2
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""Python's own 700 has the collector look at the same elements and entries of state again and again."""
 
 
 class _Worker:
@@ -17,6 +19,7 @@ class _Worker:
 
 def program_loaded() -> None:
     """Say that this worker has loaded a program, whose modules and functions stay."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
     _Worker.tasks_to_warm_up = _TASKS_TO_WARM_UP
 
 
