@@ -42,6 +42,8 @@ class CountsByInput:
     kind: str = "counts by input"
     endless: str | None = None
     needs_clock: bool = False
+    needs_all: bool = False
+    state_of_functions: None = None
 
     def planned(self, name, inputs, max_parallelism):
         outlets = tuple(
@@ -49,7 +51,7 @@ class CountsByInput:
         )
         return PlannedOperator(CountsByInput(name), outlets, "element by element", {}, (None,) * len(inputs))
 
-    def open(self, backend, max_parallelism, metrics, watermark_ms, clock_ms):
+    def open(self, backend, context):
         return _Living(backend)
 
     def user_functions(self):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from eventide.datastream.checkpoint_config import CheckpointConfig
     from eventide.datastream.data_stream import (
         AllWindowedStream,
+        ConnectedStreams,
         DataStream,
         DataStreamSink,
         KeyedStream,
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
         AssignerWithPeriodicWatermarks,
         AssignerWithPunctuatedWatermarks,
         BoundedOutOfOrdernessTimestampExtractor,
+        CoFlatMapFunction,
+        CoMapFunction,
+        CoProcessFunction,
         FilterFunction,
         FlatMapFunction,
         Function,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
         KeyedStateStore,
         KeySelector,
         MapFunction,
         ProcessAllWindowFunction,
+        ProcessFunction,
         ProcessWindowFunction,
         ReduceFunction,
         RuntimeContext,
@@ -40,6 +47,8 @@ if TYPE_CHECKING:
     from eventide.datastream.output_tag import OutputTag
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
     from eventide.datastream.time_characteristic import TimeCharacteristic
+    from eventide.datastream.time_domain import TimeDomain
+    from eventide.datastream.timerservice import TimerService
     from eventide.datastream.window import (
         CountWindow,
         GlobalWindow,
@@ -69,6 +78,15 @@ _MODULES = {
     "KeySelector": "eventide.datastream.functions",
     "ReduceFunction": "eventide.datastream.functions",
     "AggregateFunction": "eventide.datastream.functions",
+    "ProcessFunction": "eventide.datastream.functions",
+    "KeyedProcessFunction": "eventide.datastream.functions",
+    "CoMapFunction": "eventide.datastream.functions",
+    "CoFlatMapFunction": "eventide.datastream.functions",
+    "CoProcessFunction": "eventide.datastream.functions",
+    "KeyedCoProcessFunction": "eventide.datastream.functions",
+    "TimeDomain": "eventide.datastream.time_domain",
+    "TimerService": "eventide.datastream.timerservice",
+    "ConnectedStreams": "eventide.datastream.data_stream",
     "WindowFunction": "eventide.datastream.functions",
     "AllWindowFunction": "eventide.datastream.functions",
     "ProcessWindowFunction": "eventide.datastream.functions",
@@ -109,6 +127,15 @@ __all__ = [
     "KeySelector",
     "ReduceFunction",
     "AggregateFunction",
+    "ProcessFunction",
+    "KeyedProcessFunction",
+    "CoMapFunction",
+    "CoFlatMapFunction",
+    "CoProcessFunction",
+    "KeyedCoProcessFunction",
+    "TimeDomain",
+    "TimerService",
+    "ConnectedStreams",
     "WindowFunction",
     "AllWindowFunction",
     "ProcessWindowFunction",

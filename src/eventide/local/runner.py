@@ -141,11 +141,11 @@ class LocalRunner:
 
     def _run_batch(self, ends: dict[str, Offsets]) -> BatchResult:
         waiting: dict[tuple[int, int], list[Frame]] = defaultdict(list)
-        for frame in self._source_frames(ends):
+        clock_ms = self._clock()
+        for frame in self._source_frames(ends, clock_ms):
             waiting[frame.target, frame.subtask].append(frame)
         state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)
         passed: dict[str, dict[int, list[int]]] = {}
-        clock_ms = self._clock()
         for level in self._plan.levels:
             for subtask in range(self._plan.parallelism):
                 at = level.number, subtask
@@ -167,7 +167,7 @@ class LocalRunner:
             spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
         return result
 
-    def _source_frames(self, ends: dict[str, Offsets]) -> Iterator[Frame]:
+    def _source_frames(self, ends: dict[str, Offsets], clock_ms: int) -> Iterator[Frame]:
         """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
         for spec in self._sources:
             start, end = self.checkpoint.offsets.get(spec.name, {}), ends.get(spec.name, {})
@@ -175,7 +175,7 @@ class LocalRunner:
             is_over = source_ends(spec.source, start, end)
             count = max(1 if is_over else 0, min(len(ranges), self._plan.parallelism))
             for number, dealt in enumerate(dealt_out(ranges, count)):
-                task = SourceTask(spec, number)
+                task = SourceTask(spec, number, clock_ms)
                 for frame in task.read_ranges(spec.source, dealt, is_over and number == 0):
                     yield _through_bytes(frame)
 

@@ -187,7 +187,7 @@ class _Compiler:
 
     def _subtasks_of(self, node: Transformation) -> int:
         """The number of its subtasks; one where there are no keys to deal elements out by."""
-        if isinstance(node, OperatorTransformation) and not node.is_keyed:
+        if isinstance(node, OperatorTransformation) and node.needs_all:
             return 1
         return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
 

@@ -99,19 +99,25 @@ class DataFrameTransformation(InputTransformation):
 
 
 class FunctionTransformation(Transformation):
-    """A map, filter or flat_map; ``kind`` builds its step from a name, what to call, and what the user wrote."""
+    """A function that is chained: map, filter, flat_map or process.
+
+    ``kind`` builds its step from a name, what to call, and what the user wrote.
+    """
 
     def __init__(
         self,
         name: str,
         source: Transformation,
-        kind: Callable[[str, Callable[[Any], Any], Any], Step],
-        call: Callable[[Any], Any],
+        kind: Callable[[str, Callable[..., Any], Any], Step],
+        call: Callable[..., Any],
         user_function: Any,
         type_info: TypeInformation | None,
+        *,
+        has_side_outputs: bool = False,
     ) -> None:
         super().__init__(name, (source,), type_info)
         self.kind = kind
+        self.has_side_outputs = has_side_outputs
         self.call = call
         self.user_function = user_function
 
@@ -165,8 +171,9 @@ class OperatorTransformation(Transformation):
         type_info: TypeInformation | None,
         operation: Operation,
         side_outputs: dict[str, TypeInformation] | None = None,
+        has_timestamps: bool = True,
     ) -> None:
-        super().__init__(name, inputs, type_info, has_timestamps=True)
+        super().__init__(name, inputs, type_info, has_timestamps)
         self.operation = operation
         self.side_outputs = side_outputs or {}
 
@@ -182,8 +189,13 @@ class OperatorTransformation(Transformation):
 
     @property
     def is_keyed(self) -> bool:
-        """Whether it works by key; without one, a single subtask has all elements."""
+        """Whether it works by key."""
         return any(isinstance(source, KeyTransformation) for source in self.inputs)
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether a single subtask has all elements."""
+        return self.operation.needs_all and not self.is_keyed
 
     def operator_inputs(self) -> tuple[OperatorInput, ...]:
         """What the operator can know of its inputs."""
@@ -250,7 +262,7 @@ def why_without_parallelism(node: Transformation) -> str | None:
             "which is a source: it is read in as many tasks as it has splits, up to the parallelism of the "
             "environment; call env.set_parallelism(...)"
         )
-    if isinstance(node, OperatorTransformation) and not node.is_keyed:
+    if isinstance(node, OperatorTransformation) and node.needs_all:
         return None if node.parallelism == 1 else "whose windows have no key, so that one subtask has all; key_by first"
     if node.begins_task:
         return None

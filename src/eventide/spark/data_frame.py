@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,7 +153,7 @@ def _reader(
         spec = opened_source(payload, place)
         if order_columns:
             batches = _sorted(batches, order_columns)
-        task = SourceTask(spec, place)
+        task = SourceTask(spec, place, time.time_ns() // 1_000_000)
         return settled(frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids))
 
     return read

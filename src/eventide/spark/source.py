@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -86,7 +87,7 @@ class _Tasks:
         """Called by Spark in a worker."""
         place, ranges, ends = partition.value
         spec = opened_source(self._payload, place)
-        task = SourceTask(spec, place)
+        task = SourceTask(spec, place, time.time_ns() // 1_000_000)
         return settled(frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids))
 
 

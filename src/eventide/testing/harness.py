@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.data_stream import DataStream
+from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
@@ -14,6 +15,7 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.lifecycle import close_function, open_function
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.planning import WindowOperation
 
@@ -63,7 +65,8 @@ class OperatorHarness:
         self._late_dropped: list[Any] = []
         parameters = stream.get_execution_environment().get_config().get_global_job_parameters()
         for function in self._spec.user_functions():
-            open_function(node.name, 1, function, job_parameters=parameters)
+            where = RuntimeContext(node.name, 1, 0, parameters, 1, self._spec.state_of_functions)
+            open_function(function, where)
 
     def process(self, value: Any, timestamp: int | None = None) -> None:
         """Hand the operator one element with its timestamp in milliseconds."""
@@ -162,7 +165,7 @@ class OperatorHarness:
 
     def _open(self) -> WindowOperator:
         """The operator on its state, as each micro-batch opens it at its time."""
-        return self._spec.open(self._backend, 1, self._metrics, self._watermark, self._clock)
+        return self._spec.open(self._backend, OperatorContext(1, self._metrics, self._watermark, self._clock))
 
     def _dropped(self) -> int:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)

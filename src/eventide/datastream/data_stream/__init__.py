@@ -1,8 +1,17 @@
 """The fluent API: streams, keyed streams, windowed streams."""
 
+from eventide.datastream.data_stream._connected import ConnectedStreams
 from eventide.datastream.data_stream._keyed import KeyedStream
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import AllWindowedStream, WindowedStream
 
-__all__ = ["AllWindowedStream", "CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream", "WindowedStream"]
+__all__ = [
+    "AllWindowedStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from eventide.common.time import Duration, Time
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.data_stream._connected import processed
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
+from eventide.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ReduceFunction,
+)
 from eventide.datastream.window import (
     CountEvictor,
     CountTrigger,
@@ -15,10 +26,89 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.datastream.window._triggers import check_count
+from eventide.errors import ProgramError
+from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach
+from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
+from eventide.runtime.state.key_at_hand import is_rich
 
 
 class KeyedStream(DataStream):
-    """A stream dealt out by a key. Flink: ``KeyedStream``."""
+    """A stream dealt out by a key. Flink: ``KeyedStream``.
+
+    A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs behind the
+    shuffle; a plain one runs before it, in the tasks of what it follows.
+    """
+
+    def process(  # type: ignore[override]
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Hand each element to a function that has state and timers for each key.
+
+        Raises:
+            ProgramError: if it is no ``KeyedProcessFunction``.
+        """
+        if not isinstance(func, KeyedProcessFunction):
+            raise ProgramError(f"process on a keyed stream needs a KeyedProcessFunction, not {func!r}")
+        return processed((self._transformation,), ProcessEach(func), self._env, output_type)
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn each element into one other."""
+        if not (is_rich(func) and isinstance(func, MapFunction)):
+            return super().map(func, output_type)
+        return processed((self._transformation,), MapEach(func), self._env, output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keep the elements for which the function is true."""
+        if not (is_rich(func) and isinstance(func, FilterFunction)):
+            return super().filter(func)
+        return processed((self._transformation,), FilterEach(func), self._env, self.get_type())
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Turn each element into any number of others."""
+        if not (is_rich(func) and isinstance(func, FlatMapFunction)):
+            return super().flat_map(func, output_type)
+        return processed((self._transformation,), FlatMapEach(func), self._env, output_type)
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.
+
+        Raises:
+            ProgramError: if it is no function of two values.
+        """
+        return self._rolling("reduce", ReduceFunction.of(func))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up one field of all elements of a key so far; the other fields stay those of its first element.
+
+        A field is the place in a tuple, list or row, or a name; of a single value, it is 0.
+        """
+        return self._rolling("sum", Accumulates(operator.add, self._field("sum", position_to_sum)))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Have the lowest value of one field so far; the other fields stay those of the key's first element."""
+        return self._rolling("min", Accumulates(lower, self._field("min", position_to_min)))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Have the highest value of one field so far; the other fields stay those of the key's first element."""
+        return self._rolling("max", Accumulates(higher, self._field("max", position_to_max)))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """Have the whole element with the lowest value of one field; of equal ones the first, or the last."""
+        return self._rolling("min_by", Chooses(self._field("min_by", position_to_min_by), highest=False, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """Have the whole element with the highest value of one field; of equal ones the first, or the last."""
+        return self._rolling("max_by", Chooses(self._field("max_by", position_to_max_by), highest=True, first=first))
+
+    def _rolling(self, kind: str, function: ReduceFunction) -> DataStream:
+        return processed((self._transformation,), Rolling(function, f"rolling {kind}"), self._env, self.get_type())
+
+    def _field(self, method: str, field: int | str) -> int | str:
+        if isinstance(field, bool) or not isinstance(field, int | str):
+            raise ProgramError(f"{method} needs the place or the name of a field, not {field!r}")
+        return field
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Put the elements of each key into windows."""

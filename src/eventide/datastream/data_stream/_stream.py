@@ -14,7 +14,7 @@ from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
-from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
+from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction, ProcessFunction
 from eventide.datastream.functions._timestamps import older_strategy
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
@@ -31,11 +31,13 @@ from eventide.plan.graph import (
     why_without_parallelism,
 )
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
+from eventide.runtime.process.step import Process
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from eventide.datastream.data_stream._connected import ConnectedStreams
     from eventide.datastream.data_stream._keyed import KeyedStream
     from eventide.datastream.data_stream._windowed import AllWindowedStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -114,6 +116,35 @@ class DataStream:
         call = func.flat_map if isinstance(func, FlatMapFunction) else _callable("flat_map", func)
         kind = partial(FlatMap, type_info=output_type)
         return self._then(FunctionTransformation("flat_map", self._transformation, kind, call, func, output_type))
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Turn each element into any number of others with a function that sees its time, and has side outputs.
+
+        It runs in the tasks of what it follows. There, ``current_watermark()`` is that of the operator, as it stands
+        before its results; in the tasks of a source there is none yet, because a source says its watermarks behind
+        all elements of a micro-batch.
+
+        Raises:
+            ProgramError: if it is no ``ProcessFunction``.
+        """
+        if not isinstance(func, ProcessFunction):
+            raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
+        kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
+        call = func.process_element
+        node = FunctionTransformation(
+            "process", self._transformation, kind, call, func, output_type, has_side_outputs=True
+        )
+        return self._then(node)
+
+    def connect(self, ds: DataStream) -> ConnectedStreams:
+        """Connect this stream with another one, of any type: one function handles the elements of both.
+
+        Raises:
+            ProgramError: if it is no stream of this environment.
+        """
+        from eventide.datastream.data_stream._connected import ConnectedStreams
+
+        return ConnectedStreams(self, ds)
 
     @overload
     def key_by(
@@ -218,11 +249,14 @@ class DataStream:
         source = self._transformation
         if isinstance(source, AssignTransformation) and source.strategy.null_timestamps == output_tag.tag_id:
             return self._then(SideOutputTransformation(source, output_tag.tag_id, source.type_info))
-        if not isinstance(source, OperatorTransformation):
+        is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
+        if not (isinstance(source, OperatorTransformation) or is_chained):
             raise ProgramError(
-                f"{source.name!r} has no side outputs; call get_side_output on the result of a window operator itself"
+                f"{source.name!r} has no side outputs; call get_side_output on the result of a window or a process "
+                "function itself"
             )
-        type_info = source.side_outputs.get(output_tag.tag_id, output_tag.type_info)
+        known = source.side_outputs if isinstance(source, OperatorTransformation) else {}
+        type_info = known.get(output_tag.tag_id, output_tag.type_info)
         return self._then(SideOutputTransformation(source, output_tag.tag_id, type_info))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:

@@ -12,6 +12,14 @@ from eventide.datastream.functions._basic import (
     not_associative,
 )
 from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
+from eventide.datastream.functions._process import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
 from eventide.datastream.functions._source import SourceContext, SourceFunction
 from eventide.datastream.functions._timestamps import (
     AscendingTimestampExtractor,
@@ -36,6 +44,12 @@ __all__ = [
     "associative",
     "not_associative",
     "AggregateFunction",
+    "ProcessFunction",
+    "KeyedProcessFunction",
+    "CoMapFunction",
+    "CoFlatMapFunction",
+    "CoProcessFunction",
+    "KeyedCoProcessFunction",
     "WindowFunction",
     "AllWindowFunction",
     "ProcessWindowFunction",

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from eventide.errors import ProgramError
+
 if TYPE_CHECKING:
     from eventide.datastream.state import (
         AggregatingState,
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         MapStateDescriptor,
         ReducingState,
         ReducingStateDescriptor,
+        StateDescriptor,
         ValueState,
         ValueStateDescriptor,
     )
@@ -47,14 +50,16 @@ class KeyedStateStore(ABC):
 
 
 @dataclass(frozen=True)
-class RuntimeContext:
-    """Where a function runs: the operator and the subtask.
+class RuntimeContext(KeyedStateStore):
+    """Where a function runs: the operator and the subtask; and, on a keyed stream, its state.
 
     Attributes:
         task_name: The name of the operator.
         parallelism: The number of its subtasks.
         index: The number of this subtask, from 0.
         job_parameters: What the job was started with, as text.
+        max_parallelism: The number of key groups.
+        state: Where the state of the function is; None where there are no keys.
 
     >>> context = RuntimeContext("orders", parallelism=4, index=1, job_parameters={"currency": "EUR"})
     >>> context.get_job_parameter("currency", "USD"), context.get_job_parameter("country", "DE")
@@ -65,6 +70,8 @@ class RuntimeContext:
     parallelism: int
     index: int
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    max_parallelism: int = 1
+    state: KeyedStateStore | None = None
 
     def get_task_name(self) -> str:
         """Return the name of the operator."""
@@ -78,10 +85,47 @@ class RuntimeContext:
         """Return the number of subtasks of the operator."""
         return self.parallelism
 
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the number of key groups, which is how many subtasks the operator could have."""
+        return self.max_parallelism
+
     def get_index_of_this_subtask(self) -> int:
         """Return the number of this subtask, from 0."""
         return self.index
 
+    def get_attempt_number(self) -> int:
+        """Return 0: Spark repeats a task without telling it how often."""
+        return 0
+
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return the parameter of the job, or `default_value` where it was not given."""
         return self.job_parameters.get(key, default_value)
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the state that holds one value; it is that of the key at hand whenever it is used."""
+        return self._states(state_descriptor).get_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the state that holds a list."""
+        return self._states(state_descriptor).get_list_state(state_descriptor)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the state that holds a map."""
+        return self._states(state_descriptor).get_map_state(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the state that reduces what is added to it."""
+        return self._states(state_descriptor).get_reducing_state(state_descriptor)
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the state that aggregates what is added to it."""
+        return self._states(state_descriptor).get_aggregating_state(state_descriptor)
+
+    def _states(self, descriptor: StateDescriptor) -> KeyedStateStore:
+        if self.state is None:
+            message = (
+                f"the state {descriptor.name!r} belongs to a key, and {self.task_name!r} has none; "
+                "call key_by(...) before"
+            )
+            raise ProgramError(message)
+        return self.state

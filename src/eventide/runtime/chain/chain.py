@@ -13,6 +13,8 @@ from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements, own
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
+from eventide.runtime.process.contexts import Moment
+from eventide.runtime.process.step import Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +71,21 @@ class ChainRun:
     """Elements on their way through a chain.
 
     ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
-    the number of their assigner. ``metrics`` counts what is left out on the way.
+    the number of their assigner. ``metrics`` counts what is left out on the way. ``moment`` is where the task stands.
     """
 
     send: Callable[[Edge, Batch], None]
     watermarks_of: Mapping[int, ChannelWatermarks]
     metrics: Metrics = field(default_factory=Metrics)
+    moment: Moment = field(default_factory=Moment)
 
-    def push(self, root: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
-        """Run the outputs of a source or operator, by side output (None: the main one), through what follows it."""
-        self._run(root, outputs.get(None))
-        for tag in dict.fromkeys(node.tag for node in root.nodes if node.tag is not None):
-            self._put_out(root, tag, outputs.get(tag))
+    def push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
+        """Run the outputs of who works at a node, by side output (None: the main one), through what follows it."""
+        main = outputs.get(None)
+        if main:
+            self._hand_on(node, main)
+        for tag in dict.fromkeys(child.tag for child in node.nodes if child.tag is not None):
+            self._put_out(node, tag, outputs.get(tag))
 
     def _run(self, node: ChainNode, batch: Batch | None) -> None:
         if not batch:
@@ -91,7 +96,10 @@ class ChainRun:
             self._assign(node, self.watermarks_of[node.step.number], batch)
         else:
             for part in (batch,) if node.step.takes_columns else pieces(batch):
-                self._hand_on(node, node.step.apply(part))
+                if isinstance(node.step, Process):
+                    self.push(node, node.step.outputs(part, self.moment))
+                else:
+                    self._hand_on(node, node.step.apply(part))
 
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Batch) -> None:
         whole = watermarks.step.takes_columns and watermarks.takes_columns

@@ -26,9 +26,8 @@ from eventide.runtime.columnar.pane_operator import PaneOperator
 from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import SessionOperator
-from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.operator import Operator
+from eventide.runtime.tasks.operator import Operator, OperatorContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +98,19 @@ class ColumnarWindow:
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
         )
 
-    def open(
-        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
-    ) -> Operator:
-        """The operator on its state, under the watermark that it stands at."""
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
+        metrics, watermark_ms = context.metrics, context.watermark_ms
         if isinstance(self.assigner, EventTimeSessionWindows):
             return SessionOperator(self, self.assigner.session_gap, backend, metrics, watermark_ms)
         if isinstance(self.assigner, CountTumblingWindowAssigner):
             return CountOperator(self, self.assigner.window_size, backend, metrics, watermark_ms)
         kind = ContinuousOperator if self.is_continuous else PaneOperator
         return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
+
+    @property
+    def state_of_functions(self) -> None:
+        """None: nothing here is the user's own code."""
 
     def user_functions(self) -> list[Any]:
         """None: nothing here is the user's own code."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from eventide.common._ms import MAX_MS
@@ -94,8 +94,11 @@ class Gate:
             self._pass_on(edge, splits.advance())
         return self._combined()
 
-    def end_batch(self, reports: Reports, clock_ms: int) -> Progress:
+    def end_batch(self, reports: Reports, clock_ms: int, ending: Collection[int] = ()) -> Progress:
         """Take what was reported at the end of a micro-batch, look at the clock, and say what changed.
+
+        The sources ``ending``, by their edges, end with this micro-batch: their last watermark, which comes next, takes
+        the place of this one; one that is idle has none.
 
         A split that ends gives its last watermark first, and then holds nobody. Those that were expected end together.
         Those that come and go, such as files, end as if they had been read in turn: the one that is furthest ahead
@@ -112,7 +115,11 @@ class Gate:
                 combiner, name = self._combiner(edge, channel)
                 combiner.mark_idle(name)
         for edge, splits in self._splits.items():
-            self._pass_on(edge, splits.advance())
+            progress = splits.advance()
+            if edge in ending and not splits.idle:
+                self._pass_on(edge, replace(progress, watermark=None))
+                continue
+            self._pass_on(edge, progress)
             self._end_splits(edge, splits, [r.channel for at, r in reports if at == edge and r.ended])
         return self._combined()
 

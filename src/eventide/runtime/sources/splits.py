@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from eventide.common._ms import MIN_MS
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.router import Router, packed, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks
@@ -13,6 +14,7 @@ from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics
+from eventide.runtime.process.contexts import Moment
 
 _FRAME = 65_536
 
@@ -20,10 +22,11 @@ _FRAME = 65_536
 class SplitChains:
     """The splits of one task in one micro-batch: what they send together, and what all of them report.
 
-    ``name`` is whose task it is, ``task`` its index among its like.
+    ``name`` is whose task it is, ``task`` its index among its like, ``clock_ms`` the time by the clock.
     """
 
-    def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics) -> None:
+    def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics, clock_ms: int) -> None:
+        self.moment = Moment(MIN_MS, clock_ms)
         self.name = name
         self.root = root
         self.task = task
@@ -55,7 +58,7 @@ class SplitChain:
         self._split = split
         self._router = router
         self._watermarks_of = watermarks_of
-        self._run = ChainRun(router.send, watermarks_of, chains.metrics)
+        self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment)
 
     def send(self, batch: Batch) -> Iterator[Frame]:
         """Run elements through the chain; frames come when enough is waiting."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.common._ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.source import IDLE, Source
@@ -66,13 +67,13 @@ class SourceSpec(ChainSpec):
 
 
 class SourceTask:
-    """One task of a source during one micro-batch; ``task`` is its index among its like."""
+    """One task of a source during one micro-batch, at a time by the clock; ``task`` is its index among its like."""
 
-    def __init__(self, spec: ChainSpec, task: int = 0) -> None:
+    def __init__(self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
         self._metrics = Metrics()
-        self._chains = SplitChains(spec.name, spec.root, task, self._metrics)
+        self._chains = SplitChains(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""

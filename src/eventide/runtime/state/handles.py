@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
 from eventide.datastream.state import (
@@ -24,23 +24,49 @@ from eventide.errors import ProgramError
 from eventide.runtime.state.keyed import KeyedState
 
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
+Cells: TypeAlias = "Callable[[str], Cell]"
+"""Makes the cell of a name."""
 
 
-class _Cell:
+class Cell(Protocol):
     """The slot of one named state under the key and namespace that are current when it is used."""
+
+    def read(self) -> Any:
+        """What is stored; None if nothing is."""
+
+    def write(self, value: Any) -> None:
+        """Store a value."""
+
+    def clear(self) -> None:
+        """Forget what is stored."""
+
+    def take(self, namespace: Hashable) -> Any:
+        """Remove and return what is stored under another namespace of the current key."""
+
+
+class ScopedCell:
+    """A cell of keyed state whose key and namespace a function tells."""
 
     def __init__(self, keyed: KeyedState, name: str, scope: Scope) -> None:
         self._keyed = keyed
         self._name = name
         self._scope = scope
 
+    @staticmethod
+    def under(keyed: KeyedState, prefix: str, scope: Scope) -> Cells:
+        """Cells by name; a prefix keeps apart those who may use equal names."""
+        return lambda name: ScopedCell(keyed, f"{prefix}{name}", scope)
+
     def read(self) -> Any:
+        """What is stored; None if nothing is."""
         return self._keyed.read(*self._scope(), self._name)
 
     def write(self, value: Any) -> None:
+        """Store a value."""
         self._keyed.write(*self._scope(), self._name, value)
 
     def clear(self) -> None:
+        """Forget what is stored."""
         self._keyed.take(*self._scope(), self._name)
 
     def take(self, namespace: Hashable) -> Any:
@@ -50,7 +76,7 @@ class _Cell:
 
 
 class _Handle:
-    def __init__(self, cell: _Cell) -> None:
+    def __init__(self, cell: Cell) -> None:
         self._cell = cell
 
     def clear(self) -> None:
@@ -165,7 +191,7 @@ class _Map(_Handle, MapState[Any, Any]):
 
 
 class _Reducing(_Merging, ReducingState[Any]):
-    def __init__(self, cell: _Cell, function: ReduceFunction) -> None:
+    def __init__(self, cell: Cell, function: ReduceFunction) -> None:
         super().__init__(cell)
         self._reduce = function.reduce
 
@@ -181,7 +207,7 @@ class _Reducing(_Merging, ReducingState[Any]):
 
 
 class _Aggregating(_Merging, AggregatingState[Any, Any]):
-    def __init__(self, cell: _Cell, function: AggregateFunction) -> None:
+    def __init__(self, cell: Cell, function: AggregateFunction) -> None:
         super().__init__(cell)
         self._function = function
 
@@ -200,16 +226,14 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
 
 
 class StateHandles(KeyedStateStore):
-    """Builds each state object once, for one scope (a prefix keeps apart those who may use equal names)."""
+    """Builds each state object once, on the cell of its name."""
 
-    def __init__(self, keyed: KeyedState, prefix: str, scope: Scope) -> None:
-        self._keyed = keyed
-        self._prefix = prefix
-        self._scope = scope
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
 
-    def _once(self, descriptor: StateDescriptor, build: Callable[[_Cell], Any]) -> Any:
+    def _once(self, descriptor: StateDescriptor, build: Callable[[Cell], Any]) -> Any:
         kind = self._kinds.setdefault(descriptor.name, type(descriptor))
         if kind is not type(descriptor):
             raise ProgramError(
@@ -218,8 +242,7 @@ class StateHandles(KeyedStateStore):
             )
         handle = self._handles.get(descriptor.name)
         if handle is None:
-            cell = _Cell(self._keyed, f"{self._prefix}{descriptor.name}", self._scope)
-            handle = self._handles[descriptor.name] = build(cell)
+            handle = self._handles[descriptor.name] = build(self._cells(descriptor.name))
         return handle
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from eventide.datastream.functions import RuntimeContext
@@ -23,33 +24,29 @@ class _HasChain(Protocol):
 
 
 class _Opened(NamedTuple):
-    """A function with what it is told about where it works."""
+    """A function with what it is told about where it works; the number of its subtask is still to be put in."""
 
-    name: str
-    parallelism: int
     function: Any
-    job_parameters: Mapping[str, str]
+    where: RuntimeContext
 
 
 def open_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec], index: int = 0) -> None:
     """Call ``open`` of every function, once before its first element."""
-    for name, parallelism, function, job_parameters in _functions(sources, tasks):
-        open_function(name, parallelism, function, index, job_parameters)
+    for function, where in _functions(sources, tasks):
+        open_function(function, replace(where, index=index))
 
 
 def close_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> None:
     """Call ``close`` of every function, once behind its last element."""
-    for name, _, function, _ in _functions(sources, tasks):
-        close_function(name, function)
+    for function, where in _functions(sources, tasks):
+        close_function(where.task_name, function)
 
 
-def open_function(
-    name: str, parallelism: int, function: Any, index: int = 0, job_parameters: Mapping[str, str] | None = None
-) -> None:
+def open_function(function: Any, where: RuntimeContext) -> None:
     """Open one function, if it is an object that can be opened."""
     if hasattr(function, "open"):
-        with calling(name, during="when its function was opened"):
-            function.open(RuntimeContext(name, parallelism, index, job_parameters or {}))
+        with calling(where.task_name, during="when its function was opened"):
+            function.open(where)
 
 
 def close_function(name: str, function: Any) -> None:
@@ -73,14 +70,15 @@ def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> I
         yield from _chained(source, 1)
     for task in tasks:
         for function in task.user_functions():
-            yield _Opened(task.name, task.parallelism, function, task.job_parameters)
+            yield _Opened(function, task.runtime_context())
         yield from _chained(task, task.parallelism)
 
 
 def _chained(spec: _HasChain, parallelism: int) -> Iterator[_Opened]:
     for node in spec.root.all_nodes():
         if node.step is not None and node.step.user_function is not None:
-            yield _Opened(node.step.name, parallelism, node.step.user_function, spec.job_parameters)
+            where = RuntimeContext(node.step.name, parallelism, 0, spec.job_parameters)
+            yield _Opened(node.step.user_function, where)
         for edge in node.edges:
             for name, function in edge.outlet.user_functions():
-                yield _Opened(name, edge.subtasks, function, spec.job_parameters)
+                yield _Opened(function, RuntimeContext(name, edge.subtasks, 0, spec.job_parameters))

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorContext:
+    """Where an operator stands when a micro-batch begins, and what it counts with.
+
+    Attributes:
+        max_parallelism: the number of key groups.
+        metrics: takes its counters.
+        watermark_ms: its watermark, in milliseconds.
+        clock_ms: the time of the micro-batch by the clock, in milliseconds.
+        in_batch: whether all input comes at once, before any watermark.
+    """
+
+    max_parallelism: int
+    metrics: Metrics
+    watermark_ms: int
+    clock_ms: int
+    in_batch: bool = False
+
 
 Receive: TypeAlias = Callable[[list[Any]], None]
 """Handles the payloads of one input, put in order, all under the current watermark."""
@@ -43,7 +64,7 @@ class Operator(Protocol):
     def timers_left(self) -> int:
         """How many timers of processing time are set, which never fire when the input has ended."""
 
-    def take_outputs(self) -> dict[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
 
     def flush(self) -> None:
@@ -57,14 +78,16 @@ class OperatorSpec(Protocol):
     def name(self) -> str:
         """The operator's name."""
 
-    def open(
-        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
-    ) -> Operator:
-        """The operator on its state, under the watermark that it stands at."""
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
 
     @property
     def needs_clock(self) -> bool:
         """Whether it may have something to do when only the clock has gone on."""
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore | None:
+        """Where its functions find the state of the key at hand; None where there are no keys, or no functions."""
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""
@@ -124,6 +147,10 @@ class Operation(Protocol):
     @property
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether one subtask must have all elements, where there are no keys."""
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Decide how it runs, under a name of its own; the results are the same either way."""

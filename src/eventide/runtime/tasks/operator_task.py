@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.common._ms import MAX_MS, add_ms
+from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainRun, Edge
 from eventide.runtime.chain.router import Router, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
@@ -20,8 +21,9 @@ from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
+from eventide.runtime.process.contexts import Moment
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.operator import OperatorSpec
+from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
@@ -44,6 +46,10 @@ class OperatorTaskSpec(TaskSpec):
     def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> OperatorTask:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return OperatorTask(self, subtask, backend, clock_ms)
+
+    def runtime_context(self) -> RuntimeContext:
+        """What the functions of its operator are told about where they work, and where their state is."""
+        return replace(TaskSpec.runtime_context(self), state=self.operator.state_of_functions)
 
     def user_functions(self) -> list[Any]:
         """The functions of the operator."""
@@ -76,14 +82,16 @@ class OperatorTask:
             self._restore(json.loads(stored))
         self._metrics = Metrics()
         self._operator = spec.operator.open(
-            backend, spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms
+            backend,
+            OperatorContext(spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms, spec.in_batch),
         )
         self._input_of = {edge.edge: edge.input for edge in spec.edges}
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
         self._router = Router(spec.root, self._channel, subtask, subtask)
-        self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics)
+        self._moment = Moment(self._gate.watermark, clock_ms)
+        self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics, self._moment)
         self._edges = spec.root.all_edges()
         self.passed: list[int] = []
         self._sent = 0
@@ -143,7 +151,7 @@ class OperatorTask:
         if point == END_OF_INPUT:
             return self._gate.end_input(reports, inbox.ended_sources)
         if point == END_OF_BATCH:
-            return self._gate.end_batch(reports, self._clock_ms)
+            return self._gate.end_batch(reports, self._clock_ms, inbox.ended_sources)
         return self._gate.advance(reports)
 
     def _can_wait(self, point: int, progress: Progress) -> bool:
@@ -156,6 +164,7 @@ class OperatorTask:
         """Take note of what changed at a point, for the operators behind."""
         if progress.watermark is not None:
             self.passed.append(progress.watermark)
+            self._moment.watermark = progress.watermark
         if progress != _NOTHING:
             self._reports.append(Report(self._channel, point, progress.watermark, progress.idle))
 
@@ -193,7 +202,7 @@ class OperatorTask:
             self._run.push(self._spec.root, self._in_sequence(outputs))
             yield from self._router.element_frames(point)
 
-    def _in_sequence(self, outputs: dict[str | None, Batch]) -> dict[str | None, Batch]:
+    def _in_sequence(self, outputs: Mapping[str | None, Batch]) -> Mapping[str | None, Batch]:
         """The elements of the output, numbered through over the points of the micro-batch: that is their order."""
         base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
         return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}

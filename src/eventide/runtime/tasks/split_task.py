@@ -103,7 +103,7 @@ class SplitTask:
         self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
-        self._chains = SplitChains(spec.name, spec.root, subtask, self._metrics)
+        self._chains = SplitChains(spec.name, spec.root, subtask, self._metrics, clock_ms)
         self._expected = {(edge.name, split) for edge in spec.edges for split in edge.channels if self._is_mine(split)}
         stored = backend.get(_STATE)
         state = {} if stored is None else json.loads(stored)

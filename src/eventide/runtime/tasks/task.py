@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.exchange.frames import Frame
@@ -80,6 +81,10 @@ class TaskSpec(ABC):
     @abstractmethod
     def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> Task:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+
+    def runtime_context(self) -> RuntimeContext:
+        """What the functions of its operator are told about where they work, in the first subtask."""
+        return RuntimeContext(self.name, self.parallelism, 0, self.job_parameters, self.max_parallelism)
 
     @abstractmethod
     def user_functions(self) -> list[Any]:

@@ -11,15 +11,15 @@ import numpy as np
 
 from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
-from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import LATE_DROPPED, Metrics
+from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AtElement, Times
 from eventide.runtime.window.contexts import WINDOW_STATE
 from eventide.runtime.window.grouping import Indices, by_pane
@@ -55,23 +55,14 @@ class FixedWindowOperator(WindowOperator):
     order when a micro-batch is run again, after a restart, and however elements were cut into micro-batches.
     """
 
-    def __init__(
-        self,
-        spec: WindowSpec,
-        backend: StateBackend,
-        keyed: KeyedState,
-        max_parallelism: int,
-        metrics: Metrics,
-        watermark_ms: int,
-        clock_ms: int,
-    ) -> None:
-        super().__init__(spec, keyed, metrics, watermark_ms, clock_ms)
+    def __init__(self, spec: WindowSpec, backend: StateBackend, keyed: KeyedState, context: OperatorContext) -> None:
+        super().__init__(spec, keyed, context)
         panes = panes_of(spec.assigner)
         if panes is None:
             raise ProgramError(f"the windows of {spec.assigner!r} are not fixed")
         self._panes = panes
         self._backend = backend
-        self._max_parallelism = max_parallelism
+        self._max_parallelism = context.max_parallelism
         self._store = WindowStore(backend, spec.contents, -(-panes.per_window // _ROWS_OF_AN_ELEMENT))
         self._windows_of: dict[int, range] = {}
         self._had_window_state = backend.get(_WINDOW_STATE) is not None
@@ -188,20 +179,15 @@ class FixedWindowOperator(WindowOperator):
         spec, moment, firing = self._spec, self._moment, self._firing
         table = self._store.take(number) if drops else self._store.open(number)
         fire, view = spec.function.fire, spec.contents.view
-        last_ms = moment.window.max_timestamp()
+        last_ms, put = moment.window.max_timestamp(), self._out.put_results
         clears = self._spec.function.has_clear
-        main: list[Any] = []
         for moment.key in self._in_order(list(table)):
+            if self._is_rich:
+                self._enter()
             if fires:
-                for result in fire(moment.key, view(table[moment.key]), firing) or ():
-                    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                        self._emit_beside(result[0], result[1], last_ms)
-                    else:
-                        main.append(result)
+                put(fire(moment.key, view(table[moment.key]), firing) or (), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
-        if main:
-            self._outputs[None].extend(main, last_ms)
 
     def _clear(self) -> None:
         """Let the function clear what it keeps of the key and window at hand, which is dropped."""
@@ -292,6 +278,7 @@ class FixedWindowOperator(WindowOperator):
         for number in reversed(passed):  # as assigners give them
             moment.window = panes.window(number)
             kept = self._store.add_late(number, moment.key, value, timestamp)
+            self._enter()
             self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
 
 

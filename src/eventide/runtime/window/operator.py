@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
-from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
+from eventide.runtime.state.key_at_hand import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import Receive
+from eventide.runtime.tasks.collector import Collector
+from eventide.runtime.tasks.operator import OperatorContext, Receive
 from eventide.runtime.window.contexts import (
     TRIGGER_STATE,
     WINDOW_STATE,
@@ -55,14 +53,14 @@ class WindowOperator:
     Flink: ``WindowOperator`` and ``EvictingWindowOperator``; merging and not merging windows take one path here.
     """
 
-    def __init__(self, spec: WindowSpec, keyed: KeyedState, metrics: Metrics, watermark_ms: int, clock_ms: int) -> None:
+    def __init__(self, spec: WindowSpec, keyed: KeyedState, context: OperatorContext) -> None:
         self._spec = spec
         self._keyed = keyed
-        self._metrics = metrics
+        self._metrics = context.metrics
         self._windows = windows_of(spec.assigner, keyed)
         self._moment = moment = Moment()
-        moment.watermark = watermark_ms
-        moment.processing_time = clock_ms
+        moment.watermark = context.watermark_ms
+        moment.processing_time = context.clock_ms
         follows_event_time = spec.assigner.is_event_time()
         self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
@@ -70,8 +68,9 @@ class WindowOperator:
         self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
-        self._outputs: defaultdict[str | None, Elements] = defaultdict(Elements)
-        self._output_types: dict[str | None, TypeInformation] = {None: spec.output_type}
+        self._at = spec.key_at_hand
+        self._is_rich = is_rich(spec.function.user_function)
+        self._out = Collector(spec.name, spec.output_type)
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -119,15 +118,13 @@ class WindowOperator:
         """How many timers of processing time are set: those that are left when the input ends never fire."""
         return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
 
-    def take_outputs(self) -> dict[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
-        outputs, self._outputs = self._outputs, defaultdict(Elements)
-        for tag, elements in outputs.items():
-            elements.values = as_results(self._spec.name, elements.values, self._output_types.get(tag))
-        return dict(outputs)
+        return self._out.take()
 
     def flush(self) -> None:
         """Store the state."""
+        self._at.leave()
         self._keyed.flush()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
@@ -189,7 +186,7 @@ class WindowOperator:
             self._metrics.count(spec.name, LATE_DROPPED)
         else:
             self._metrics.count(spec.name, LATE_TO_SIDE_OUTPUT)
-            self._emit(spec.late_tag, value, timestamp)
+            self._out.put_beside(spec.late_tag, value, timestamp)
 
     def _add(self, window: Window, value: Any, timestamp: int | None) -> None:
         key = self._moment.key
@@ -256,6 +253,7 @@ class WindowOperator:
         window, evictor = moment.window, spec.evictor
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_before(kept, len(kept), window, self._evictor_view))
+        self._enter()
         self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_after(kept, len(kept), window, self._evictor_view))
@@ -264,28 +262,23 @@ class WindowOperator:
             else:
                 self._keyed.take(moment.key, state_window, CONTENTS)
 
+    def _enter(self) -> None:
+        """Have the key at hand for the window function, where that may use state of its own."""
+        if self._is_rich:
+            self._at.key = key = self._moment.key
+            self._at.entry = self._keyed.entries.get(key) or self._keyed.open(key)
+
     def _emit_results(self, results: Iterable[Any] | None) -> None:
-        timestamp = self._moment.window.max_timestamp()
-        for result in results or ():
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                self._emit_beside(result[0], result[1], timestamp)
-            else:
-                self._emit(None, result, timestamp)
-
-    def _emit_beside(self, tag: OutputTag, value: Any, timestamp: int) -> None:
-        self._output_types[tag.tag_id] = tag.type_info
-        self._emit(tag.tag_id, value, timestamp)
-
-    def _emit(self, tag: str | None, value: Any, timestamp: int) -> None:
-        output = self._outputs[tag]
-        output.append(value, timestamp, len(output))
+        self._out.put_results(results or (), self._moment.window.max_timestamp())
 
     def _drop(self, window: Window) -> None:
         spec, moment = self._spec, self._moment
         state_window = self._windows.state_window(moment.key, window)
         self._keyed.take(moment.key, state_window, CONTENTS)
         self._clear_trigger(window)
-        spec.function.clear(self._firing)
+        if spec.function.has_clear:
+            self._enter()
+            spec.function.clear(self._firing)
         self._keyed.take_all(moment.key, window, WINDOW_STATE)
         self._windows.retire(moment.key, window)
 

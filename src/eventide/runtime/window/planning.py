@@ -59,6 +59,7 @@ class WindowOperation:
     lateness_ms: int
     late_tag: str | None
     result_type: TypeInformation
+    needs_all: bool = True
 
     @property
     def endless(self) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.functions import KeyedStateStore
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountSlidingWindowAssigner,
@@ -21,9 +22,10 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
@@ -49,6 +51,7 @@ class WindowSpec:
     lateness_ms: int = 0
     late_tag: str | None = None
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
 
     @property
     def is_fixed(self) -> bool:
@@ -69,14 +72,12 @@ class WindowSpec:
             type(trigger) in _WITHOUT_CLOCK and (self.assigner.is_event_time() or type(self.assigner) in _TIMELESS)
         )
 
-    def open(
-        self, backend: StateBackend, max_parallelism: int, metrics: Metrics, watermark_ms: int, clock_ms: int
-    ) -> WindowOperator:
-        """The operator on its state, under the watermark that it stands at."""
-        keyed = KeyedState(backend, max_parallelism)
+    def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
+        """The operator on its state."""
+        keyed = KeyedState(backend, context.max_parallelism)
         if self.is_fixed:
-            return FixedWindowOperator(self, backend, keyed, max_parallelism, metrics, watermark_ms, clock_ms)
-        return WindowOperator(self, keyed, metrics, watermark_ms, clock_ms)
+            return FixedWindowOperator(self, backend, keyed, context)
+        return WindowOperator(self, keyed, context)
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""
@@ -88,6 +89,11 @@ class WindowSpec:
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
             ("state", f"{type(self.contents).__name__} per key and window"),
         ]
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore:
+        """Where its window function finds the state of a key, which all windows of the key share."""
+        return self.key_at_hand.store
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""

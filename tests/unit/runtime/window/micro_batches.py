@@ -4,6 +4,7 @@ from eventide.common._ms import MIN_MS
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.tasks.operator import OperatorContext
 
 
 class MicroBatches:
@@ -16,7 +17,7 @@ class MicroBatches:
 
     def run(self, clock, *values):
         """What comes out of a micro-batch."""
-        operator = self._spec.open(self.backend, 4, Metrics(), MIN_MS, clock)
+        operator = self._spec.open(self.backend, OperatorContext(4, Metrics(), MIN_MS, clock))
         operator.advance_clock(clock - 1)
         operator.process(
             [Elements(list(values), [None] * len(values), list(range(len(values))), [v[0] for v in values])]

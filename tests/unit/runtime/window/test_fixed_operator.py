@@ -18,6 +18,7 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import PassOn
@@ -49,7 +50,7 @@ class Driven:
         self.operator = self.opened()
 
     def opened(self):
-        return self.spec.open(self.backend, 4, self.metrics, self.watermark, 0)
+        return self.spec.open(self.backend, OperatorContext(4, self.metrics, self.watermark, 0))
 
     def next_batch(self):
         """Store the state, and go on as the next micro-batch does."""
@@ -94,7 +95,7 @@ def elements(*entries, places=None):
 )
 def test_only_windows_that_follow_from_time_alone_are_handled_at_once(assigner, trigger, evictor, kind):
     spec = WindowSpec("w", assigner, trigger, AllElements(), PassOn(), evictor)
-    assert type(spec.open(MemoryBackend(), 4, Metrics(), 0, 0)) is kind
+    assert type(spec.open(MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))) is kind
 
 
 def test_elements_of_several_channels_come_in_their_one_order():

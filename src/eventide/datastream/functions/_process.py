@@ -1,0 +1,154 @@
+"""Functions that see time: of one stream or two connected ones, with timers where there are keys."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from eventide.datastream.functions._basic import Function
+from eventide.datastream.time_domain import TimeDomain
+from eventide.datastream.timerservice import TimerService
+
+
+class _Context(ABC):
+    """What a function may ask while it handles an element."""
+
+    @abstractmethod
+    def timer_service(self) -> TimerService:
+        """Return the times that the operator knows; timers can be set where there are keys."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """Return the event time of the element, or of the timer, in milliseconds; None where there is none."""
+
+
+class _KeyedContext(_Context):
+    """The same, for a key."""
+
+    @abstractmethod
+    def get_current_key(self) -> Any:
+        """Return the key of the element, or of the timer."""
+
+
+class _TimerContext(_KeyedContext):
+    """The same, when a timer fires."""
+
+    @abstractmethod
+    def time_domain(self) -> TimeDomain:
+        """Return which kind of time has reached the timer."""
+
+
+class ProcessFunction(Function):
+    """Turns each element into any number of others, and may look at its time and at the watermark.
+
+    ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. What
+    comes out has the timestamp of the element that it was made of.
+
+    >>> class Positive(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value > 0:
+    ...             yield value, ctx.timestamp()
+    """
+
+    class Context(_Context):
+        """What the function may ask. There are no keys, so setting a timer is refused."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element; return, or yield, what comes out."""
+
+
+class KeyedProcessFunction(Function):
+    """Handles the elements of each key, with state and timers of its own for each.
+
+    State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. What is
+    put out has the timestamp of the element, or of the timer of event time; none behind a timer of processing time.
+
+    >>> from eventide.common import Types
+    >>> from eventide.datastream.state import ValueStateDescriptor
+    >>> class LastOfQuietKey(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+    ...
+    ...     def process_element(self, value, ctx):
+    ...         self.last.update(ctx.timestamp())
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 60_000)
+    ...
+    ...     def on_timer(self, timestamp, ctx):
+    ...         if timestamp == self.last.value() + 60_000:
+    ...             yield ctx.get_current_key(), self.last.value()
+    """
+
+    class Context(_KeyedContext):
+        """What the function may ask while it handles an element."""
+
+    class OnTimerContext(_TimerContext):
+        """What the function may ask when a timer fires."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element; return, or yield, what comes out."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+
+
+class CoMapFunction(Function):
+    """Turns each element of two connected streams into one other; None stands for nothing."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """Return what takes the place of an element of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """Return what takes the place of an element of the second stream."""
+
+
+class CoFlatMapFunction(Function):
+    """Turns each element of two connected streams into any number of others."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Return, or yield, what takes the place of an element of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Return, or yield, what takes the place of an element of the second stream."""
+
+
+class CoProcessFunction(Function):
+    """A `ProcessFunction` of two connected streams; the watermark is the lower one of the two."""
+
+    class Context(_Context):
+        """What the function may ask. There are no keys, so setting a timer is refused."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element of the first stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element of the second stream; return, or yield, what comes out."""
+
+
+class KeyedCoProcessFunction(Function):
+    """A `KeyedProcessFunction` of two connected streams: equal keys of both share their state and timers."""
+
+    class Context(_KeyedContext):
+        """What the function may ask while it handles an element."""
+
+    class OnTimerContext(_TimerContext):
+        """What the function may ask when a timer fires."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element of the first stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle one element of the second stream; return, or yield, what comes out."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""

@@ -1,0 +1,37 @@
+"""What a function does with time: ask for it, and have itself called at one."""
+
+from abc import ABC, abstractmethod
+
+__all__ = ["TimerService"]
+
+
+class TimerService(ABC):
+    """The times that an operator knows, and the timers of the key at hand.
+
+    A key has at most one timer of a kind for a time: to set it again changes nothing. A timer that is set for a time
+    that has come already fires with the next progress of that time. Timers are part of the checkpoint.
+    """
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the operator's watermark, in milliseconds; -2**63 where there has been none yet."""
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called for this key when the clock reaches a time, in milliseconds."""
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called for this key when the watermark reaches a time, in milliseconds."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Take a timer by the clock back; nothing happens where there is none."""
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Take a timer of event time back; nothing happens where there is none."""

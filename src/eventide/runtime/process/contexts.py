@@ -1,0 +1,147 @@
+"""What process functions see of the operator that calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventide.common._ms import MIN_MS
+from eventide.datastream.functions import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from eventide.datastream.time_domain import TimeDomain
+from eventide.datastream.timerservice import TimerService
+from eventide.errors import ProgramError
+from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
+
+
+class Moment:
+    """Where an operator stands, in milliseconds.
+
+    ``is_over`` says that batch execution is at its end, where no more timers of processing time are taken.
+    """
+
+    __slots__ = ("is_over", "processing_time", "watermark")
+
+    def __init__(self, watermark: int = MIN_MS, processing_time: int = MIN_MS) -> None:
+        self.watermark = watermark
+        self.processing_time = processing_time
+        self.is_over = False
+
+
+class _Times(TimerService):
+    """The times of an operator; there are no timers without keys."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def current_processing_time(self) -> int:
+        """The time of the micro-batch."""
+        return self._moment.processing_time
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._moment.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+
+class _TimersOfKey(_Times):
+    """The times of an operator, and the timers of the key at hand."""
+
+    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState) -> None:
+        super().__init__(moment)
+        self._at = at
+        self._event_timers = keyed.event_timers
+        self._processing_timers = keyed.processing_timers
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Set a timer by the clock; not at the end of batch execution."""
+        if not self._moment.is_over:
+            self._processing_timers.register(_whole(timestamp), self._at.key, None)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Set a timer of event time."""
+        self._event_timers.register(_whole(timestamp), self._at.key, None)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Take a timer by the clock back."""
+        self._processing_timers.delete(_whole(timestamp), self._at.key, None)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Take a timer of event time back."""
+        self._event_timers.delete(_whole(timestamp), self._at.key, None)
+
+
+class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
+    """The operator as a function without keys sees it; ``time_ms`` is the time of the element at hand."""
+
+    def __init__(self, moment: Moment) -> None:
+        self.time_ms: int | None = None
+        self._timers: TimerService = _Times(moment)
+
+    def timer_service(self) -> TimerService:
+        """The times that the operator knows."""
+        return self._timers
+
+    def timestamp(self) -> int | None:
+        """The time of the element or timer at hand."""
+        return self.time_ms
+
+
+class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
+    """The operator as a function with keys sees it.
+
+    ``domain`` is that of the timer at hand; ``in_batch`` says that all input comes before any watermark.
+    """
+
+    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState, *, in_batch: bool = False) -> None:
+        super().__init__(moment)
+        self.in_batch = in_batch
+        self.domain: TimeDomain | None = None
+        self._at = at
+        self._timers = _TimersOfKey(moment, at, keyed)
+
+    def get_current_key(self) -> Any:
+        """The key at hand."""
+        return self._at.key
+
+    def time_domain(self) -> TimeDomain:
+        """The kind of the timer at hand."""
+        if self.domain is None:
+            raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
+        return self.domain
+
+
+def _whole(timestamp: Any) -> int:
+    """A time for a timer, which has to be a whole number of milliseconds."""
+    if type(timestamp) is int:
+        return timestamp
+    try:
+        whole = int(timestamp)
+    except (TypeError, ValueError, OverflowError):
+        whole = None
+    if whole is None or whole != timestamp:
+        raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {timestamp!r}")
+    return whole
+
+
+def _no_timers() -> ProgramError:
+    return ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

@@ -1,0 +1,161 @@
+"""The operator that hands each element, and each timer, to a function of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from eventide.common._ms import MAX_MS
+from eventide.datastream.time_domain import TimeDomain
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.process.contexts import ElementContext, KeyContext, Moment
+from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.timers import Timers
+from eventide.runtime.tasks.collector import Collector
+from eventide.runtime.tasks.operator import OperatorContext, Receive
+
+if TYPE_CHECKING:
+    from eventide.runtime.process.spec import ProcessSpec
+
+
+class _ProcessOperator:
+    """What process operators have in common: elements go to the function one by one, in their one order.
+
+    What comes out has the time of the element that it was made of.
+    """
+
+    def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
+        self._spec = spec
+        self._moment = Moment(context.watermark_ms, context.clock_ms)
+        self._out = Collector(spec.name, spec.output_type, copies=True)
+        self.inputs: Sequence[Receive] = tuple(
+            partial(self._receive, on_element) for on_element in spec.processing.on_element
+        )
+
+    def take_outputs(self) -> Mapping[str | None, Batch]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+        return self._out.take()
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """True: the function may look at the watermark."""
+        return True
+
+    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+        raise NotImplementedError
+
+
+class ProcessOperator(_ProcessOperator):
+    """The operator without keys: it has neither state nor timers. Flink: ``ProcessOperator``, ``CoProcessOperator``."""
+
+    def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._context = ElementContext(self._moment)
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark."""
+        self._moment.watermark = watermark_ms
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Nothing waits for the clock."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """None: nothing waits for the clock."""
+        return None
+
+    def timers_left(self) -> int:
+        """None: there are no timers."""
+        return 0
+
+    def flush(self) -> None:
+        """There is nothing to store."""
+
+    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+        context, put = self._context, self._out.put_results
+        value = None
+        try:
+            for _, value, context.time_ms in interleave(parts).rows():
+                results = on_element(value, context)
+                if results is not None:
+                    put(results, context.time_ms)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="while it handled an element", element=value
+            ) from error
+
+
+class KeyedProcessOperator(_ProcessOperator):
+    """The operator with keys: the function has state and timers for each.
+
+    What a timer puts out has its time, where that is event time, and none where it is the clock's.
+    Flink: ``KeyedProcessOperator``, ``KeyedCoProcessOperator``.
+    """
+
+    def __init__(self, spec: ProcessSpec, keyed: KeyedState, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._keyed = keyed
+        self._at: KeyAtHand = spec.key_at_hand
+        self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
+        self._on_timer = spec.processing.on_timer
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and fire the timers that it passes."""
+        self._moment.watermark = watermark_ms
+        self._fire(self._keyed.event_timers, watermark_ms, TimeDomain.EVENT_TIME)
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Fire the timers of processing time that are set for a time or before."""
+        self._moment.is_over = clock_ms == MAX_MS
+        self._fire(self._keyed.processing_timers, clock_ms, TimeDomain.PROCESSING_TIME)
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
+        return self._keyed.processing_timers.next_ms()
+
+    def timers_left(self) -> int:
+        """How many timers of processing time are set: those that are left when the input ends never fire."""
+        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._at.leave()
+        self._keyed.flush()
+
+    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+        elements = interleave(parts)
+        self._keyed.open_all(elements.keys)
+        entries, at, context, put = self._keyed.entries, self._at, self._context, self._out.put_results
+        context.domain = None
+        value = None
+        try:
+            for at.key, value, context.time_ms in elements.rows():
+                at.entry = entries[at.key]
+                results = on_element(value, context)
+                if results is not None:
+                    put(results, context.time_ms)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="while it handled an element", key=at.key, element=value
+            ) from error
+
+    def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
+        entries, at, context = self._keyed.entries, self._at, self._context
+        context.domain = domain
+        has_time = domain is TimeDomain.EVENT_TIME
+        try:
+            for context.time_ms, at.key, _ in timers.due(until_ms):
+                if self._on_timer is None:
+                    continue
+                at.entry = entries[at.key]
+                results = self._on_timer(context.time_ms, context)
+                if results is not None:
+                    self._out.put_results(results, context.time_ms if has_time else None)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="when a timer fired", key=at.key, time=context.time_ms
+            ) from error

@@ -1,0 +1,175 @@
+"""Rolling aggregation: each element of a key is combined with what came before, and the result put out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any
+
+from eventide.common._ms import MAX_MS
+from eventide.common.typeinfo import Types
+from eventide.common.types import Row
+from eventide.datastream.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
+from eventide.datastream.state import ReducingStateDescriptor
+from eventide.errors import ProgramError
+from eventide.runtime.process.functions import Handle, Results
+
+
+class _Reduces(KeyedProcessFunction):
+    """Keeps the result of each key; in batch execution it comes out at the end, as in Flink."""
+
+    def __init__(self, function: ReduceFunction) -> None:
+        self._function = function
+        self.__wrapped__ = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the user's function, and find the state."""
+        self._function.open(runtime_context)
+        descriptor = ReducingStateDescriptor("reduced", self._function, Types.PICKLED_BYTE_ARRAY())
+        self._state = runtime_context.get_reducing_state(descriptor)
+
+    def close(self) -> None:
+        """Close the user's function."""
+        self._function.close()
+
+    def process_element(self, value: Any, ctx: Any) -> Results:
+        """Add an element, and give what the key has with it."""
+        self._state.add(value)
+        if ctx.in_batch:
+            ctx.timer_service().register_event_time_timer(MAX_MS)
+            return None
+        return (self._state.get(),)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Results:
+        """Give what the key has at the end."""
+        return (self._state.get(),)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Rolling:
+    """A ``ReduceFunction`` on a keyed stream."""
+
+    user_function: _Reduces
+    kind: str
+
+    def __init__(self, function: ReduceFunction, kind: str) -> None:
+        object.__setattr__(self, "user_function", _Reduces(function))
+        object.__setattr__(self, "kind", kind)
+
+    @property
+    def on_element(self) -> tuple[Handle, ...]:
+        """Add an element."""
+        return (self.user_function.process_element,)
+
+    @property
+    def on_timer(self) -> Handle | None:
+        """The end of batch execution."""
+        return self.user_function.on_timer
+
+    @property
+    def may_wait_for_clock(self) -> bool:
+        """False: its only timers are of event time."""
+        return False
+
+
+def lower(value: Any, other: Any) -> Any:
+    """The lower of two values; of equal ones the first."""
+    return other if other < value else value
+
+
+def higher(value: Any, other: Any) -> Any:
+    """The higher of two values; of equal ones the first."""
+    return other if other > value else value
+
+
+class Accumulates(ReduceFunction):
+    """Combines one field; the others stay those of the first element."""
+
+    def __init__(self, combine: Callable[[Any, Any], Any], field: int | str) -> None:
+        self._combine = combine
+        self._field = field
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """The first element with another value of the field."""
+        field = self._field
+        return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
+
+
+class Chooses(ReduceFunction):
+    """The element with the extreme value of a field; of equal ones the first, or the last."""
+
+    def __init__(self, field: int | str, *, highest: bool, first: bool) -> None:
+        self._field = field
+        self._highest = highest
+        self._first = first
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """One of the two elements."""
+        one, other = field_of(value1, self._field), field_of(value2, self._field)
+        if one == other:
+            return value1 if self._first else value2
+        return value2 if (other > one) == self._highest else value1
+
+
+def field_of(value: Any, field: int | str) -> Any:
+    """The value of a field, by its place or its name.
+
+    Raises:
+        ProgramError: if the element has no such field.
+
+    >>> field_of((1, 2), 1), field_of((1, 2), "f1"), field_of({"a": 3}, "a"), field_of(4, 0)
+    (2, 2, 3, 4)
+    """
+    try:
+        if isinstance(value, Row | dict) or (isinstance(value, list | tuple) and isinstance(field, int)):
+            return value[field]  # type: ignore[index]
+        if isinstance(field, str):
+            return value[_place(field)] if _is_plain_tuple(value) else getattr(value, field)
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        raise _no_field(value, field) from error
+    if field != 0:
+        raise _no_field(value, field)
+    return value
+
+
+def with_field(value: Any, field: int | str, new: Any) -> Any:
+    """A copy of an element that has another value in one field.
+
+    >>> with_field((1, 2), "f1", 5), with_field({"a": 3}, "a", 5), with_field(4, 0, 5)
+    ((1, 5), {'a': 5}, 5)
+    """
+    if isinstance(value, dict):
+        return {**value, field: new}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a namedtuple
+        named = {value._fields[field] if isinstance(field, int) else field: new}
+        return value._replace(**named)  # type: ignore[attr-defined]
+    if isinstance(value, tuple) and not isinstance(value, Row):
+        at = _place(field) if isinstance(field, str) else range(len(value))[field]
+        return (*value[:at], new, *value[at + 1 :])
+    if isinstance(value, Row | list):
+        changed = copy.copy(value)
+        changed[field] = new  # type: ignore[index]
+        return changed
+    if isinstance(field, str):
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{field: new})
+        changed = copy.copy(value)
+        setattr(changed, field, new)
+        return changed
+    return new
+
+
+def _is_plain_tuple(value: Any) -> bool:
+    return type(value) is tuple
+
+
+def _place(field: str) -> int:
+    """The place of a field of a tuple, whose fields are called f0, f1, …."""
+    if not field.startswith("f"):
+        raise ValueError(field)
+    return int(field[1:])
+
+
+def _no_field(value: Any, field: int | str) -> ProgramError:
+    return ProgramError(f"an element of type {type(value).__name__} has no field {field!r}: {value!r:.200}")

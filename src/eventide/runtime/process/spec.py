@@ -1,0 +1,95 @@
+"""Process operators as a program describes them, and as they are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.functions import KeyedStateStore
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
+from eventide.runtime.process.functions import Processing
+from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """A process operator; picklable, and built into a living one by each task."""
+
+    name: str
+    processing: Processing
+    has_keys: bool
+    output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
+
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
+        if not self.has_keys:
+            return ProcessOperator(self, context)
+        return KeyedProcessOperator(self, KeyedState(backend, context.max_parallelism), context)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the function may set timers by the clock."""
+        return self.has_keys and self.processing.may_wait_for_clock
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore | None:
+        """Where its function finds its state; None where there are no keys."""
+        return self.key_at_hand.store if self.has_keys else None
+
+    def user_functions(self) -> list[Any]:
+        """The function that the user wrote, to be opened and closed."""
+        return [self.processing.user_function]
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
+        timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
+        return [("function", type(self.processing.user_function).__name__), ("state", state), ("timers", timers)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOperation:
+    """What a program asks for with a function of one input or two."""
+
+    processing: Processing
+    result_type: TypeInformation
+    endless: str | None = None
+    needs_all: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it does, in words that stay."""
+        return self.processing.kind
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Element by element: a function of the user's sees each."""
+        has_keys = all(source.key is not None for source in inputs)
+        identity = {"stored form": "keyed state"} if has_keys else {}
+        if has_keys:
+            identity |= {
+                "key type": " and ".join(dict.fromkeys(str(s.key.type_info) for s in inputs if s.key is not None)),
+                "max parallelism": str(max_parallelism),
+            }
+        function = type(self.processing.user_function).__name__
+        return PlannedOperator(
+            ProcessSpec(name, self.processing, has_keys, self.result_type),
+            tuple(_outlet(source, max_parallelism, has_keys=has_keys) for source in inputs),
+            f"element by element, because {function} is Python",
+            identity,
+            (None,) * len(inputs),
+        )
+
+
+def _outlet(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> Outlet:
+    """How elements get there: by key, or all of a task to one subtask."""
+    if source.key is None or not has_keys:
+        return Together(ElementCodec(source.value_type))
+    return ByKey(ElementCodec(source.value_type, source.key.type_info), source.key.select, max_parallelism)

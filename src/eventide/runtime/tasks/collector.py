@@ -1,0 +1,62 @@
+"""What comes out of the functions of an operator, until it is sent on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.output_tag import OutputTag
+from eventide.runtime.chain.steps import as_results
+from eventide.runtime.elements.elements import Elements, own
+
+
+class Collector:
+    """Gathers elements by side output (None: the main one).
+
+    A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
+    main one. ``copies`` says that functions may keep what they put out, and change it later. Flink: ``Collector``.
+    """
+
+    def __init__(self, operator: str, type_info: TypeInformation, *, copies: bool = False) -> None:
+        self._operator = operator
+        self._copies = copies
+        self._main = Elements()
+        self._beside: defaultdict[str, Elements] = defaultdict(Elements)
+        self._types: dict[str | None, TypeInformation] = {None: type_info}
+
+    def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+        """Put one element out on a side output; without a number, it has that of its place there."""
+        output = self._beside[tag]
+        output.append(own(value) if self._copies else value, timestamp, len(output) if number is None else number)
+
+    def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
+        """Put out what a function gave; without a number, elements have those of their places."""
+        main, copies = self._main, self._copies
+        values = main.values
+        before = len(values)
+        for result in results:
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                tag, value = result
+                self._types[tag.tag_id] = tag.type_info
+                self.put_beside(tag.tag_id, value, timestamp, number)
+            else:
+                values.append(own(result) if copies else result)
+        behind = len(values)
+        main.timestamps.extend(repeat(timestamp, behind - before))
+        main.sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
+
+    def take(self) -> dict[str | None, Elements]:
+        """Give away what came out since the last call, by side output, brought to the declared types.
+
+        Raises:
+            DataError: if a value does not fit the type of its output.
+        """
+        outputs: dict[str | None, Elements] = {None: self._main} if self._main else {}
+        outputs.update(self._beside)
+        self._main, self._beside = Elements(), defaultdict(Elements)
+        for tag, elements in outputs.items():
+            elements.values = as_results(self._operator, elements.values, self._types.get(tag))
+        return outputs
