@@ -10,15 +10,17 @@ from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, so
 from eventide.common import Types
 from eventide.datastream import (
     DataStream,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStream,
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from eventide.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 
 _IDS = ListStateDescriptor("ids", Types.LONG())
+_RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 _TIMER = ValueStateDescriptor("timer", Types.LONG())
 
 
@@ -70,6 +72,30 @@ class _IdsOfTwo(KeyedCoProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         yield fired(self._ids, timestamp, ctx)
+
+
+class _IdsByRule(KeyedBroadcastProcessFunction):
+    """Gathers ids, and gives the rule of the key, which the broadcast stream sets, with each element and timer."""
+
+    def __init__(self, behind_ms: int) -> None:
+        self._behind_ms = behind_ms
+
+    def open(self, runtime_context):
+        self._ids = runtime_context.get_list_state(_IDS)
+
+    def process_element(self, value, ctx):
+        self._ids.add(value["id"])
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + self._behind_ms)
+        yield {"k": value["k"], "id": value["id"], "rule": ctx.get_broadcast_state(_RULES).get(value["k"])}
+        if ctx.timestamp() <= ctx.current_watermark():
+            yield LATE, value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(_RULES)[value["k"]] = value["v"]
+
+    def on_timer(self, timestamp, ctx):
+        rule = ctx.get_broadcast_state(_RULES).get(ctx.get_current_key())
+        yield fired(self._ids, timestamp, ctx) | {"rule": rule}
 
 
 class _HandsOn(KeyedProcessFunction):
@@ -142,6 +168,10 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
         first, second = (env.from_source(source, how, name) for name, source, how in sources(script))
         results = first.connect(second).key_by(_key, _key).process(_IdsOfTwo(op["timer"])).name(FIRST)
         return results, results.get_side_output(LATE)
+    if kind == "broadcast":
+        first, second = (env.from_source(source, how, name) for name, source, how in sources(script))
+        results = first.key_by(_key).connect(second.broadcast(_RULES)).process(_IdsByRule(op["timer"])).name(FIRST)
+        return results, results.get_side_output(LATE)
     keyed = events(env, script).key_by(_key)
     if kind == "rolling":
         results = _rolling(keyed, op).name(FIRST)
@@ -155,5 +185,5 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
 
 
 PROCESS_KINDS: dict[str, Callable[..., tuple[DataStream, DataStream | None]]] = dict.fromkeys(
-    ("process", "process_dedup_timer", "process_between", "rolling", "connect_process"), process_program
+    ("process", "process_dedup_timer", "process_between", "rolling", "connect_process", "broadcast"), process_program
 )

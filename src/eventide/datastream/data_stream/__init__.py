@@ -1,5 +1,6 @@
 """The fluent API: streams, keyed streams, windowed streams."""
 
+from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
 from eventide.datastream.data_stream._connected import ConnectedStreams
 from eventide.datastream.data_stream._keyed import KeyedStream
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
@@ -8,6 +9,8 @@ from eventide.datastream.data_stream._windowed import AllWindowedStream, Windowe
 
 __all__ = [
     "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

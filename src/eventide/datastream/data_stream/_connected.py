@@ -52,8 +52,8 @@ class ConnectedStreams:
         first, second = (
             stream.key_by(selector) if isinstance(selector, str) else stream.key_by(selector, key_type)
             for stream, selector in (
-                (_without_key(self.stream1), key_selector1),
-                (_without_key(self.stream2), key_selector2),
+                (without_key(self.stream1), key_selector1),
+                (without_key(self.stream2), key_selector2),
             )
         )
         return ConnectedStreams(first, second)
@@ -103,7 +103,7 @@ class ConnectedStreams:
     def _processed(self, processing: Processing, output_type: TypeInformation | None) -> DataStream:
         streams = self.stream1, self.stream2
         if not self._has_keys():
-            streams = _without_key(self.stream1), _without_key(self.stream2)
+            streams = without_key(self.stream1), without_key(self.stream2)
         inputs = tuple(stream._transformation for stream in streams)
         return processed(inputs, processing, self.stream1.get_execution_environment(), output_type)
 
@@ -121,7 +121,7 @@ def processed(
     return DataStream(env, operator)
 
 
-def _without_key(stream: DataStream) -> DataStream:
+def without_key(stream: DataStream) -> DataStream:
     """The stream before its key."""
     node = stream._transformation
     while isinstance(node, KeyTransformation):

@@ -37,9 +37,11 @@ from eventide.runtime.tasks.operator import Key
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
     from eventide.datastream.data_stream._connected import ConnectedStreams
     from eventide.datastream.data_stream._keyed import KeyedStream
     from eventide.datastream.data_stream._windowed import AllWindowedStream
+    from eventide.datastream.state import MapStateDescriptor
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _F = TypeVar("_F")
@@ -136,15 +138,39 @@ class DataStream:
         )
         return self._then(node)
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
         """Connect this stream with another one, of any type: one function handles the elements of both.
+
+        Args:
+            ds: the other stream; or what `broadcast` with descriptors gave, for a function with broadcast state.
 
         Raises:
             ProgramError: if it is no stream of this environment.
         """
+        from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
         from eventide.datastream.data_stream._connected import ConnectedStreams
 
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
+
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream:
+        """Have every subtask see all elements of this stream, which fill the broadcast states of some descriptors.
+
+        Raises:
+            ProgramError: if one is no ``MapStateDescriptor``.
+        """
+        from eventide.datastream.data_stream._broadcast import BroadcastStream
+
+        return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     @overload
     def key_by(

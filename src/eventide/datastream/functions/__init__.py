@@ -11,6 +11,11 @@ from eventide.datastream.functions._basic import (
     associative,
     not_associative,
 )
+from eventide.datastream.functions._broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
 from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
 from eventide.datastream.functions._process import (
     CoFlatMapFunction,
@@ -50,6 +55,9 @@ __all__ = [
     "CoFlatMapFunction",
     "CoProcessFunction",
     "KeyedCoProcessFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "KeyedBroadcastProcessFunction",
     "WindowFunction",
     "AllWindowFunction",
     "ProcessWindowFunction",

@@ -129,3 +129,68 @@ class MapState(State, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """Broadcast state as elements of the stream that is not broadcast see it: a map that they may read.
+
+    Its values are not to be changed in place either.
+    """
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of `key`, or None where there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Say whether `key` is there."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return all keys with their values, in no particular order."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return all keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return all values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Say whether there is no key."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """Broadcast state as elements of the broadcast stream see it: a map, of which every subtask has a copy.
+
+    All subtasks must make the same of the same elements; they have them in one order.
+    """
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of `key`."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None:
+        """Set the values of several keys."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Delete `key`; nothing happens where it is not there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)

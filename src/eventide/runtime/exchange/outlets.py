@@ -120,6 +120,45 @@ class _Together:
             yield self._subtask, content
 
 
+@dataclass(frozen=True, slots=True)
+class ToAll:
+    """Every subtask has all elements."""
+
+    codec: ElementCodec
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"to every subtask, {self.codec.value_type} as {self.codec.describe()}"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None that are opened."""
+        return []
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
+        """An empty outbox of the task with a slot."""
+        return _ToAll(_Together(self.codec, 0), subtasks)
+
+
+class _ToAll:
+    def __init__(self, together: _Together, subtasks: int) -> None:
+        self._together = together
+        self._subtasks = subtasks
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        self._together.add(batch)
+        self.size = self._together.size
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        contents = [content for _, content in self._together.take()]
+        self.size = 0
+        for subtask in range(self._subtasks):
+            for content in contents:
+                yield subtask, content
+
+
 def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Iterator[bytes]:
     """Batches, one behind the other, as the contents of frames: from their columns where they have them."""
     parts = [batch if isinstance(batch, Columns) else batch.columns or batch for batch in batches]

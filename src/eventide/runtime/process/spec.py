@@ -44,6 +44,11 @@ class ProcessSpec:
         """Where its function finds its state; None where there are no keys."""
         return self.key_at_hand.store if self.has_keys else None
 
+    @property
+    def speed(self) -> str:
+        """How it runs, and why."""
+        return f"element by element, because {type(self.processing.user_function).__name__} is Python"
+
     def user_functions(self) -> list[Any]:
         """The function that the user wrote, to be opened and closed."""
         return [self.processing.user_function]
@@ -72,23 +77,24 @@ class ProcessOperation:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element: a function of the user's sees each."""
         has_keys = all(source.key is not None for source in inputs)
-        identity = {"stored form": "keyed state"} if has_keys else {}
-        if has_keys:
-            identity |= {
-                "key type": " and ".join(dict.fromkeys(str(s.key.type_info) for s in inputs if s.key is not None)),
-                "max parallelism": str(max_parallelism),
-            }
-        function = type(self.processing.user_function).__name__
-        return PlannedOperator(
-            ProcessSpec(name, self.processing, has_keys, self.result_type),
-            tuple(_outlet(source, max_parallelism, has_keys=has_keys) for source in inputs),
-            f"element by element, because {function} is Python",
-            identity,
-            (None,) * len(inputs),
-        )
+        spec = ProcessSpec(name, self.processing, has_keys, self.result_type)
+        outlets = tuple(outlet_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
+        return PlannedOperator(spec, outlets, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs))
 
 
-def _outlet(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> Outlet:
+def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[str, str]:
+    """What the state of a function depends on: where inputs have keys, on these."""
+    keys = [source.key for source in inputs if source.key is not None]
+    if len(keys) < len(inputs):
+        return {}
+    return {
+        "stored form": "keyed state",
+        "key type": " and ".join(dict.fromkeys(str(key.type_info) for key in keys)),
+        "max parallelism": str(max_parallelism),
+    }
+
+
+def outlet_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> Outlet:
     """How elements get there: by key, or all of a task to one subtask."""
     if source.key is None or not has_keys:
         return Together(ElementCodec(source.value_type))

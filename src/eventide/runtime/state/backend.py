@@ -45,3 +45,29 @@ class MemoryBackend:
     def delete(self, name: str) -> None:
         """Forget a name, whether it is there or not."""
         self.values.pop(name, None)
+
+
+class PartOfState:
+    """A part of the state, whose names all begin alike.
+
+    >>> whole = MemoryBackend()
+    >>> PartOfState(whole, "rules/").put("a", b"1")
+    >>> whole.get("rules/a")
+    b'1'
+    """
+
+    def __init__(self, whole: StateBackend, prefix: str) -> None:
+        self._whole = whole
+        self._prefix = prefix
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None."""
+        return self._whole.get(self._prefix + name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name."""
+        self._whole.put(self._prefix + name, value)
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+        self._whole.delete(self._prefix + name)

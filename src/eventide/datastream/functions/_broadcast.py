@@ -1,0 +1,112 @@
+"""Functions of a stream and a broadcast one, whose elements every subtask has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from eventide.datastream.functions._basic import Function
+from eventide.datastream.time_domain import TimeDomain
+from eventide.datastream.timerservice import TimerService
+
+if TYPE_CHECKING:
+    from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+
+
+class BaseBroadcastProcessFunction(Function):
+    """What functions with broadcast state have in common."""
+
+    class BaseContext(ABC):
+        """What the function may ask while it handles an element of either stream."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the event time of the element, in milliseconds; None where it has none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the operator's watermark, in milliseconds."""
+
+    class Context(BaseContext):
+        """The same for the broadcast stream, whose elements may change the state."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+            """Return a broadcast state by one of the descriptors that `broadcast` was given."""
+
+    class ReadOnlyContext(BaseContext):
+        """The same for the other stream, which may look at the state."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+            """Return a broadcast state, to be read, by one of the descriptors that `broadcast` was given."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Handles the elements of a stream without keys beside those of a broadcast stream.
+
+    Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so what is
+    done with them must be the same everywhere. What is put out for them comes out of each subtask.
+    """
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """What the function may ask while it handles an element of the broadcast stream."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """What the function may ask while it handles an element of the other stream."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
+        """Handle an element of the stream that is not broadcast; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Handles the elements of a keyed stream beside those of a broadcast stream; each key has state and timers."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """What the function may ask while it handles an element of the broadcast stream: no key is at hand."""
+
+        @abstractmethod
+        def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
+            """Call ``function(key, state)`` for each key of this subtask that has such a state.
+
+            It reads the state of all keys. PyFlink has no such method; Flink: ``applyToKeyedState``.
+            """
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """What the function may ask while it handles an element of the keyed stream."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return the times that the operator knows, and the timers of the key."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the element, or of the timer."""
+
+    class OnTimerContext(ReadOnlyContext):
+        """What the function may ask when a timer fires."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return which kind of time has reached the timer."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
+        """Handle an element of the keyed stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
+        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""

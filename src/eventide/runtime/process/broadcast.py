@@ -1,0 +1,208 @@
+"""The operator of a stream beside a broadcast one: every subtask has all elements of the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+from eventide.errors import ProgramError
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.exchange.outlets import ToAll
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.process.contexts import ElementContext, KeyContext, Moment
+from eventide.runtime.process.functions import Handle
+from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
+from eventide.runtime.process.spec import ProcessSpec, identity_of, outlet_of
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.broadcast import BroadcastStates
+from eventide.runtime.state.key_at_hand import FUNCTION_STATE, KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.collector import Collector
+from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, Receive
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessBeside:
+    """A ``BroadcastProcessFunction`` or ``KeyedBroadcastProcessFunction``; these are its calls for the first input."""
+
+    user_function: BroadcastProcessFunction | KeyedBroadcastProcessFunction
+    kind: str = "process beside a broadcast stream"
+
+    @property
+    def on_element(self) -> tuple[Handle, ...]:
+        """Its ``process_element``."""
+        return (self.user_function.process_element,)
+
+    @property
+    def on_timer(self) -> Handle | None:
+        """Its ``on_timer``, where it has one."""
+        function = self.user_function
+        if not isinstance(function, KeyedBroadcastProcessFunction):
+            return None
+        return function.on_timer if type(function).on_timer is not KeyedBroadcastProcessFunction.on_timer else None
+
+    @property
+    def may_wait_for_clock(self) -> bool:
+        """Whether it has timers."""
+        return self.on_timer is not None
+
+
+class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
+    """What the function sees with an element of the stream without keys; ``states`` is to be set."""
+
+    states: BroadcastStates
+
+    def current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._timers.current_watermark()
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        return self.states.view_of(state_descriptor)
+
+
+class _KeyContext(KeyContext, _ElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
+    """What the function sees with an element of the keyed stream, or a timer."""
+
+
+class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
+    """What the function sees with an element of the broadcast stream."""
+
+    def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyAtHand) -> None:
+        self.time_ms: int | None = None
+        self._moment = moment
+        self._states = states
+        self._keyed = keyed
+        self._at = at
+
+    def timestamp(self) -> int | None:
+        return self.time_ms
+
+    def current_processing_time(self) -> int:
+        return self._moment.processing_time
+
+    def current_watermark(self) -> int:
+        return self._moment.watermark
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        return self._states.of(state_descriptor)
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
+        if self._keyed is None:
+            raise ProgramError("apply_to_keyed_state needs a keyed stream beside the broadcast one; call key_by before")
+        self._keyed.open_everything()
+        state, name = state_descriptor.bind(self._at.store), FUNCTION_STATE + state_descriptor.name
+        at = self._at
+        for at.key, at.entry in [*self._keyed.entries.items()]:
+            if name in at.entry.values.get(None, ()):
+                function(at.key, state)
+        at.leave()
+
+
+def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -> Receive:
+    """Who handles elements of the broadcast stream, in the order that they have in every subtask."""
+    handle = spec.processing.user_function.process_broadcast_element
+
+    def receive(parts: list[Elements]) -> None:
+        value = None
+        try:
+            for _, value, context.time_ms in interleave(parts).rows():
+                results = handle(value, context)
+                if results is not None:
+                    out.put_results(results, context.time_ms)
+        except Exception as error:
+            raise user_function_error(
+                spec.name, error, during="while it handled a broadcast element", element=value
+            ) from error
+
+    return receive
+
+
+class BroadcastOperator(ProcessOperator):
+    """A stream without keys beside a broadcast one. Flink: ``CoBroadcastWithNonKeyedOperator``."""
+
+    def __init__(self, spec: BroadcastSpec, states: BroadcastStates, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._states = states
+        self._context = seen = _ElementContext(self._moment)
+        seen.states = states
+        beside = _BroadcastContext(self._moment, states, None, spec.key_at_hand)
+        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+
+    def flush(self) -> None:
+        """Store the broadcast state."""
+        self._states.flush()
+
+
+class KeyedBroadcastOperator(KeyedProcessOperator):
+    """A keyed stream beside a broadcast one. Flink: ``CoBroadcastWithKeyedOperator``."""
+
+    def __init__(
+        self, spec: BroadcastSpec, keyed: KeyedState, states: BroadcastStates, context: OperatorContext
+    ) -> None:
+        super().__init__(spec, keyed, context)
+        self._states = states
+        self._context = seen = _KeyContext(self._moment, self._at, keyed)
+        seen.states = states
+        beside = _BroadcastContext(self._moment, states, keyed, self._at)
+        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+
+    def flush(self) -> None:
+        """Store the state by key, and the broadcast state."""
+        super().flush()
+        self._states.flush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastSpec(ProcessSpec):
+    """An operator beside a broadcast stream; ``descriptors`` are those of its broadcast states."""
+
+    descriptors: tuple[MapStateDescriptor, ...]
+
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
+        states = BroadcastStates(backend, self.descriptors)
+        if not self.has_keys:
+            return BroadcastOperator(self, states, context)
+        return KeyedBroadcastOperator(self, KeyedState(backend, context.max_parallelism), states, context)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        names = ", ".join(descriptor.name for descriptor in self.descriptors)
+        return [*ProcessSpec.describe(self), ("broadcast state", f"{names}: a copy in each subtask")]
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastOperation:
+    """What a program asks for with a function of a stream beside a broadcast one."""
+
+    processing: ProcessBeside
+    descriptors: tuple[MapStateDescriptor, ...]
+    result_type: TypeInformation
+    endless: str | None = None
+    needs_all: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it does, in words that stay."""
+        return self.processing.kind
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Element by element: a function of the user's sees each."""
+        source, broadcast = inputs
+        spec = BroadcastSpec(
+            name=name,
+            processing=self.processing,
+            has_keys=source.key is not None,
+            output_type=self.result_type,
+            descriptors=self.descriptors,
+        )
+        outlets = outlet_of(source, max_parallelism, has_keys=spec.has_keys), ToAll(ElementCodec(broadcast.value_type))
+        identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
+        return PlannedOperator(spec, outlets, spec.speed, identity, (None, None))
