@@ -83,8 +83,10 @@ class Scenario:
 
 def canonical(entry: Any) -> str:
     """An output as text; where the order of ids is Flink's own affair, they are sorted."""
-    if isinstance(entry, list) and "ids" in entry[0]:
-        entry = [{**entry[0], "ids": sorted(entry[0]["ids"])}, entry[1]]
+    if isinstance(entry, list):
+        value, timestamp = entry
+        sorted_lists = {name: sorted(value[name]) for name in ("ids", "l", "r") if isinstance(value.get(name), list)}
+        entry = [value | sorted_lists, timestamp]
     return json.dumps(entry, sort_keys=True)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream._connected import processed
+from eventide.datastream.data_stream._joined import IntervalJoin
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
 from eventide.datastream.functions import (
@@ -70,6 +71,10 @@ class KeyedStream(DataStream):
         if not (is_rich(func) and isinstance(func, FlatMapFunction)):
             return super().flat_map(func, output_type)
         return processed((self._transformation,), FlatMapEach(func), self._env, output_type)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join each element with those of another keyed stream that are at most so much earlier or later."""
+        return IntervalJoin(self, other_stream)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.

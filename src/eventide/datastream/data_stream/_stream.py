@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
     from eventide.datastream.data_stream._connected import ConnectedStreams
+    from eventide.datastream.data_stream._joined import CoGroupedStreams, JoinedStreams
     from eventide.datastream.data_stream._keyed import KeyedStream
     from eventide.datastream.data_stream._windowed import AllWindowedStream
     from eventide.datastream.state import MapStateDescriptor
@@ -137,6 +138,18 @@ class DataStream:
             "process", self._transformation, kind, call, func, output_type, has_side_outputs=True
         )
         return self._then(node)
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Join this stream with another one in windows: ``a.join(b).where(…).equal_to(…).window(…).apply(…)``."""
+        from eventide.datastream.data_stream._joined import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Bring the elements of this stream and another one together by key and window, whichever side has any."""
+        from eventide.datastream.data_stream._joined import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...

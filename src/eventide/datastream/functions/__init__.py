@@ -17,6 +17,12 @@ from eventide.datastream.functions._broadcast import (
     KeyedBroadcastProcessFunction,
 )
 from eventide.datastream.functions._context import KeyedStateStore, RuntimeContext
+from eventide.datastream.functions._join import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
 from eventide.datastream.functions._process import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -58,6 +64,10 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "KeyedBroadcastProcessFunction",
+    "JoinFunction",
+    "FlatJoinFunction",
+    "CoGroupFunction",
+    "ProcessJoinFunction",
     "WindowFunction",
     "AllWindowFunction",
     "ProcessWindowFunction",

@@ -1,0 +1,251 @@
+"""The interval join: each element meets those of the other stream that are at most so much earlier or later."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from eventide.common._ms import MIN_MS, add_ms
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.invoke import no_timestamp, user_function_error
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+from eventide.runtime.process.spec import identity_of, outlet_of
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.collector import Collector
+from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
+
+_ELEMENTS = "elements"
+"""The name under which the elements of a side are kept: their times in order, and their values beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much later, in milliseconds, a right element may be than its left one: from lower to upper, both inclusive."""
+
+    lower_ms: int
+    upper_ms: int
+
+    def of_side(self, side: int) -> tuple[int, int]:
+        """How much later an element of the other side may be than one of this side: 0 is left, 1 is right."""
+        return (-self.upper_ms, -self.lower_ms) if side else (self.lower_ms, self.upper_ms)
+
+
+class _Context(ProcessJoinFunction.Context):
+    """The times of two elements."""
+
+    left_ms = right_ms = time_ms = MIN_MS
+
+    def get_left_timestamp(self) -> int:
+        """That of the left one."""
+        return self.left_ms
+
+    def get_right_timestamp(self) -> int:
+        """That of the right one."""
+        return self.right_ms
+
+    def get_timestamp(self) -> int:
+        """The later one."""
+        return self.time_ms
+
+
+class IntervalJoinOperator:
+    """Joins by key and time; elements below the watermark are late.
+
+    An element waits until no element of the other side that is not late can meet it. A key has a timer for the first of
+    each side that goes. Flink: ``IntervalJoinOperator``.
+    """
+
+    def __init__(self, spec: IntervalJoinSpec, keyed: KeyedState, context: OperatorContext) -> None:
+        self._spec = spec
+        self._keyed = keyed
+        self._metrics: Metrics = context.metrics
+        self._watermark = context.watermark_ms
+        self._context = _Context()
+        self._at = spec.key_at_hand
+        self._out = Collector(spec.name, spec.output_type, copies=True)
+        self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """True: it decides which elements are late."""
+        return True
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and forget the elements that nothing can meet any more."""
+        self._watermark = watermark_ms
+        for _, key, side in self._keyed.event_timers.due(watermark_ms):
+            self._forget(key, side)
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Nothing waits for the clock."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """None: nothing waits for the clock."""
+        return None
+
+    def timers_left(self) -> int:
+        """None: nothing waits for the clock."""
+        return 0
+
+    def take_outputs(self) -> Mapping[str | None, Batch]:
+        """Give away what came out since the last call, by side output (None: the main one)."""
+        return self._out.take()
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._at.leave()
+        self._keyed.flush()
+
+    def _receive(self, side: int, parts: list[Elements]) -> None:
+        elements = interleave(parts)
+        self._keyed.open_all(elements.keys)
+        key = value = None
+        try:
+            for key, value, timestamp in elements.rows():
+                if timestamp is None:
+                    raise no_timestamp()
+                if timestamp < self._watermark:
+                    self._put_late(side, value, timestamp)
+                else:
+                    self._keep(side, key, value, timestamp)
+                    self._meet(side, key, value, timestamp)
+        except Exception as error:
+            raise user_function_error(
+                self._spec.name, error, during="while it joined an element", key=key, element=value
+            ) from error
+
+    def _put_late(self, side: int, value: Any, timestamp: int) -> None:
+        tag = self._spec.late_tags[side]
+        self._metrics.count(self._spec.name, LATE_DROPPED if tag is None else LATE_TO_SIDE_OUTPUT)
+        if tag is not None:
+            self._out.put_beside(tag, value, timestamp)
+
+    def _keep(self, side: int, key: Any, value: Any, timestamp: int) -> None:
+        kept = self._keyed.read(key, side, _ELEMENTS)
+        if kept is None:
+            self._keyed.write(key, side, _ELEMENTS, ([timestamp], [value]))
+        else:
+            times, values = kept
+            at = bisect_right(times, timestamp)
+            times.insert(at, timestamp)
+            values.insert(at, value)
+            if at > 0:
+                return
+        self._keyed.event_timers.register(self._goes_at(side, timestamp), key, side)
+
+    def _meet(self, side: int, key: Any, value: Any, timestamp: int) -> None:
+        kept = self._keyed.read(key, 1 - side, _ELEMENTS)
+        if kept is None:
+            return
+        times, values = kept
+        lower, upper = self._spec.bounds.of_side(side)
+        first, behind = bisect_left(times, timestamp + lower), bisect_right(times, timestamp + upper)
+        if first == behind:
+            return
+        self._at.key, self._at.entry = key, self._keyed.entries[key]
+        process, context, put = self._spec.function.process_element, self._context, self._out.put_results
+        for other_ms, other in zip(times[first:behind], values[first:behind], strict=True):
+            context.time_ms = max(timestamp, other_ms)
+            if side:
+                context.left_ms, context.right_ms = other_ms, timestamp
+                results = process(other, value, context)
+            else:
+                context.left_ms, context.right_ms = timestamp, other_ms
+                results = process(value, other, context)
+            if results is not None:
+                put(results, context.time_ms)
+
+    def _goes_at(self, side: int, timestamp: int) -> int:
+        """The watermark at which nothing can meet an element any more."""
+        return add_ms(timestamp, max(0, self._spec.bounds.of_side(side)[1]))
+
+    def _forget(self, key: Any, side: Hashable) -> None:
+        assert isinstance(side, int)
+        kept = self._keyed.read(key, side, _ELEMENTS)
+        if kept is None:
+            return
+        times, values = kept
+        gone = bisect_right(times, self._watermark - max(0, self._spec.bounds.of_side(side)[1]))
+        del times[:gone], values[:gone]
+        if times:
+            self._keyed.event_timers.register(self._goes_at(side, times[0]), key, side)
+        else:
+            self._keyed.take(key, side, _ELEMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoinSpec:
+    """An interval join; picklable, and built into a living operator by each task.
+
+    ``late_tags`` are the side outputs for late elements of the left and of the right.
+    """
+
+    name: str
+    bounds: Bounds
+    function: ProcessJoinFunction
+    late_tags: tuple[str | None, str | None]
+    output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
+
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
+        return IntervalJoinOperator(self, KeyedState(backend, context.max_parallelism), context)
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: nothing waits for the clock."""
+        return False
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore:
+        """Where the function finds the state of a key."""
+        return self.key_at_hand.store
+
+    def user_functions(self) -> list[Any]:
+        """The function that the user wrote, to be opened and closed."""
+        return [self.function]
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        bounds = self.bounds
+        gone = ["dropped and counted" if tag is None else f"to side output {tag!r}" for tag in self.late_tags]
+        return [
+            (
+                "interval join",
+                f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones",
+            ),
+            ("late", f"left {gone[0]}, right {gone[1]}"),
+            ("state", "the elements of each side by key, until nothing can meet them"),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoinOperation:
+    """What a program asks for with an interval join."""
+
+    bounds: Bounds
+    function: ProcessJoinFunction
+    late_tags: tuple[str | None, str | None]
+    result_type: TypeInformation
+    kind: str = "interval join"
+    endless: str | None = None
+    needs_all: bool = False
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Element by element: a function of the user's sees each pair."""
+        spec = IntervalJoinSpec(name, self.bounds, self.function, self.late_tags, self.result_type)
+        identity = identity_of(inputs, max_parallelism) | {
+            "bounds": f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms",
+            "element types": " and ".join(str(source.value_type) for source in inputs),
+        }
+        outlets = tuple(outlet_of(source, max_parallelism, has_keys=True) for source in inputs)
+        speed = f"element by element, because {type(self.function).__name__} is Python"
+        return PlannedOperator(spec, outlets, speed, identity, (None, None))

@@ -1,0 +1,111 @@
+"""Window joins and co-groups: windows of what two streams have in common, each element with the side it came on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.datastream.functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    Function,
+    JoinFunction,
+    RuntimeContext,
+    WindowFunction,
+)
+
+Sided = tuple[int, Any]
+"""An element with its side: 0 for the first stream, 1 for the second. Flink: ``TaggedUnion``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnSide:
+    """Puts elements on a side."""
+
+    side: int
+
+    def __call__(self, value: Any) -> Sided:
+        return self.side, value
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOfSide:
+    """The key of an element, which each side finds in its own way."""
+
+    first: Callable[[Any], Any]
+    second: Callable[[Any], Any]
+
+    def __call__(self, element: Sided) -> Any:
+        side, value = element
+        return self.second(value) if side else self.first(value)
+
+
+class _OfBothSides(WindowFunction[Any, Any, Any, Any]):
+    """Calls a function of the user's with what the two sides have in a window."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self.__wrapped__ = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the user's function."""
+        self._function.open(runtime_context)
+
+    def close(self) -> None:
+        """Close the user's function."""
+        self._function.close()
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any] | None:
+        """Take the sides apart."""
+        sides: tuple[list[Any], list[Any]] = [], []
+        for side, value in inputs:
+            sides[side].append(value)
+        return self.results(*sides)
+
+    def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+        """What the function makes of the two sides."""
+        raise NotImplementedError
+
+
+class CoGroups(_OfBothSides):
+    """Calls a ``CoGroupFunction`` once for each key and window."""
+
+    _function: CoGroupFunction
+
+    def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+        """What it makes of both groups."""
+        return self._function.co_group(first, second)
+
+
+class JoinsPairs(_OfBothSides):
+    """Calls a ``JoinFunction`` with each pair."""
+
+    _function: JoinFunction
+
+    def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
+        """One element for each pair."""
+        join = self._function.join
+        return [join(one, other) for one in first for other in second]
+
+
+class FlatJoinsPairs(_OfBothSides):
+    """Calls a ``FlatJoinFunction`` with each pair."""
+
+    _function: FlatJoinFunction
+
+    def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
+        """Any number of elements for each pair."""
+        join = self._function.join
+        return [result for one in first for other in second for result in join(one, other) or ()]
+
+
+class CallableJoin(JoinFunction):
+    """A plain function of two elements."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.__dict__.update(join=function, __wrapped__=function)
+
+    def join(self, first: Any, second: Any) -> Any:
+        """What the function makes of two elements."""
+        return self.__dict__["join"](first, second)

@@ -1,0 +1,60 @@
+"""Recorded scenarios of joins, as the eventide programs that a user would write for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, sources
+
+from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
+
+
+class _Pair(JoinFunction):
+    def join(self, first, second):
+        return {"k": first["k"], "l": first["id"], "r": second["id"]}
+
+
+class _Groups(CoGroupFunction):
+    def co_group(self, first, second):
+        key = (first or second)[0]["k"]
+        yield {"k": key, "l": sorted(e["id"] for e in first), "r": sorted(e["id"] for e in second)}
+
+
+class _TimedPair(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        assert (ctx.get_left_timestamp(), ctx.get_right_timestamp()) == (left["ts"], right["ts"])
+        yield {"k": left["k"], "l": left["id"], "r": right["id"]}
+
+
+def _key(element: dict[str, Any]) -> str:
+    return element["k"]
+
+
+def _sides(env: StreamExecutionEnvironment, script: dict[str, Any]) -> list[DataStream]:
+    """Two sources, or the elements of one, by the input that they are for."""
+    if "sources" in script:
+        return [env.from_source(source, how, name) for name, source, how in sources(script)]
+    both = events(env, script)
+    return [both.filter(lambda e: e["in"] == 1), both.filter(lambda e: e["in"] == 2)]
+
+
+def join_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
+    """The scenario's program: its results, and its late elements where there can be any."""
+    op = scenario.script["op"]
+    left, right = _sides(env, scenario.script)
+    if op["kind"].startswith("interval_join"):
+        join = left.key_by(_key).interval_join(right.key_by(_key)).between(op["lower"], op["upper"])
+        join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
+        results = join.process(_TimedPair()).name(FIRST)
+        return results, results.get_side_output(LATE)
+    pair = left.co_group(right) if op["kind"].startswith("co_group") else left.join(right)
+    windows = pair.where(_key).equal_to(_key).window(assigner(op["assigner"]))
+    windows = windows.allowed_lateness(scenario.script["allowed_lateness"])
+    function = _Groups() if op["kind"].startswith("co_group") else _Pair()
+    return windows.apply(function).name(FIRST), None
+
+
+JOIN_KINDS = dict.fromkeys(
+    (f"{kind}{more}" for kind in ("window_join", "co_group", "interval_join") for more in ("", "2")), join_program
+)
