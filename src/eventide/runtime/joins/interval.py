@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from eventide.common._ms import MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
@@ -28,7 +28,7 @@ _ELEMENTS = "elements"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much later, in milliseconds, a right element may be than its left one: from lower to upper, both inclusive."""
+    """How much later a right element may be than its left one, in milliseconds, from lower to upper, both inclusive."""
 
     lower_ms: int
     upper_ms: int
@@ -81,7 +81,7 @@ class IntervalJoinOperator:
         """Move the watermark, and forget the elements that nothing can meet any more."""
         self._watermark = watermark_ms
         for _, key, side in self._keyed.event_timers.due(watermark_ms):
-            self._forget(key, side)
+            self._forget(key, cast("int", side))
 
     def advance_clock(self, clock_ms: int) -> None:
         """Nothing waits for the clock."""
@@ -167,8 +167,7 @@ class IntervalJoinOperator:
         """The watermark at which nothing can meet an element any more."""
         return add_ms(timestamp, max(0, self._spec.bounds.of_side(side)[1]))
 
-    def _forget(self, key: Any, side: Hashable) -> None:
-        assert isinstance(side, int)
+    def _forget(self, key: Any, side: int) -> None:
         kept = self._keyed.read(key, side, _ELEMENTS)
         if kept is None:
             return

@@ -26,6 +26,7 @@ class OnSide:
     side: int
 
     def __call__(self, value: Any) -> Sided:
+        """An element of that side."""
         return self.side, value
 
 
@@ -37,6 +38,7 @@ class KeyOfSide:
     second: Callable[[Any], Any]
 
     def __call__(self, element: Sided) -> Any:
+        """The key of an element."""
         side, value = element
         return self.second(value) if side else self.first(value)
 
@@ -56,12 +58,12 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any]):
         """Close the user's function."""
         self._function.close()
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any] | None:
+    def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any]:
         """Take the sides apart."""
         sides: tuple[list[Any], list[Any]] = [], []
         for side, value in inputs:
             sides[side].append(value)
-        return self.results(*sides)
+        return self.results(*sides) or ()
 
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
         """What the function makes of the two sides."""
