@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from tests.scenarios.all_programs import all_scenarios, any_program
 from tests.scenarios.checks import Record, assert_as_flink, watermarks_of_all_subtasks
-from tests.scenarios.join_programs import JOIN_KINDS
-from tests.scenarios.process_programs import PROCESS_KINDS
-from tests.scenarios.programs import Scenario, program, scenarios
+from tests.scenarios.programs import Scenario
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.local.host import LocalHost
 
-OTHER_KINDS = PROCESS_KINDS | JOIN_KINDS
-
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-@pytest.mark.parametrize("scenario", [*scenarios(), *scenarios(OTHER_KINDS)], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", all_scenarios(), ids=lambda scenario: scenario.name)
 def test_the_twin_gives_what_flink_gave(scenario: Scenario, parallelism: int) -> None:
     host = LocalHost()
     env = StreamExecutionEnvironment(host).set_parallelism(parallelism)
-    results, late = OTHER_KINDS.get(scenario.kind, program)(env, scenario)
+    results, late = any_program(env, scenario)
     results.print()
     if late is not None:
         late.print()

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.scenarios.all_programs import all_scenarios, any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
-from tests.scenarios.programs import FIRST, Scenario, program, scenarios
+from tests.scenarios.programs import FIRST, Scenario
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
@@ -52,6 +53,20 @@ _TELLING = (
     "window-035-sliding-4-splits-punctuated-idle-open-end",
     "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
+    "timer: timers fire in order of time over all keys",
+    "timer: one set in the past waits for the next watermark",
+    "debounce: each element moves the timer on",
+    "timers before windows: punctuated, in the middle of a batch",
+    "timers before windows: what a timer gives is in time for the window that the same watermark fires",
+    "rolling: the timestamp is the new element's even if the result is an old one",
+    "connect: an idle input that comes back behind the watermark holds it still",
+    "connect: one input ended and the other idle is the end of time, what comes behind is late",
+    "broadcast: a timer sees the value of the moment it fires",
+    "broadcast: the values stay when the broadcast side has ended",
+    "interval join: an element below the watermark is late, one at the watermark is not",
+    "interval join of two sources: elements wait while one source is behind",
+    "window join of two sources: a source that comes back behind the watermark does not hold it",
+    "co-group of two sources: sessions reach across both",
 )
 _TELLING_FOR_COLUMNS = (
     "lateness: every late element fires its window again, at once and with all its contents",
@@ -79,7 +94,7 @@ Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, Dat
 
 
 def _telling(names: tuple[str, ...] = _TELLING) -> list[Scenario]:
-    by_name = {scenario.name: scenario for scenario in scenarios()}
+    by_name = {scenario.name: scenario for scenario in all_scenarios()}
     return [by_name[name] for name in names]
 
 
@@ -87,7 +102,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test its groups of scenarios, the telling ones or all of them, so many of about one length to a query."""
     if "several" not in metafunc.fixturenames:
         return
-    chosen = scenarios() if metafunc.config.getoption("--all-scenarios") else _telling()
+    chosen = all_scenarios() if metafunc.config.getoption("--all-scenarios") else _telling()
     by_length = sorted(chosen, key=lambda scenario: scenario.batches)
     groups = [by_length[start : start + _SIDE_BY_SIDE] for start in range(0, len(by_length), _SIDE_BY_SIDE)]
     metafunc.parametrize("several", groups, ids=[f"from {group[0].name}" for group in groups])
@@ -95,7 +110,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.spark
 def test_spark_gives_what_flink_gave(env: StreamExecutionEnvironment, tmp_path: Path, several: list[Scenario]) -> None:
-    for scenario, record in _run(env, several, tmp_path, program):
+    for scenario, record in _run(env, several, tmp_path, any_program):
         assert_as_flink(scenario, record, scenario.watermarks_at_batch_ends())
 
 
