@@ -89,18 +89,26 @@ def test_an_interval_join_gives_what_a_nested_loop_gives(left, right, lower, wid
 
 @given(_BATCHES, _BATCHES, st.integers(-8, 8), st.integers(0, 8))
 @settings(deadline=None)
-def test_an_interval_join_with_watermarks_loses_nothing_but_late_elements(left, right, lower, width):
-    """With watermarks in between, a pair is there exactly if neither of its two was late."""
+def test_an_interval_join_keeps_elements_for_as_long_as_they_can_meet_others(left, right, lower, width):
     env = local_environment()
     keyed = [
         env.from_source(ScriptedSource(["s"], [[("s", e) for e in b] for b in batches]), _BY_SECOND, name).key_by(
-            lambda e: e[0]
+            _first
         )
         for name, batches in (("left", left), ("right", right))
     ]
     stream = keyed[0].interval_join(keyed[1]).between(lower, lower + width).process(_Pairs())
     found = Counter(value for batch in run(plan_of(stream)) for value, _ in batch[0])
-    assert found == _pairs(*_in_time(left, right), lower, lower + width)
+    kept = _with_watermarks(left, right)
+    stays = max(0, lower + width), max(0, -lower)
+    assert found == Counter(
+        (a, b, max(a[1], b[1]))
+        for a, at_a in kept[0]
+        for b, at_b in kept[1]
+        if a[0] == b[0] and lower <= b[1] - a[1] <= lower + width
+        # The one that came first is gone when the watermark has moved on to where it is not waited for any more.
+        if at_a == at_b or max(at_a, at_b) < (a[1] + stays[0] if at_a < at_b else b[1] + stays[1])
+    )
 
 
 def _pairs(left, right, lower, upper):
@@ -110,16 +118,14 @@ def _pairs(left, right, lower, upper):
     )
 
 
-def _in_time(*streams):
-    """The elements of each stream that are not below the lower watermark of the two when they come."""
+def _with_watermarks(*streams):
+    """The elements of each stream that are not late, each with the lower watermark of the two when it comes."""
     highest, watermark, kept = [-(2**62)] * 2, -(2**62), ([], [])
     for number in range(max(map(len, streams), default=0)):
         for side, batches in enumerate(streams):
-            for element in batches[number] if number < len(batches) else ():
-                if element[1] >= watermark:
-                    kept[side].append(element)
-        for side, batches in enumerate(streams):
-            times = [element[1] for element in (batches[number] if number < len(batches) else ())]
+            arriving = batches[number] if number < len(batches) else ()
+            kept[side].extend((element, watermark) for element in arriving if element[1] >= watermark)
+            times = [element[1] for element in arriving]
             highest[side] = 2**62 if number >= len(batches) else max([highest[side], *times])
         watermark = max(watermark, min(highest) - 1)
     return kept

@@ -20,6 +20,7 @@ from eventide.datastream.state._interfaces import (
     State,
     ValueState,
 )
+from eventide.datastream.state._ttl import StateTtlConfig
 
 __all__ = [
     "State",
@@ -32,6 +33,7 @@ __all__ = [
     "BroadcastState",
     "ReducingState",
     "AggregatingState",
+    "StateTtlConfig",
     "StateDescriptor",
     "ValueStateDescriptor",
     "ListStateDescriptor",

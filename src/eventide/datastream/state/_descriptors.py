@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
+from eventide.datastream.state._ttl import StateTtlConfig
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -32,6 +33,18 @@ class StateDescriptor(ABC):
             raise ProgramError(message)
         self.name = name
         self.type_info = _checked_type(name, type_info)
+        self.ttl_config: StateTtlConfig | None = None
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Have the state expire when it is not used; call it before the state is asked for.
+
+        Raises:
+            ProgramError: `ttl_config` is no `StateTtlConfig`.
+        """
+        if not isinstance(ttl_config, StateTtlConfig):
+            message = f"state {self.name!r}: expected a StateTtlConfig, got {ttl_config!r}"
+            raise ProgramError(message)
+        self.ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def get_name(self) -> str:
         """Return the name."""

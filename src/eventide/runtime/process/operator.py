@@ -99,6 +99,7 @@ class KeyedProcessOperator(_ProcessOperator):
         super().__init__(spec, context)
         self._keyed = keyed
         self._at: KeyAtHand = spec.key_at_hand
+        self._at.clock_ms = context.clock_ms
         self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
         self._on_timer = spec.processing.on_timer
 
@@ -124,6 +125,7 @@ class KeyedProcessOperator(_ProcessOperator):
     def flush(self) -> None:
         """Store the state."""
         self._at.leave()
+        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
         self._keyed.flush()
 
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:

@@ -11,8 +11,13 @@ from eventide.runtime.state.linear_hashing import address
 KINDS_OF_TIME = 2
 """An entry may have timers of event time, and of processing time."""
 
-StoredEntry: TypeAlias = tuple[bytes, int | None, int | None]
-"""The bytes of an entry, and its earliest timer of each kind, in milliseconds."""
+EXPIRY = KINDS_OF_TIME
+"""The kind of time at which the first part of an entry expires; most entries have none."""
+
+_WITHOUT_EXPIRY = 1 + KINDS_OF_TIME
+
+StoredEntry: TypeAlias = tuple[bytes, int | None, int | None] | tuple[bytes, int | None, int | None, int]
+"""The bytes of an entry, its earliest timer of each kind, and its expiry if it has any, in milliseconds."""
 
 _BESIDE_CONTENT = 28
 """About how many bytes the hash and the times of an entry take."""
@@ -25,7 +30,7 @@ class Bucket:
     >>> bucket.replace({7: (b"seven", 1_000, None), 8: (b"eight", None, None)})
     66
     >>> Bucket.read(bucket.stored()).earliest()
-    (1000, None)
+    (1000, None, None)
     """
 
     __slots__ = ("entries",)
@@ -52,7 +57,7 @@ class Bucket:
 
     def earliest(self) -> tuple[int | None, ...]:
         """The earliest time of each kind; None if there is none."""
-        return tuple(min(self._times(kind), default=None) for kind in range(KINDS_OF_TIME))
+        return tuple(min(self._times(kind), default=None) for kind in range(EXPIRY + 1))
 
     def earliest_of_others(self, kind: int, known: Collection[int]) -> int | None:
         """The earliest time of the entries whose hashes are not known; None if there is none."""
@@ -60,8 +65,8 @@ class Bucket:
 
     def due(self, kind: int, until_ms: int) -> list[int]:
         """The hashes of the entries whose time has come."""
-        at = 1 + kind
-        return [h for h, entry in self.entries.items() if entry[at] is not None and entry[at] <= until_ms]  # type: ignore[operator]
+        times = self._times_of_hashes(kind)
+        return [key_hash for key_hash, time_ms in times if time_ms <= until_ms]
 
     def later(self, kind: int, after_ms: int) -> int | None:
         """The earliest time behind a time; None if there is none."""
@@ -93,7 +98,14 @@ class Bucket:
 
     def _times(self, kind: int) -> list[int]:
         at = 1 + kind
-        return [entry[at] for entry in self.entries.values() if entry[at] is not None]  # type: ignore[misc]
+        entries = self.entries.values()
+        if kind == EXPIRY:
+            return [entry[at] for entry in entries if len(entry) > _WITHOUT_EXPIRY]  # type: ignore[misc]
+        return [entry[at] for entry in entries if entry[at] is not None]  # type: ignore[misc]
+
+    def _times_of_hashes(self, kind: int) -> list[tuple[int, int]]:
+        at = 1 + kind
+        return [(h, e[at]) for h, e in self.entries.items() if len(e) > at and e[at] is not None]  # type: ignore[misc]
 
 
 def _size(entry: StoredEntry | None) -> int:

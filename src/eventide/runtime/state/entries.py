@@ -9,6 +9,7 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._pickles import dumps, loads
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.bucket import KINDS_OF_TIME, StoredEntry
+from eventide.runtime.state.expiring import expiries
 
 TimersOfKey: TypeAlias = dict[tuple[int, Hashable], int]
 """By time and namespace; the number says in which order timers of all keys were set."""
@@ -40,7 +41,8 @@ def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry | None:
         return None
     content = dumps([_form(key, entry) for key, entry in kept])
     by_event, by_clock = (_earliest(kind, kept) for kind in range(KINDS_OF_TIME))
-    return content, by_event, by_clock
+    expiry = min((ms for _, entry in kept for ms in expiries(entry.values)), default=None)
+    return (content, by_event, by_clock) if expiry is None else (content, by_event, by_clock, expiry)
 
 
 def _earliest(kind: int, kept: Iterable[tuple[Any, Entry]]) -> int | None:

@@ -17,15 +17,19 @@ from eventide.datastream.state import (
     ReducingState,
     ReducingStateDescriptor,
     StateDescriptor,
+    StateTtlConfig,
     ValueState,
     ValueStateDescriptor,
 )
 from eventide.errors import ProgramError
+from eventide.runtime.state.expiring import ExpiringCell, ExpiringList, ExpiringMap, Slot, TimeToLive
 from eventide.runtime.state.keyed import KeyedState
 
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
 Cells: TypeAlias = "Callable[[str], Cell]"
 """Makes the cell of a name."""
+Slots: TypeAlias = Callable[[str, StateTtlConfig], tuple[Slot, TimeToLive]]
+"""Makes the slot of a name for a state that expires."""
 
 
 class Cell(Protocol):
@@ -226,10 +230,11 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
 
 
 class StateHandles(KeyedStateStore):
-    """Builds each state object once, on the cell of its name."""
+    """Builds each state object once, on the cell of its name; ``slots`` has those of states that expire."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, slots: Slots | None = None) -> None:
         self._cells = cells
+        self._slots = slots
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
 
@@ -242,8 +247,23 @@ class StateHandles(KeyedStateStore):
             )
         handle = self._handles.get(descriptor.name)
         if handle is None:
-            handle = self._handles[descriptor.name] = build(self._cells(descriptor.name))
+            handle = self._handles[descriptor.name] = build(self._cell(descriptor))
         return handle
+
+    def _cell(self, descriptor: StateDescriptor) -> Cell:
+        expiring = self._expiring(descriptor)
+        return self._cells(descriptor.name) if expiring is None else ExpiringCell(*expiring)
+
+    def _expiring(self, descriptor: StateDescriptor) -> tuple[Slot, TimeToLive] | None:
+        """Where a state that expires is, and how; None for any other."""
+        if descriptor.ttl_config is None:
+            return None
+        if self._slots is None:
+            raise ProgramError(
+                f"the state {descriptor.name!r} of a window or trigger goes with its window, and has no time to live "
+                "of its own; the state of a key has: get it from the runtime context, or from global_state()"
+            )
+        return self._slots(descriptor.name, descriptor.ttl_config)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """One value."""
@@ -252,12 +272,18 @@ class StateHandles(KeyedStateStore):
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list."""
-        state: ListState[Any] = self._once(state_descriptor, _List)
+        expiring = self._expiring(state_descriptor)
+        state: ListState[Any] = self._once(
+            state_descriptor, _List if expiring is None else lambda _: ExpiringList(*expiring)
+        )
         return state
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """A map."""
-        state: MapState[Any, Any] = self._once(state_descriptor, _Map)
+        expiring = self._expiring(state_descriptor)
+        state: MapState[Any, Any] = self._once(
+            state_descriptor, _Map if expiring is None else lambda _: ExpiringMap(*expiring)
+        )
         return state
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from eventide.common._ms import MIN_MS
 from eventide.datastream.functions import Function
+from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
 from eventide.runtime.state.entries import Entry
+from eventide.runtime.state.expiring import SUFFIX, Slot, TimeToLive, with_times, without_times
 from eventide.runtime.state.handles import StateHandles
 
 FUNCTION_STATE = "global:"
@@ -23,21 +26,41 @@ class KeyAtHand:
     Attributes:
         key: the key.
         entry: what is kept of it.
+        clock_ms: the time of the micro-batch by the clock.
+        expires: whether any state has a time to live.
     """
 
-    __slots__ = ("entry", "key", "store")
+    __slots__ = ("clock_ms", "entry", "expires", "key", "store")
 
     def __init__(self) -> None:
         self.key: Any = None
         self.entry: Entry = _NO_ENTRY
-        self.store = StateHandles(self._cell)
+        self.clock_ms = MIN_MS
+        self.expires = False
+        self.store = StateHandles(self._cell, self._slot)
 
     def leave(self) -> None:
         """Have no key at hand: what a function does with state now is a mistake."""
         self.key, self.entry = None, _NO_ENTRY
 
     def _cell(self, name: str) -> _CellOfKey:
-        return _CellOfKey(self, FUNCTION_STATE + name)
+        return _PlainCell(self, FUNCTION_STATE + name)
+
+    def _slot(self, name: str, config: StateTtlConfig) -> tuple[Slot, TimeToLive]:
+        """The slot of a state that expires; what it kept before it had a time to live was used now."""
+        self.expires = True
+        cell, plain = _CellOfKey(self, FUNCTION_STATE + name + SUFFIX), _CellOfKey(self, FUNCTION_STATE + name)
+        ttl = TimeToLive.of(config, lambda: self.clock_ms)
+
+        def read() -> Any:
+            stored = cell.read()
+            if stored is None and (before := plain.read()) is not None:
+                plain.clear()
+                stored = with_times(before, ttl)
+                cell.write(stored)
+            return stored
+
+        return Slot(read, cell.write, cell.clear), ttl
 
     def __reduce__(self) -> tuple[type[KeyAtHand], tuple[()]]:
         return KeyAtHand, ()
@@ -75,6 +98,21 @@ class _CellOfKey:
         value = names.pop(self._name, None)
         if not names:
             del values[namespace]
+        return value
+
+
+class _PlainCell(_CellOfKey):
+    """The slot of a state without a time to live; if it had one before, what it kept then stays."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        names = self._at.entry.values.get(None)
+        if names is None:
+            return None
+        value = names.get(self._name)
+        if value is None and self._name + SUFFIX in names:
+            value = names[self._name] = without_times(names.pop(self._name + SUFFIX))
         return value
 
 

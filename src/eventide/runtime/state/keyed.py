@@ -10,10 +10,11 @@ from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.bucket import Bucket, StoredEntry
+from eventide.runtime.state.bucket import EXPIRY, Bucket, StoredEntry
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.entries import Entry, read, stored
+from eventide.runtime.state.expiring import forget_expired
 from eventide.runtime.state.linear_hashing import address
 from eventide.runtime.state.timers import Timers
 
@@ -34,11 +35,12 @@ class KeyedState:
 
     def __init__(self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES) -> None:
         self._max_parallelism = max_parallelism
-        self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times"))
+        self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
         self.entries: dict[Any, Entry] = {}
         self._read: dict[int, bytes | None] = {}
         self._buckets: dict[int, Bucket] = {}
         self._checked: set[int] = set()
+        self._looked_through: set[int] = set()
         numbers = self._store.numbers or [0, 0]
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
         self.event_timers, self.processing_timers = self._timers
@@ -133,6 +135,22 @@ class KeyedState:
                 schedule.again(number, others)
         return None
 
+    def expire(self, clock_ms: int, *, used: bool) -> None:
+        """Forget what has expired, of the entries that are at hand and of all others; call it before :meth:`flush`.
+
+        ``used`` says that state with a time to live is in use. When a bucket has something that expires is known from
+        when it was written; it may be later by now.
+        """
+        schedule = self._store.schedules[EXPIRY]
+        if not used and not schedule.earliest:
+            return
+        with without_collection():
+            for number in schedule.due(clock_ms):
+                self._looked_through.add(number)
+                self._take_in(self._bucket(number).due(EXPIRY, clock_ms))
+            for entry in self.entries.values():
+                forget_expired(entry.values, clock_ms)
+
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
@@ -143,6 +161,7 @@ class KeyedState:
         self._read.clear()
         self._buckets.clear()
         self._checked.clear()
+        self._looked_through.clear()
         for timers in self._timers:
             timers.clear()
 
@@ -235,8 +254,17 @@ class KeyedState:
             self._store.put(number, bucket.stored())
             times = zip(before.get(number, nothing), bucket.earliest(), strict=True)
             for kind, (old_ms, time_ms) in enumerate(times):
-                if old_ms != time_ms:
-                    self._store.schedules[kind].set(number, time_ms)
+                if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
+                    continue
+                self._store.schedules[kind].set(number, time_ms)
+        for number in self._looked_through:
+            bucket = new.get(number) or self._buckets[number]
+            self._store.schedules[EXPIRY].set(number, bucket.earliest()[EXPIRY])
+
+
+def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
+    """Whether it does not matter that a bucket is looked through earlier than need be, which saves telling."""
+    return known_ms is not None and time_ms is not None and known_ms < time_ms
 
 
 def _other_hash(key: Any) -> StateError:

@@ -11,11 +11,11 @@ from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
 from eventide.errors import ProgramError
 from eventide.runtime.state.handles import ScopedCell, StateHandles
+from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 
 TRIGGER_STATE = "trigger:"
 WINDOW_STATE = "window:"
-GLOBAL_STATE = "global:"
 ASSIGNER_STATE = "assigner:"
 
 
@@ -119,12 +119,13 @@ class EvictorView(Evictor.EvictorContext):
 class FiringContext(ProcessWindowFunction.Context[Any]):
     """The operator as a window function sees it."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState, merging: bool) -> None:
+    def __init__(self, moment: Moment, keyed: KeyedState, merging: bool, at: KeyAtHand) -> None:
         self._moment = moment
+        self._keyed = keyed
+        self._at = at
         self._merging = merging
         self.uses_window_state = False
         self._window_state = StateHandles(ScopedCell.under(keyed, WINDOW_STATE, moment.window_scope))
-        self._global_state = StateHandles(ScopedCell.under(keyed, GLOBAL_STATE, moment.key_scope))
 
     def window(self) -> Any:
         """The window that fires."""
@@ -149,5 +150,11 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
         return self._window_state
 
     def global_state(self) -> KeyedStateStore:
-        """State for the key, shared by all its windows."""
-        return self._global_state
+        """State for the key, shared by all its windows; that of the runtime context is the same."""
+        self.enter()
+        return self._at.store
+
+    def enter(self) -> None:
+        """Have the key of the window at hand."""
+        self._at.key = key = self._moment.key
+        self._at.entry = self._keyed.entries.get(key) or self._keyed.open(key)

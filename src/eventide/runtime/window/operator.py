@@ -67,8 +67,9 @@ class WindowOperator:
         self._trigger_view = TriggerView(moment, keyed)
         self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
-        self._firing = FiringContext(moment, keyed, spec.assigner.is_merging)
+        self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_at_hand)
         self._at = spec.key_at_hand
+        self._at.clock_ms = context.clock_ms
         self._is_rich = is_rich(spec.function.user_function)
         self._out = Collector(spec.name, spec.output_type)
 
@@ -125,6 +126,7 @@ class WindowOperator:
     def flush(self) -> None:
         """Store the state."""
         self._at.leave()
+        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
         self._keyed.flush()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
@@ -265,8 +267,7 @@ class WindowOperator:
     def _enter(self) -> None:
         """Have the key at hand for the window function, where that may use state of its own."""
         if self._is_rich:
-            self._at.key = key = self._moment.key
-            self._at.entry = self._keyed.entries.get(key) or self._keyed.open(key)
+            self._firing.enter()
 
     def _emit_results(self, results: Iterable[Any] | None) -> None:
         self._out.put_results(results or (), self._moment.window.max_timestamp())

@@ -1,0 +1,266 @@
+"""State that expires: how its values are kept, and what becomes of them when their time is over.
+
+A state with a time to live is kept under a name of its own, beside when each of its parts was last used: the one value,
+each element of a list, or each entry of a map. The time to live that it was written with is kept too, so that what has
+expired can be dropped by those who know nothing of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from eventide.datastream.state import ListState, MapState, StateTtlConfig
+
+SUFFIX = "\N{INFORMATION SEPARATOR ONE}"
+"""What the names of values that expire end with; no name of a program's does."""
+
+_ONE, _LIST, _MAP = range(3)
+
+Stored: TypeAlias = tuple[int, int, Any]
+"""The time to live in milliseconds, the form, and what is kept: parts are pairs of a time and a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToLive:
+    """A state's time to live, as the program has it; times are in milliseconds.
+
+    ``renews_on_read`` says that to read counts as use; ``shows_expired`` that what has expired may be seen until it is
+    gone. ``clock`` tells the time of the micro-batch.
+    """
+
+    ms: int
+    renews_on_read: bool
+    shows_expired: bool
+    clock: Callable[[], int]
+
+    @staticmethod
+    def of(config: StateTtlConfig, clock: Callable[[], int]) -> TimeToLive:
+        """What a descriptor asks for."""
+        return TimeToLive(
+            config.get_ttl().to_milliseconds(),
+            config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
+            config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
+            clock,
+        )
+
+    def is_over(self, used_ms: int) -> bool:
+        """Whether what was last used at a time has expired."""
+        return used_ms + self.ms <= self.clock()
+
+
+class Slot:
+    """Where a value that expires is kept: under its name, for the key at hand."""
+
+    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None], clear: Callable[[], None]) -> None:
+        self.read = read
+        self.write = write
+        self.clear = clear
+
+
+class ExpiringCell:
+    """The slot of a state with one value that expires."""
+
+    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
+        self._slot = slot
+        self._ttl = ttl
+
+    def read(self) -> Any:
+        """What is stored, if it has not expired; None if nothing is."""
+        stored, ttl = self._slot.read(), self._ttl
+        if stored is None:
+            return None
+        used_ms, value = stored[2]
+        if ttl.is_over(used_ms):
+            self._slot.clear()
+            return value if ttl.shows_expired else None
+        if ttl.renews_on_read:
+            self.write(value)
+        return value
+
+    def write(self, value: Any) -> None:
+        """Store a value, used now."""
+        self._slot.write((self._ttl.ms, _ONE, (self._ttl.clock(), value)))
+
+    def clear(self) -> None:
+        """Forget what is stored."""
+        self._slot.clear()
+
+    def take(self, namespace: Hashable) -> Any:
+        """Remove and return what is stored."""
+        value = self.read()
+        self.clear()
+        return value
+
+
+class ExpiringList(ListState[Any]):
+    """A list whose elements expire one by one."""
+
+    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
+        self._slot = slot
+        self._ttl = ttl
+
+    def get(self) -> Iterator[Any]:
+        """The elements that have not expired."""
+        stored, ttl = self._slot.read(), self._ttl
+        parts = [] if stored is None else stored[2]
+        living = [part for part in parts if not ttl.is_over(part[0])]
+        if len(living) < len(parts) or (living and ttl.renews_on_read):
+            self._keep([(ttl.clock(), value) for _, value in living] if ttl.renews_on_read else living)
+        return iter([value for _, value in (parts if ttl.shows_expired else living)])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        """Append one element."""
+        self.add_all([value])
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append several elements, used now."""
+        stored, now = self._slot.read(), self._ttl.clock()
+        self._keep([*([] if stored is None else stored[2]), *((now, value) for value in values)])
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace the list."""
+        self._keep([(self._ttl.clock(), value) for value in values])
+
+    def clear(self) -> None:
+        """Forget all elements."""
+        self._slot.clear()
+
+    def _keep(self, parts: list[tuple[int, Any]]) -> None:
+        if parts:
+            self._slot.write((self._ttl.ms, _LIST, parts))
+        else:
+            self._slot.clear()
+
+
+class ExpiringMap(MapState[Any, Any]):
+    """A map whose entries expire one by one."""
+
+    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
+        self._slot = slot
+        self._ttl = ttl
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, if it has not expired."""
+        parts, ttl = self._parts(), self._ttl
+        part = parts.get(key)
+        if part is None:
+            return None
+        used_ms, value = part
+        if ttl.is_over(used_ms):
+            self.remove(key)
+            return value if ttl.shows_expired else None
+        if ttl.renews_on_read:
+            parts[key] = (ttl.clock(), value)
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value of a key, used now."""
+        self.put_all({key: value})
+
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+        """Set the values of several keys, used now."""
+        parts, now = self._parts(), self._ttl.clock()
+        parts.update({key: (now, value) for key, value in dict_value.items()})
+        self._keep(parts)
+
+    def remove(self, key: Any) -> None:
+        """Delete a key."""
+        parts = self._parts()
+        parts.pop(key, None)
+        self._keep(parts)
+
+    def contains(self, key: Any) -> bool:
+        """Whether a key is there, and has not expired."""
+        part = self._parts().get(key)
+        return part is not None and (self._ttl.shows_expired or not self._ttl.is_over(part[0]))
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """All keys with their values that have not expired."""
+        parts, ttl = self._parts(), self._ttl
+        living = {key: part for key, part in parts.items() if not ttl.is_over(part[0])}
+        if ttl.renews_on_read:
+            living = {key: (ttl.clock(), value) for key, (_, value) in living.items()}
+        if living != parts:
+            self._keep(living)
+        return [(key, value) for key, (_, value) in (parts if ttl.shows_expired else living).items()]
+
+    def keys(self) -> list[Any]:
+        """All keys."""
+        return [key for key, _ in self.items()]
+
+    def values(self) -> list[Any]:
+        """All values."""
+        return [value for _, value in self.items()]
+
+    def is_empty(self) -> bool:
+        """Whether nothing is left."""
+        return not self.items()
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        self._slot.clear()
+
+    def _parts(self) -> dict[Any, tuple[int, Any]]:
+        stored = self._slot.read()
+        return {} if stored is None else stored[2]
+
+    def _keep(self, parts: dict[Any, tuple[int, Any]]) -> None:
+        if parts:
+            self._slot.write((self._ttl.ms, _MAP, parts))
+        else:
+            self._slot.clear()
+
+
+def with_times(plain: Any, ttl: TimeToLive) -> Stored:
+    """What a state without a time to live has kept, as one with it keeps it: used now."""
+    now = ttl.clock()
+    if isinstance(plain, list):
+        return ttl.ms, _LIST, [(now, value) for value in plain]
+    if isinstance(plain, dict):
+        return ttl.ms, _MAP, {key: (now, value) for key, value in plain.items()}
+    return ttl.ms, _ONE, (now, plain)
+
+
+def without_times(stored: Stored) -> Any:
+    """The inverse of :func:`with_times`, for a state that no longer has a time to live."""
+    _, form, kept = stored
+    if form == _LIST:
+        return [value for _, value in kept]
+    return {key: value for key, (_, value) in kept.items()} if form == _MAP else kept[1]
+
+
+def expiries(values: Mapping[Hashable, Mapping[str, Any]]) -> Iterator[int]:
+    """When something of an entry expires, in milliseconds; the earliest of them is meant."""
+    for _, (ttl_ms, form, kept) in _expiring(values):
+        parts = (kept,) if form == _ONE else kept.values() if form == _MAP else kept
+        yield ttl_ms + min(used_ms for used_ms, _ in parts)
+
+
+def forget_expired(values: MutableMapping[Hashable, dict[str, Any]], clock_ms: int) -> None:
+    """Drop what of an entry has expired."""
+    for name, (ttl_ms, form, kept) in [*_expiring(values)]:
+        oldest_ms = clock_ms - ttl_ms  # what was last used then, or before, has expired
+        if form == _ONE:
+            living = kept if kept[0] > oldest_ms else None
+        elif form == _LIST:
+            living = [part for part in kept if part[0] > oldest_ms]
+        else:
+            living = {key: part for key, part in kept.items() if part[0] > oldest_ms}
+        names = values[None]
+        if living:
+            names[name] = (ttl_ms, form, living)
+            continue
+        del names[name]
+        if not names:
+            del values[None]
+
+
+def _expiring(values: Mapping[Hashable, Mapping[str, Any]]) -> Iterator[tuple[str, Stored]]:
+    for name, stored in values.get(None, {}).items():
+        if name.endswith(SUFFIX):
+            yield name, stored
