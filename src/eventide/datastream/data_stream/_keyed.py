@@ -72,6 +72,38 @@ class KeyedStream(DataStream):
             return super().flat_map(func, output_type)
         return processed((self._transformation,), FlatMapEach(func), self._env, output_type)
 
+    def broadcast(self, *args: Any) -> Any:
+        """Refused, as all that would deal the elements of a keyed stream out otherwise.
+
+        Raises:
+            ProgramError: always.
+        """
+        raise _dealt_out_by_key("broadcast")
+
+    def rebalance(self) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("rebalance")
+
+    def rescale(self) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("rescale")
+
+    def shuffle(self) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("shuffle")
+
+    def forward(self) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("forward")
+
+    def global_(self) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("global_")
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Refused: elements are dealt out by their key."""
+        raise _dealt_out_by_key("partition_custom")
+
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
         """Join each element with those of another keyed stream that are at most so much earlier or later."""
         return IntervalJoin(self, other_stream)
@@ -138,3 +170,7 @@ class KeyedStream(DataStream):
         check_count(slide, "count window slide")
         windows = self.window(GlobalWindows.create())
         return windows.trigger(CountTrigger.of(slide)).evictor(CountEvictor.of(size))
+
+
+def _dealt_out_by_key(method: str) -> ProgramError:
+    return ProgramError(f"the elements of a keyed stream are dealt out by their key; call {method} before key_by")

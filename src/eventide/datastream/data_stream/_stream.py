@@ -14,7 +14,14 @@ from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
-from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction, ProcessFunction
+from eventide.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+)
 from eventide.datastream.functions._timestamps import older_strategy
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
@@ -31,6 +38,10 @@ from eventide.plan.graph import (
     why_without_parallelism,
 )
 from eventide.runtime.chain.steps import Filter, FlatMap, Map
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.dealing import ByPartitioner, DealtOut, InTurn, ToFirst
+from eventide.runtime.exchange.outlets import Outlet, ToAll
+from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.process.step import Process
 from eventide.runtime.tasks.operator import Key
 
@@ -173,17 +184,78 @@ class DataStream:
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
     def broadcast(
         self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
-    ) -> BroadcastStream:
-        """Have every subtask see all elements of this stream, which fill the broadcast states of some descriptors.
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Have every subtask see all elements of this stream.
+
+        With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
+        handles each element once in every subtask.
 
         Raises:
             ProgramError: if one is no ``MapStateDescriptor``.
         """
+        if broadcast_state_descriptor is None:
+            return self._redistributed("broadcast", ToAll)
         from eventide.datastream.data_stream._broadcast import BroadcastStream
 
         return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+
+    def rebalance(self) -> DataStream:
+        """Deal elements out to all subtasks in turn.
+
+        What follows a source runs in as many tasks as the source has splits; behind this, in as many as there are
+        subtasks. It costs a shuffle.
+        """
+        return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
+
+    def rescale(self) -> DataStream:
+        """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
+        return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
+
+    def shuffle(self) -> DataStream:
+        """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
+        return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
+
+    def global_(self) -> DataStream:
+        """Have the first subtask handle all elements."""
+        return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
+
+    def forward(self) -> DataStream:
+        """Leave elements in the task where they are, which they do in any case."""
+        return self
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
+    ) -> DataStream:
+        """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
+
+        Raises:
+            ProgramError: if one of the two is no function.
+        """
+        partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        dealing = ByPartitioner(
+            _callable("partition_custom", partition), _callable("partition_custom", select), partitioner
+        )
+        return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
+
+    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream:
+        node = self._transformation
+        operation = Redistribution(kind, outlet, node.type_info)
+        return self._then(
+            OperatorTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
+        )
 
     @overload
     def key_by(

@@ -75,6 +75,14 @@ class KeySelector(Function):
         """Return the key of `value`; it must be hashable."""
 
 
+class Partitioner(Function):
+    """Says which subtask has the elements of a key: for `partition_custom`."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """Return the number of a subtask, from 0, below `num_partitions`."""
+
+
 class ReduceFunction(Function):
     """Combines two elements into one of the same kind.
 

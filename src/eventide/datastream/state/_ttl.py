@@ -52,7 +52,6 @@ class StateTtlConfig:
         ProcessingTime = 0
         """The time by the clock."""
 
-    @dataclass(frozen=True)
     class CleanupStrategies:
         """How Flink would clean up expired state; here, these make no difference."""
 
@@ -63,20 +62,20 @@ class StateTtlConfig:
             INCREMENTAL_CLEANUP = 1
             ROCKSDB_COMPACTION_FILTER = 2
 
-        @dataclass(frozen=True)
         class IncrementalCleanupStrategy:
             """Some keys at each access."""
 
-            cleanup_size: int
-            for_every_record: bool
+            def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
+                self._cleanup_size = cleanup_size
+                self._run_cleanup_for_every_record = run_cleanup_for_every_record
 
             def get_cleanup_size(self) -> int:
                 """Return how many keys."""
-                return self.cleanup_size
+                return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
                 """Say whether every record counts as access."""
-                return self.for_every_record
+                return self._run_cleanup_for_every_record
 
         @dataclass(frozen=True)
         class RocksdbCompactFilterCleanupStrategy:
@@ -93,30 +92,33 @@ class StateTtlConfig:
                 """Return after what time RocksDB compacts in any case."""
                 return self.periodic_compaction_time
 
-        strategies: dict[StateTtlConfig.CleanupStrategies.Strategies, Any]
-        in_background: bool
+        def __init__(
+            self, strategies: dict[StateTtlConfig.CleanupStrategies.Strategies, Any], is_cleanup_in_background: bool
+        ) -> None:
+            self._strategies = strategies
+            self._is_cleanup_in_background = is_cleanup_in_background
 
         def is_cleanup_in_background(self) -> bool:
             """Say whether `disable_cleanup_in_background` was not called."""
-            return self.in_background
+            return self._is_cleanup_in_background
 
         def in_full_snapshot(self) -> bool:
             """Say whether `cleanup_full_snapshot` was called."""
-            return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self.strategies
+            return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def get_incremental_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
             """Return what `cleanup_incrementally` was called with, or what Flink does in the background."""
-            default = self.IncrementalCleanupStrategy(5, False) if self.in_background else None
-            return self.strategies.get(self.Strategies.INCREMENTAL_CLEANUP, default)
+            default = self.IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
+            return self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP, default)
 
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
             """Return what `cleanup_in_rocksdb_compact_filter` was called with, or what Flink does in the background."""
-            default = self.RocksdbCompactFilterCleanupStrategy(1000) if self.in_background else None
-            return self.strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER, default)
+            default = self.RocksdbCompactFilterCleanupStrategy(1000) if self._is_cleanup_in_background else None
+            return self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER, default)
 
     def __init__(
         self,

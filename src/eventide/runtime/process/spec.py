@@ -51,7 +51,8 @@ class ProcessSpec:
 
     def user_functions(self) -> list[Any]:
         """The function that the user wrote, to be opened and closed."""
-        return [self.processing.user_function]
+        function = self.processing.user_function
+        return [] if function is None else [function]
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

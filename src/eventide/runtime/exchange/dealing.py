@@ -1,0 +1,136 @@
+"""Elements dealt out to subtasks without a key: in turn, all to one, or as a function of the user's says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eventide.errors import ProgramError
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.columns import Batch, as_elements
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.outlets import encoded
+from eventide.runtime.invoke import last_of, user_function_error
+
+
+class Dealing(Protocol):
+    """Says which subtask each element goes to; picklable."""
+
+    @property
+    def user_function(self) -> Any:
+        """What the user wrote, to be opened and closed; None where there is nothing."""
+
+    def describe(self) -> str:
+        """How elements are dealt out, for ``explain``."""
+
+    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+        """The subtask of each element, of which there are so many; ``slot`` is the number of the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
+
+    user_function: None = None
+
+    def describe(self) -> str:
+        """In turn."""
+        return "to one subtask after the other"
+
+    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+        """By the number of the element."""
+        return ((number + slot) % subtasks for number in elements.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class ToFirst:
+    """All elements go to the first subtask."""
+
+    user_function: None = None
+
+    def describe(self) -> str:
+        """To one."""
+        return "to the first subtask"
+
+    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+        """Always the first."""
+        return (0 for _ in elements.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class ByPartitioner:
+    """A function of the user's says where a key goes."""
+
+    partition: Callable[[Any, int], int]
+    select: Callable[[Any], Any]
+    user_function: Any
+
+    def describe(self) -> str:
+        """By a function."""
+        return "as a partitioner says"
+
+    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+        """What the partitioner gives for the key."""
+        for value in elements.values:
+            subtask = self.partition(self.select(value), subtasks)
+            if not 0 <= subtask < subtasks:
+                raise ProgramError(f"the partitioner gave {subtask!r}, and there are subtasks 0 to {subtasks - 1}")
+            yield subtask
+
+
+@dataclass(frozen=True, slots=True)
+class DealtOut:
+    """How elements leave that are dealt out without a key."""
+
+    codec: ElementCodec
+    dealing: Dealing
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.dealing.describe()}, {self.codec.value_type} as {self.codec.describe()}"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The partitioner, where there is one."""
+        function = self.dealing.user_function
+        return [] if function is None else [("partitioner", function)]
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:
+        """An empty outbox of the task with a slot."""
+        return _DealtOut(self, producer, slot, subtasks)
+
+
+class _DealtOut:
+    def __init__(self, outlet: DealtOut, producer: str, slot: int, subtasks: int) -> None:
+        self._outlet = outlet
+        self._producer = producer
+        self._slot = slot
+        self._subtasks = subtasks
+        self._waiting: defaultdict[int, list[Elements]] = defaultdict(list)
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        elements = as_elements(batch)
+        self.size += len(elements)
+        of_subtask: defaultdict[int, list[int]] = defaultdict(list)
+        subtasks = self._outlet.dealing.subtasks_of(elements, self._slot, self._subtasks)
+        values = iter(elements.values)
+        try:
+            for index, (_, subtask) in enumerate(zip(values, subtasks, strict=True)):
+                of_subtask[subtask].append(index)
+        except Exception as error:
+            element = last_of(elements.values, values)
+            raise user_function_error(
+                self._producer, error, during="when an element was dealt out", element=element
+            ) from error
+        for subtask, indices in of_subtask.items():
+            self._waiting[subtask].append(elements.at(indices))
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, defaultdict(list), 0
+        for subtask in sorted(waiting):
+            for content in encoded(self._outlet.codec, [*waiting[subtask]], []):
+                yield subtask, content
