@@ -75,11 +75,12 @@ class _TimersOfKey(_Times):
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Set a timer by the clock; not at the end of batch execution."""
         if not self._moment.is_over:
-            self._processing_timers.register(_whole(timestamp), self._at.key, None)
+            self._processing_timers.register_in(self._at.entry, _whole(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Set a timer of event time."""
-        self._event_timers.register(_whole(timestamp), self._at.key, None)
+        time_ms = timestamp if type(timestamp) is int else _whole(timestamp)
+        self._event_timers.register_in(self._at.entry, time_ms, self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Take a timer by the clock back."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from eventide.runtime.state.entries import Entry
 
@@ -28,11 +29,19 @@ class Keys(Protocol):
         """The earliest timer of a kind of the entries that are not at hand."""
 
 
+_Timer: TypeAlias = tuple[int, int, int, Any, Hashable]
+"""Time, key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
+_time_of = itemgetter(0)
+
+
 class Timers:
     """The timers of one kind, which event time or processing time fires.
 
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
     ``number`` is that of the last one that was set, and goes on over micro-batches.
+
+    They are sorted when time goes on, all that are due at once: most are set long before. Those that are set while
+    others fire, and are due as well, wait in a heap beside them.
 
     Flink: one of the two queues of ``InternalTimerService``.
     """
@@ -41,17 +50,26 @@ class Timers:
         self._keys = keys
         self._entries = keys.entries
         self._kind = kind
-        self._queue: list[tuple[int, int, int, Any, Hashable]] = []
+        self._waiting: list[_Timer] = []
+        self._meanwhile: list[_Timer] = []
+        self._firing_until: int | None = None
         self.number = number
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
-        entry = self._entries.get(key) or self._keys.open(key)
+        self.register_in(self._entries.get(key) or self._keys.open(key), time_ms, key, namespace)
+
+    def register_in(self, entry: Entry, time_ms: int, key: Any, namespace: Hashable) -> None:
+        """The same, for the key of an entry that is at hand."""
         timers = entry.timers[self._kind]
         at = (time_ms, namespace)
         if at not in timers:
             self.number = timers[at] = number = self.number + 1
-            heapq.heappush(self._queue, (time_ms, entry.group, number, key, namespace))
+            timer = (time_ms, entry.group, number, key, namespace)
+            if self._firing_until is not None and time_ms <= self._firing_until:
+                heapq.heappush(self._meanwhile, timer)
+            else:
+                self._waiting.append(timer)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
@@ -65,23 +83,32 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        queue, entries, kind = self._queue, self._entries, self._kind
-        while queue and queue[0][0] <= until_ms:
-            time_ms, _, number, key, namespace = heapq.heappop(queue)
-            timers = entries[key].timers[kind]
-            at = (time_ms, namespace)
-            if timers.get(at) == number:
-                del timers[at]
-                yield time_ms, key, namespace
+        entries, kind, meanwhile = self._entries, self._kind, self._meanwhile
+        self._waiting.sort()
+        ready = self._waiting[: bisect_right(self._waiting, until_ms, key=_time_of)]
+        del self._waiting[: len(ready)]
+        self._firing_until = until_ms
+        try:
+            ready.reverse()
+            while ready or meanwhile:
+                if meanwhile and (not ready or meanwhile[0] < ready[-1]):
+                    time_ms, _, number, key, namespace = heapq.heappop(meanwhile)
+                else:
+                    time_ms, _, number, key, namespace = ready.pop()
+                timers = entries[key].timers[kind]
+                at = (time_ms, namespace)
+                if timers.get(at) == number:
+                    del timers[at]
+                    yield time_ms, key, namespace
+        finally:
+            self._firing_until = None
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
-        queue = self._queue
-        while queue and self._is_gone(*queue[0]):
-            heapq.heappop(queue)
-        times = [queue[0][0]] if queue else []
+        times = (timer[0] for timer in sorted(self._waiting) if not self._is_gone(*timer))
+        earliest = next(times, None)
         other = self._keys.next_of_others(self._kind)
-        return min([*times, *([] if other is None else [other])], default=None)
+        return min((ms for ms in (earliest, other) if ms is not None), default=None)
 
     def all(self) -> list[tuple[int, Any, Hashable]]:
         """Every timer that is set, in order of time: for harnesses."""
@@ -96,11 +123,11 @@ class Timers:
     def take_in(self, key: Any, entry: Entry) -> None:
         """Take note of the timers of an entry that was read."""
         for (time_ms, namespace), number in entry.timers[self._kind].items():
-            heapq.heappush(self._queue, (time_ms, entry.group, number, key, namespace))
+            self._waiting.append((time_ms, entry.group, number, key, namespace))
 
     def clear(self) -> None:
         """Forget what is at hand."""
-        self._queue.clear()
+        self._waiting.clear()
 
     def _is_gone(self, time_ms: int, group: int, number: int, key: Any, namespace: Hashable) -> bool:
         return self._entries[key].timers[self._kind].get((time_ms, namespace)) != number

@@ -45,6 +45,8 @@ class Collector:
             else:
                 values.append(own(result) if copies else result)
         behind = len(values)
+        if behind == before:
+            return
         main.timestamps.extend(repeat(timestamp, behind - before))
         main.sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
 
