@@ -33,7 +33,7 @@ def run_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert not printed, name
 
 
-ON_THE_TWIN = ("watermarks.md", "windows.md", "columns.md", "aggregates.md")
+ON_THE_TWIN = ("watermarks.md", "windows.md", "columns.md", "aggregates.md", "process-functions.md", "joins.md")
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
 
 

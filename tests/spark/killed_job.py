@@ -20,12 +20,16 @@ from eventide.aggregates import collect_list, count, last, max_, mean, sum_
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import (
     DataStream,
+    KeyedBroadcastProcessFunction,
+    KeyedProcessFunction,
     OutputTag,
     ProcessWindowFunction,
     SourceFunction,
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import FileSource, FormatSink, Source
+from eventide.datastream.functions import ProcessJoinFunction
+from eventide.datastream.state import MapStateDescriptor
 from eventide.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -37,6 +41,7 @@ EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types
 SESSION = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 NAMED = Types.ROW_NAMED(["pipeline", "key", "start", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
 LATE = OutputTag("late", EVENT)
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 ROWS = 1_300
 FILES = 13
 CLOCKED = 900
@@ -160,6 +165,39 @@ class Each(ProcessWindowFunction):
             yield Row(pipeline=self.pipeline, key=key, start=context.window().start, n=element["n"])
 
 
+class Quiet(KeyedProcessFunction):
+    """One line a timer, with a checksum of what a map has seen of its key so far."""
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_map_state(MapStateDescriptor("seen", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.seen[value["n"] % 5] = (self.seen[value["n"] % 5] or 0) + value["n"]
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 300)
+
+    def on_timer(self, timestamp, ctx):
+        checksum = sum((place + 1) * total for place, total in self.seen.items()) % 1_000_003
+        yield Row(pipeline="process", key=ctx.get_current_key(), start=timestamp, n=checksum)
+
+
+class Ruled(KeyedBroadcastProcessFunction):
+    """One line an element, with the rule of its key, which is the last number that was broadcast for it."""
+
+    def process_element(self, value, ctx):
+        rule = ctx.get_broadcast_state(RULES).get(value["key"]) or 0
+        yield Row(pipeline="ruled", key=value["key"], start=value["ts"], n=2_000 * rule + value["n"])
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES)[value["key"]] = value["n"]
+
+
+class Pair(ProcessJoinFunction):
+    """One line a pair."""
+
+    def process_element(self, left, right, ctx):
+        yield Row(pipeline="joined", key=left["key"], start=ctx.get_timestamp(), n=2_000 * left["n"] + right["n"])
+
+
 def write_input(folder: Path) -> None:
     """Files of two devices."""
     for device in ("left", "right"):
@@ -171,12 +209,10 @@ def write_input(folder: Path) -> None:
             pq.write_table(pa.table({**columns, **unused}), folder / device / f"{part:02}.parquet", row_group_size=50)
 
 
-def elements(env: StreamExecutionEnvironment) -> tuple[DataStream, DataStream, DataStream]:
+def elements(events: DataStream) -> tuple[DataStream, DataStream, DataStream]:
     """Elements as Python objects: sessions, totals of sessions, what is late."""
-    strategy = WatermarkStrategy.for_generator(Wavering).with_timestamp_assigner("ts")
     sessions = (
-        env.from_source(Disorder(), strategy, "events")
-        .key_by(lambda e: e["key"], Types.STRING())
+        events.key_by(lambda e: e["key"], Types.STRING())
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(60)))
         .allowed_lateness(Duration.of_millis(1_000))
         .side_output_late_data(LATE)
@@ -188,6 +224,20 @@ def elements(env: StreamExecutionEnvironment) -> tuple[DataStream, DataStream, D
         .reduce(lambda a, b: (a[0], min(a[1], b[1]), max(a[2], b[2]), a[3] + b[3]))
     )
     return sessions, totals, sessions.get_side_output(LATE)
+
+
+def processes(events: DataStream) -> DataStream:
+    """Functions with state and timers, beside a broadcast stream, and of pairs."""
+    keyed = events.key_by(lambda e: e["key"], Types.STRING())
+    rules = events.filter(lambda e: e["n"] % 40 == 0).broadcast(RULES)
+    left, right = (
+        events.filter(lambda e, rest=rest: e["n"] % 3 == rest).key_by(lambda e: e["key"], Types.STRING())
+        for rest in (0, 1)
+    )
+    pairs = left.interval_join(right).between(Time.milliseconds(-200), Time.milliseconds(100))
+    return keyed.process(Quiet(), NAMED).union(
+        keyed.connect(rules).process(Ruled(), NAMED), pairs.process(Pair(), NAMED)
+    )
 
 
 def columns(env: StreamExecutionEnvironment, folder: str) -> tuple[DataStream, DataStream]:
@@ -211,10 +261,18 @@ def columns(env: StreamExecutionEnvironment, folder: str) -> tuple[DataStream, D
 
 
 def bounded(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
-    """Elements and columns from their beginning to their end, with several sinks."""
-    sessions, totals, late_elements = elements(env)
+    """Elements, columns and process functions from their beginning to their end, with several sinks."""
+    strategy = WatermarkStrategy.for_generator(Wavering).with_timestamp_assigner("ts")
+    events = env.from_source(Disorder(), strategy, "events")
+    sessions, totals, late_elements = elements(events)
     windows, late_rows = columns(env, folder)
-    sinks = {"sessions": sessions, "totals": totals, "columns": windows, "late": late_elements.union(late_rows)}
+    sinks = {
+        "sessions": sessions,
+        "totals": totals,
+        "columns": windows,
+        "late": late_elements.union(late_rows),
+        "processes": processes(events),
+    }
     for name, stream in sinks.items():
         stream.sink_to(FormatSink("json", {"path": f"{output}/{name}"}))
 
