@@ -1,0 +1,83 @@
+"""The examples with process functions and joins print what they say: all without Spark, and all on it in one test."""
+
+from __future__ import annotations
+
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.errors import TemporaryCheckpointWarning
+from eventide.testing import local_environment
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "process"
+
+PRINTED = {
+    "event_time_timer.py": """\
+P-1 was delivered on day 2
+P-2 is missed since day 1: it was last at the depot
+P-3 is missed since day 4: it was last at the depot
+P-2 is missed since day 4: it was last at the van
+""",
+    "state_access.py": """\
+north: 4.0
+south: 6.5
+north: 5.5
+""",
+    "side_outputs.py": """\
+light> ('Ada', 12)
+light> ('Dan', 90)
+heavy, in kg> ('Bob', 0.48)
+heavy, in kg> ('Eve', 2.1)
+wrong> the letter to Cleo weighs -3 g?
+""",
+    "connected_streams.py": """\
+tigers
+and
+and
+oh
+my
+""",
+    "broadcast_state.py": """\
+Bob: jump and shoot
+Ada: run and jump
+""",
+    "joins.py": """\
+window join> order 1: 20 euros on day 0
+window join> order 3: 10 euros on day 1
+window join> order 3: 7 euros on day 1
+co-group> order 2: nothing on day 0
+interval join> order 1: 20 euros after 1 hours
+interval join> order 2: 5 euros after 3 hours
+interval join> order 3: 10 euros after 1 hours
+interval join> order 3: 7 euros after 10 hours
+""",
+}
+
+
+def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TemporaryCheckpointWarning)
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_example_prints_exactly_this(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(StreamExecutionEnvironment, "get_execution_environment", staticmethod(local_environment))
+    assert run(name, capsys) == PRINTED[name]
+
+
+@pytest.mark.spark
+def test_all_of_them_print_the_same_on_spark(spark: object, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {name: sorted(run(name, capsys).splitlines()) for name in PRINTED}
+    assert found == {name: sorted(lines.splitlines()) for name, lines in PRINTED.items()}
+
+
+def test_every_example_is_among_these_tests() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
