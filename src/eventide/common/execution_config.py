@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eventide.common._accepted import AcceptedSettings
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]
 
 
-class ExecutionConfig:
-    """Settings that hold for the whole job.
+_PICKLED = "elements that have no declared type are pickled, and Python needs no serializers"
+_BY_SPARK = "Spark stops its tasks by itself"
+_COPIED = "each branch of a program has its own copy of an element where that could be seen"
+
+
+class ExecutionConfig(AcceptedSettings):
+    """Settings that hold for the whole job; some of PyFlink's are taken, and make no difference.
 
     >>> ExecutionConfig().set_auto_watermark_interval(500).get_auto_watermark_interval()
     500
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._auto_watermark_interval_ms = 0
+        self._auto_generated_uids = True
         self._job_parameters: dict[str, str] = {}
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
@@ -60,3 +68,125 @@ class ExecutionConfig:
     def get_global_job_parameters(self) -> dict[str, str]:
         """The job parameters, as text."""
         return dict(self._job_parameters)
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Let operators without a uid have an id that follows from the program: the default."""
+        self._auto_generated_uids = True
+        return self
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Have every operator that keeps state need a uid."""
+        self._auto_generated_uids = False
+        return self
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        """Whether operators without a uid have an id that follows from the program."""
+        return self._auto_generated_uids
+
+    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("latency_tracking_interval", interval, "the progress of a job has the time of its batches")
+
+    def get_latency_tracking_interval(self) -> int:
+        """What was set, in milliseconds."""
+        return int(self.accepted("latency_tracking_interval", 0))
+
+    def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("task_cancellation_interval", interval, _BY_SPARK)
+
+    def get_task_cancellation_interval(self) -> int:
+        """What was set, in milliseconds."""
+        return int(self.accepted("task_cancellation_interval", 30_000))
+
+    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("task_cancellation_timeout", timeout, _BY_SPARK)
+
+    def get_task_cancellation_timeout(self) -> int:
+        """What was set, in milliseconds."""
+        return int(self.accepted("task_cancellation_timeout", 180_000))
+
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake: it is about functions of Java."""
+        return self
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake: it is about functions of Java."""
+        return self.accept("closure_cleaner", False, "it is about functions of Java")
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("closure_cleaner", True))
+
+    def enable_force_kryo(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("force_kryo", True, _PICKLED)
+
+    def disable_force_kryo(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        self._accepted["force_kryo"] = False
+        return self
+
+    def is_force_kryo_enabled(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("force_kryo", False))
+
+    def enable_force_avro(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("force_avro", True, _PICKLED)
+
+    def disable_force_avro(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        self._accepted["force_avro"] = False
+        return self
+
+    def is_force_avro_enabled(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("force_avro", False))
+
+    def enable_generic_types(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake: the default."""
+        self._accepted["generic_types_disabled"] = False
+        return self
+
+    def disable_generic_types(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("generic_types_disabled", True, _PICKLED)
+
+    def has_generic_types_disabled(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("generic_types_disabled", False))
+
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("object_reuse", True, _COPIED)
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        """Taken for PyFlink's sake: the default."""
+        self._accepted["object_reuse"] = False
+        return self
+
+    def is_object_reuse_enabled(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("object_reuse", False))
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Taken for PyFlink's sake."""
+        return self.accept("use_snapshot_compression", use_snapshot_compression, "state is compressed in any case")
+
+    def is_use_snapshot_compression(self) -> bool:
+        """What was set."""
+        return bool(self.accepted("use_snapshot_compression", False))
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """None: there is no Kryo."""
+        return {}
+
+    def get_registered_kryo_types(self) -> list[str]:
+        """None: there is no Kryo."""
+        return []
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """None: there are no classes of Java."""
+        return []

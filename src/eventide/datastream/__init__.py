@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eventide.datastream.checkpoint_config import CheckpointConfig
+    from eventide.datastream.checkpointing_mode import CheckpointingMode
     from eventide.datastream.data_stream import (
         AllWindowedStream,
         BroadcastConnectedStream,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         WindowedStream,
     )
     from eventide.datastream.execution_mode import RuntimeExecutionMode
+    from eventide.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
     from eventide.datastream.functions import (
         AggregateFunction,
         AllWindowFunction,
@@ -94,6 +96,8 @@ _MODULES = {
     "KeyedBroadcastProcessFunction": "eventide.datastream.functions",
     "BroadcastStream": "eventide.datastream.data_stream",
     "BroadcastConnectedStream": "eventide.datastream.data_stream",
+    "CheckpointingMode": "eventide.datastream.checkpointing_mode",
+    "ExternalizedCheckpointRetention": "eventide.datastream.externalized_checkpoint_retention",
     "TimeDomain": "eventide.datastream.time_domain",
     "TimerService": "eventide.datastream.timerservice",
     "ConnectedStreams": "eventide.datastream.data_stream",
@@ -148,6 +152,8 @@ __all__ = [
     "KeyedBroadcastProcessFunction",
     "BroadcastStream",
     "BroadcastConnectedStream",
+    "CheckpointingMode",
+    "ExternalizedCheckpointRetention",
     "TimeDomain",
     "TimerService",
     "ConnectedStreams",

@@ -13,7 +13,9 @@ from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream.checkpoint_config import CheckpointConfig
+from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.connectors import CollectionSource, CollectSink, Source
 from eventide.datastream.connectors.function_source import FunctionSource
 from eventide.datastream.data_stream._stream import DataStream
@@ -29,6 +31,8 @@ from eventide.plan.graph import (
     SinkTransformation,
     SourceTransformation,
     Transformation,
+    as_json,
+    without_uid,
 )
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings
@@ -39,13 +43,13 @@ if TYPE_CHECKING:
 _MAX_PARALLELISM = 32_768
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(EnvironmentHints):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
+        super().__init__()
         self._host = host
         self._config = ExecutionConfig()
-        self._checkpoint_config = CheckpointConfig()
         self._parallelism: int | None = None
         self._max_parallelism = _MAX_PARALLELISM
         self._runtime_mode = RuntimeExecutionMode.STREAMING
@@ -76,7 +80,7 @@ class StreamExecutionEnvironment:
         """Where the job keeps its checkpoint."""
         return self._checkpoint_config
 
-    def enable_checkpointing(self, interval: int, mode: Any = None) -> Self:
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
         """Taken for PyFlink's sake: every micro-batch is a checkpoint, exactly once, whatever is asked for here.
 
         What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
@@ -282,6 +286,16 @@ class StreamExecutionEnvironment:
             raise ProgramError("the program has no sink to plan for; add one, or name the streams to plan for")
         return self._plan(sinks)
 
+    def get_execution_plan(self) -> str:
+        """The program as JSON, in the form of Flink's own plans; `explain` says more.
+
+        Raises:
+            ProgramError: if it has no sink.
+        """
+        if not self._sinks:
+            raise ProgramError("the program has no sink, so there is nothing to plan; add one")
+        return as_json(self._sinks, self.get_parallelism())
+
     def explain(self, *streams: DataStream) -> None:
         """Print the plan of the program: what runs where, how elements travel, and where state is.
 
@@ -313,6 +327,12 @@ class StreamExecutionEnvironment:
             raise ProgramError(
                 f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
+            )
+        unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(sinks)
+        if unnamed:
+            raise ProgramError(
+                f"auto generated uids are disabled, and these operators have none of their own: {', '.join(unnamed)}; "
+                "call uid(...) on each"
             )
         plan = compile_plan(sinks, min(self._planned_parallelism(), self._max_parallelism), self._max_parallelism)
         return plan.with_job_parameters(self._config.get_global_job_parameters())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -253,6 +254,27 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
             found[node.number] = node
             waiting += node.inputs
     return [found[number] for number in sorted(found)]
+
+
+def as_json(sinks: Iterable[Transformation], parallelism: int) -> str:
+    """The graph of a program in Flink's form of an execution plan, which its visualiser draws."""
+    nodes: list[dict[str, Any]] = []
+    for node in reachable(sinks):
+        kind = "Data Source" if not node.inputs else "Data Sink" if isinstance(node, SinkTransformation) else "Operator"
+        described = {"id": node.number, "type": node.name, "pact": kind, "contents": node.name}
+        nodes.append(described | {"parallelism": node.parallelism or parallelism})
+        if node.inputs:
+            strategies = ("HASH" if isinstance(source, KeyTransformation) else "FORWARD" for source in node.inputs)
+            nodes[-1]["predecessors"] = [
+                {"id": source.number, "ship_strategy": strategy, "side": "second"}
+                for source, strategy in zip(node.inputs, strategies, strict=True)
+            ]
+    return json.dumps({"nodes": nodes}, indent=2)
+
+
+def without_uid(sinks: Iterable[Transformation]) -> list[str]:
+    """The names of the operators of a program that keep state and have no uid."""
+    return [node.name for node in reachable(sinks) if isinstance(node, OperatorTransformation) and node.uid is None]
 
 
 def why_without_parallelism(node: Transformation) -> str | None:

@@ -6,20 +6,23 @@ import itertools
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
+from eventide.common.execution_config import ExecutionConfig
 from eventide.common.time import Duration, Time
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
+from eventide.datastream.data_stream._checks import function_of
 from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
+from eventide.datastream.data_stream._distribution import Distribution
+from eventide.datastream.data_stream._hints import StreamHints
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     KeySelector,
     MapFunction,
-    Partitioner,
     ProcessFunction,
 )
 from eventide.datastream.functions._timestamps import older_strategy
@@ -37,11 +40,7 @@ from eventide.plan.graph import (
     UnionTransformation,
     why_without_parallelism,
 )
-from eventide.runtime.chain.steps import Filter, FlatMap, Map
-from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.dealing import ByPartitioner, DealtOut, InTurn, ToFirst
-from eventide.runtime.exchange.outlets import Outlet, ToAll
-from eventide.runtime.process.redistribution import Redistribution
+from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection
 from eventide.runtime.process.step import Process
 from eventide.runtime.tasks.operator import Key
 
@@ -53,13 +52,10 @@ if TYPE_CHECKING:
     from eventide.datastream.data_stream._joined import CoGroupedStreams, JoinedStreams
     from eventide.datastream.data_stream._keyed import KeyedStream
     from eventide.datastream.data_stream._windowed import AllWindowedStream
-    from eventide.datastream.state import MapStateDescriptor
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-_F = TypeVar("_F")
 
-
-class DataStream:
+class DataStream(Distribution, StreamHints):
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
     Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
@@ -103,6 +99,28 @@ class DataStream:
             )
         return self
 
+    def force_non_parallel(self) -> Self:
+        """Let this operator run in one subtask."""
+        return self.set_parallelism(1)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples, by their places.
+
+        Raises:
+            ProgramError: if the elements were not declared as tuples, or have no such field.
+        """
+        kind = self.get_type()
+        if not isinstance(kind, TupleTypeInfo):
+            raise ProgramError(f"project is for tuples; the elements of {self.get_name()!r} are {kind}")
+        for index in field_indexes:
+            if not isinstance(index, int) or not 0 <= index < len(kind.types):
+                raise ProgramError(f"project: there is no field {index!r} among the {len(kind.types)} of {kind}")
+        return self.map(Projection(field_indexes), Types.TUPLE([kind.types[index] for index in field_indexes]))
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The settings of the whole job."""
+        return self._env.get_config()
+
     def get_type(self) -> TypeInformation:
         """The declared type of the elements."""
         return self._transformation.type_info
@@ -113,13 +131,13 @@ class DataStream:
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Turn each element into one other."""
-        call = func.map if isinstance(func, MapFunction) else _callable("map", func)
+        call = func.map if isinstance(func, MapFunction) else function_of("map", func)
         kind = partial(Map, type_info=output_type)
         return self._then(FunctionTransformation("map", self._transformation, kind, call, func, output_type))
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """Keep the elements for which the function is true."""
-        call = func.filter if isinstance(func, FilterFunction) else _callable("filter", func)
+        call = func.filter if isinstance(func, FilterFunction) else function_of("filter", func)
         type_info = self._transformation.type_info
         return self._then(FunctionTransformation("filter", self._transformation, Filter, call, func, type_info))
 
@@ -127,7 +145,7 @@ class DataStream:
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Turn each element into any number of others."""
-        call = func.flat_map if isinstance(func, FlatMapFunction) else _callable("flat_map", func)
+        call = func.flat_map if isinstance(func, FlatMapFunction) else function_of("flat_map", func)
         kind = partial(FlatMap, type_info=output_type)
         return self._then(FunctionTransformation("flat_map", self._transformation, kind, call, func, output_type))
 
@@ -185,79 +203,6 @@ class DataStream:
         return ConnectedStreams(self, ds)
 
     @overload
-    def broadcast(self) -> DataStream: ...
-
-    @overload
-    def broadcast(
-        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
-    ) -> BroadcastStream: ...
-
-    def broadcast(
-        self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
-        """Have every subtask see all elements of this stream.
-
-        With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
-        handles each element once in every subtask.
-
-        Raises:
-            ProgramError: if one is no ``MapStateDescriptor``.
-        """
-        if broadcast_state_descriptor is None:
-            return self._redistributed("broadcast", ToAll)
-        from eventide.datastream.data_stream._broadcast import BroadcastStream
-
-        return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
-
-    def rebalance(self) -> DataStream:
-        """Deal elements out to all subtasks in turn.
-
-        What follows a source runs in as many tasks as the source has splits; behind this, in as many as there are
-        subtasks. It costs a shuffle.
-        """
-        return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
-
-    def rescale(self) -> DataStream:
-        """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
-        return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
-
-    def shuffle(self) -> DataStream:
-        """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
-        return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
-
-    def global_(self) -> DataStream:
-        """Have the first subtask handle all elements."""
-        return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
-
-    def forward(self) -> DataStream:
-        """Leave elements in the task where they are, which they do in any case."""
-        return self
-
-    def partition_custom(
-        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
-    ) -> DataStream:
-        """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
-
-        Raises:
-            ProgramError: if one of the two is no function.
-        """
-        partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
-        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
-        dealing = ByPartitioner(
-            _callable("partition_custom", partition), _callable("partition_custom", select), partitioner
-        )
-        return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
-
-    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream:
-        node = self._transformation
-        operation = Redistribution(kind, outlet, node.type_info)
-        return self._then(
-            OperatorTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
-        )
-
-    @overload
     def key_by(
         self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
     ) -> KeyedStream: ...
@@ -280,7 +225,7 @@ class DataStream:
         if isinstance(key_selector, str):
             names = [key_selector, *([] if key_type is None else [key_type]), *more]
             return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
-        select = key_selector.get_key if isinstance(key_selector, KeySelector) else _callable("key_by", key_selector)
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else function_of("key_by", key_selector)
         check_key_type(key_type)
         key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
@@ -385,7 +330,7 @@ class DataStream:
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
         if not isinstance(sink, Sink):
-            sink = DataFrameSink(_callable("sink_to", sink))
+            sink = DataFrameSink(function_of("sink_to", sink))
         return self._into("sink", sink)
 
     def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
@@ -430,9 +375,3 @@ class DataStream:
         transformation = SinkTransformation(name, self._transformation, sink)
         self._env.add_sink_transformation(transformation)
         return DataStreamSink(transformation)
-
-
-def _callable(where: str, function: _F) -> _F:
-    if not callable(function):
-        raise ProgramError(f"{where} needs a function or a function object, not {function!r}")
-    return function

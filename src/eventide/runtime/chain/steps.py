@@ -57,6 +57,21 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
+class Projection:
+    """Some fields of a tuple, by their places: what a map calls.
+
+    >>> Projection((2, 0))(("a", "b", "c"))
+    ('c', 'a')
+    """
+
+    places: tuple[int, ...]
+
+    def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """These fields of one tuple."""
+        return tuple(value[place] for place in self.places)
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """The elements for which the function is true."""
 

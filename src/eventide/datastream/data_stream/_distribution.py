@@ -1,0 +1,104 @@
+"""How elements get to the subtasks of what follows, where a program says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from eventide.datastream.data_stream._checks import function_of
+from eventide.datastream.functions import KeySelector, Partitioner
+from eventide.plan.graph import OperatorTransformation, Transformation
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.dealing import ByPartitioner, DealtOut, InTurn, ToFirst
+from eventide.runtime.exchange.outlets import Outlet, ToAll
+from eventide.runtime.process.redistribution import Redistribution
+
+if TYPE_CHECKING:
+    from eventide.datastream.data_stream._broadcast import BroadcastStream
+    from eventide.datastream.data_stream._stream import DataStream
+    from eventide.datastream.state import MapStateDescriptor
+
+
+class Distribution:
+    """The ways of dealing elements out without a key; each but the last costs a shuffle."""
+
+    _transformation: Transformation
+
+    def _then(self, transformation: Transformation) -> DataStream:
+        raise NotImplementedError
+
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Have every subtask see all elements of this stream.
+
+        With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
+        handles each element once in every subtask.
+
+        Raises:
+            ProgramError: if one is no ``MapStateDescriptor``.
+        """
+        if broadcast_state_descriptor is None:
+            return self._redistributed("broadcast", ToAll)
+        from eventide.datastream.data_stream._broadcast import BroadcastStream
+
+        return BroadcastStream(
+            cast("DataStream", self), [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        )
+
+    def rebalance(self) -> DataStream:
+        """Deal elements out to all subtasks in turn.
+
+        What follows a source runs in as many tasks as the source has splits; behind this, in as many as there are
+        subtasks. It costs a shuffle.
+        """
+        return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
+
+    def rescale(self) -> DataStream:
+        """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
+        return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
+
+    def shuffle(self) -> DataStream:
+        """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
+        return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
+
+    def global_(self) -> DataStream:
+        """Have the first subtask handle all elements."""
+        return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
+
+    def forward(self) -> DataStream:
+        """Leave elements in the task where they are, which they do in any case."""
+        return cast("DataStream", self)
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
+    ) -> DataStream:
+        """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
+
+        Raises:
+            ProgramError: if one of the two is no function.
+        """
+        partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        dealing = ByPartitioner(
+            function_of("partition_custom", partition), function_of("partition_custom", select), partitioner
+        )
+        return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
+
+    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream:
+        node = self._transformation
+        operation = Redistribution(kind, outlet, node.type_info)
+        return self._then(
+            OperatorTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
+        )
