@@ -1,4 +1,4 @@
-"""What PyFlink programs may say that has no meaning on Spark: it is taken, kept where it can be asked for, said once."""
+"""What PyFlink programs may say that has no meaning on Spark: it is taken, can be asked for, and is said once."""
 
 import json
 import warnings
