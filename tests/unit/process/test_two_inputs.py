@@ -10,12 +10,14 @@ from eventide.datastream import (
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
+    KeyedProcessFunction,
     OutputTag,
 )
 from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from eventide.errors import ProgramError
+from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run, timed
+from twin import plan_of, run, runner, timed
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 SUM = ValueStateDescriptor("sum", Types.LONG())
@@ -66,6 +68,23 @@ class TestConnected:
         main, side = (sorted(value for batch in run(plan) for value, _ in batch[sink]) for sink in (0, 1))
         assert main == [("first", "a", 1), ("first", "b", 2)]
         assert side == [("second", "a", 701), ("second", "b", 502)]
+
+    def test_an_operator_may_get_a_second_input_at_a_restart(self, env):
+        class One(KeyedProcessFunction):
+            def open(self, runtime_context):
+                self.sum = runtime_context.get_state(SUM)
+
+            def process_element(self, value, ctx):
+                self.sum.update((self.sum.value() or 0) + value[1])
+
+        script = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("a", 2))]])
+        numbers = env.from_source(script, _NONE, "numbers").key_by(by_first)
+        checkpoint = LocalCheckpoint()
+        next(runner(plan_of(numbers.process(One()).uid("sums")), checkpoint=checkpoint).batches())
+        other = env.from_source(later([("a", 7)]), _NONE, "others").key_by(by_first)
+        both = runner(plan_of(numbers.connect(other).process(Both()).uid("sums")), checkpoint=checkpoint)
+        rows = [value for batch in both.batches() for part in batch.elements.values() for value, _ in part]
+        assert rows == [("first", "a", 3)]
 
     def test_fields_by_name_and_functions_give_the_same_keys(self, env):
         pair = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])

@@ -207,7 +207,8 @@ class Gate:
         """
         self._inputs.restore(snapshot["inputs"])
         for number, channels in self._channels.items():
-            channels.restore(snapshot["channels"][str(number)])
+            if str(number) in snapshot["channels"]:  # an operator may get another input
+                channels.restore(snapshot["channels"][str(number)])
         for what, keepers in (("splits", self._splits), ("idleness", self._idleness)):
             for edge, keeper in keepers.items():
                 name = self._edges[edge].name
