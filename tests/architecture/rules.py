@@ -30,7 +30,7 @@ FLOORS = {
     "eventide.cli": 8,
 }
 # The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at
-# their two speeds share rules and panes.
+# their two speeds, and joins in windows, share rules and panes.
 RUNTIME_FLOORS = {
     "eventide.runtime.elements": 1,
     "eventide.runtime.exchange": 2,
@@ -39,8 +39,10 @@ RUNTIME_FLOORS = {
     "eventide.runtime.chain": 4,
     "eventide.runtime.sources": 5,
     "eventide.runtime.tasks": 6,
-    "eventide.runtime.columnar": 7,
-    "eventide.runtime.window": 7,
+    "eventide.runtime.process": 7,
+    "eventide.runtime.columnar": 8,
+    "eventide.runtime.window": 8,
+    "eventide.runtime.joins": 8,
 }
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
 # A package whose __init__ hands out names of several floors, lazily: it is above all of them, what is in it is not.

@@ -40,8 +40,8 @@ from eventide.plan.graph import (
     UnionTransformation,
     why_without_parallelism,
 )
+from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection
-from eventide.runtime.process.step import Process
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.runtime.chain.contexts import Moment
+from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks
@@ -13,8 +15,6 @@ from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements, own
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
-from eventide.runtime.process.contexts import Moment
-from eventide.runtime.process.step import Process
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from eventide.common._ms import MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
+from eventide.runtime.chain.collector import Collector
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
@@ -19,7 +20,6 @@ from eventide.runtime.process.spec import identity_of, outlet_of
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.collector import Collector
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
 
 _ELEMENTS = "elements"

@@ -10,11 +10,13 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from eventide.errors import ProgramError
+from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.exchange.outlets import ToAll
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.contexts import ElementContext, KeyContext, Moment
+from eventide.runtime.process.contexts import KeyContext
 from eventide.runtime.process.functions import Handle
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.spec import ProcessSpec, identity_of, outlet_of
@@ -22,7 +24,6 @@ from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.broadcast import BroadcastStates
 from eventide.runtime.state.key_at_hand import FUNCTION_STATE, KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.collector import Collector
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, Receive
 
 

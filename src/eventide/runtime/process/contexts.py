@@ -1,69 +1,18 @@
-"""What process functions see of the operator that calls them."""
+"""What process functions with keys see of the operator that calls them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from eventide.common._ms import MIN_MS
-from eventide.datastream.functions import (
-    CoProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    ProcessFunction,
-)
+from eventide.datastream.functions import KeyedCoProcessFunction, KeyedProcessFunction
 from eventide.datastream.time_domain import TimeDomain
-from eventide.datastream.timerservice import TimerService
 from eventide.errors import ProgramError
+from eventide.runtime.chain.contexts import ElementContext, Moment, Times
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 
 
-class Moment:
-    """Where an operator stands, in milliseconds.
-
-    ``is_over`` says that batch execution is at its end, where no more timers of processing time are taken.
-    """
-
-    __slots__ = ("is_over", "processing_time", "watermark")
-
-    def __init__(self, watermark: int = MIN_MS, processing_time: int = MIN_MS) -> None:
-        self.watermark = watermark
-        self.processing_time = processing_time
-        self.is_over = False
-
-
-class _Times(TimerService):
-    """The times of an operator; there are no timers without keys."""
-
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
-
-    def current_processing_time(self) -> int:
-        """The time of the micro-batch."""
-        return self._moment.processing_time
-
-    def current_watermark(self) -> int:
-        """The operator's watermark."""
-        return self._moment.watermark
-
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-    def register_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-
-class _TimersOfKey(_Times):
+class _TimersOfKey(Times):
     """The times of an operator, and the timers of the key at hand."""
 
     def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState) -> None:
@@ -89,22 +38,6 @@ class _TimersOfKey(_Times):
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Take a timer of event time back."""
         self._event_timers.delete(_whole(timestamp), self._at.key, None)
-
-
-class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
-    """The operator as a function without keys sees it; ``time_ms`` is the time of the element at hand."""
-
-    def __init__(self, moment: Moment) -> None:
-        self.time_ms: int | None = None
-        self._timers: TimerService = _Times(moment)
-
-    def timer_service(self) -> TimerService:
-        """The times that the operator knows."""
-        return self._timers
-
-    def timestamp(self) -> int | None:
-        """The time of the element or timer at hand."""
-        return self.time_ms
 
 
 class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
@@ -142,7 +75,3 @@ def _whole(timestamp: Any) -> int:
     if whole is None or whole != timestamp:
         raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {timestamp!r}")
     return whole
-
-
-def _no_timers() -> ProgramError:
-    return ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.common._ms import MAX_MS
 from eventide.datastream.time_domain import TimeDomain
+from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.contexts import ElementContext, KeyContext, Moment
+from eventide.runtime.process.contexts import KeyContext
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.collector import Collector
 from eventide.runtime.tasks.operator import OperatorContext, Receive
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from eventide.common._ms import MIN_MS
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, packed, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
@@ -14,7 +15,6 @@ from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.process.contexts import Moment
 
 _FRAME = 65_536
 

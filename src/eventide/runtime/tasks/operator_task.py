@@ -10,6 +10,7 @@ from typing import Any
 from eventide.common._ms import MAX_MS, add_ms
 from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainRun, Edge
+from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
@@ -21,7 +22,6 @@ from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
-from eventide.runtime.process.contexts import Moment
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec

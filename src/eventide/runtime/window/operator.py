@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
+from eventide.runtime.chain.collector import Collector
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
@@ -15,7 +16,6 @@ from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_
 from eventide.runtime.state.key_at_hand import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.collector import Collector
 from eventide.runtime.tasks.operator import OperatorContext, Receive
 from eventide.runtime.window.contexts import (
     TRIGGER_STATE,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.steps import element_error
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.process.contexts import ElementContext, Moment
-from eventide.runtime.tasks.collector import Collector
 
 
 @dataclass(frozen=True, slots=True)
