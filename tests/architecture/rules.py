@@ -25,6 +25,7 @@ FLOORS = {
     "eventide.local": 5,
     "eventide.spark": 5,
     "eventide.datastream.data_stream": 6,
+    "eventide.datastream.async_data_stream": 6,
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.testing": 7,
     "eventide.cli": 8,

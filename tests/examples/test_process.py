@@ -40,6 +40,11 @@ and
 oh
 my
 """,
+    "async_io.py": """\
+2 tea: 10
+1 milk: about 2
+3 bread: 9
+""",
     "broadcast_state.py": """\
 Bob: jump and shoot
 Ada: run and jump

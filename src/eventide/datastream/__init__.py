@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eventide.datastream.async_data_stream import AsyncDataStream
     from eventide.datastream.checkpoint_config import CheckpointConfig
     from eventide.datastream.checkpointing_mode import CheckpointingMode
     from eventide.datastream.data_stream import (
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
         AscendingTimestampExtractor,
         AssignerWithPeriodicWatermarks,
         AssignerWithPunctuatedWatermarks,
+        AsyncFunction,
+        AsyncRetryPredicate,
+        AsyncRetryStrategy,
         BoundedOutOfOrdernessTimestampExtractor,
         BroadcastProcessFunction,
         CoFlatMapFunction,
@@ -98,6 +102,10 @@ _MODULES = {
     "BroadcastConnectedStream": "eventide.datastream.data_stream",
     "CheckpointingMode": "eventide.datastream.checkpointing_mode",
     "ExternalizedCheckpointRetention": "eventide.datastream.externalized_checkpoint_retention",
+    "AsyncFunction": "eventide.datastream.functions",
+    "AsyncRetryPredicate": "eventide.datastream.functions",
+    "AsyncRetryStrategy": "eventide.datastream.functions",
+    "AsyncDataStream": "eventide.datastream.async_data_stream",
     "TimeDomain": "eventide.datastream.time_domain",
     "TimerService": "eventide.datastream.timerservice",
     "ConnectedStreams": "eventide.datastream.data_stream",
@@ -154,6 +162,10 @@ __all__ = [
     "BroadcastConnectedStream",
     "CheckpointingMode",
     "ExternalizedCheckpointRetention",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "AsyncDataStream",
     "TimeDomain",
     "TimerService",
     "ConnectedStreams",

@@ -1,6 +1,7 @@
 """The functions that users write (PyFlink: ``pyflink.datastream.functions``)."""
 
 from eventide.datastream.functions._aggregate import AggregateFunction
+from eventide.datastream.functions._async import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.datastream.functions._basic import (
     FilterFunction,
     FlatMapFunction,
@@ -70,6 +71,9 @@ __all__ = [
     "FlatJoinFunction",
     "CoGroupFunction",
     "ProcessJoinFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "WindowFunction",
     "AllWindowFunction",
     "ProcessWindowFunction",

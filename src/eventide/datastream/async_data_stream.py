@@ -1,0 +1,106 @@
+"""Streams whose elements wait for somebody else, many at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from eventide.common._ms import to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+from eventide.datastream.data_stream import DataStream
+from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
+from eventide.errors import ProgramError
+from eventide.plan.graph import FunctionTransformation
+from eventide.runtime.chain.waiting import Wait
+
+__all__ = ["AsyncDataStream"]
+
+
+class AsyncDataStream:
+    """Applies an `AsyncFunction` to a stream. Flink: ``AsyncDataStream``.
+
+    The elements of a task that are in one batch wait together, so many at a time as ``capacity`` says; a micro-batch
+    waits for all of its own, so nothing is under way when it is stored. Results come in the order of the elements they
+    were made of, with their times, whichever method is called: that keeps a micro-batch that is run again the same.
+
+    ``timeout`` is how long an element may take, all attempts together. All methods raise ProgramError for what does not
+    fit.
+    """
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Wait for each element, so many at a time."""
+        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The same, with further attempts as a strategy says."""
+        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Wait for each element, so many at a time."""
+        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The same, with further attempts as a strategy says."""
+        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+
+
+def _waiting(
+    stream: DataStream,
+    function: AsyncFunction[Any, Any],
+    timeout: Time | Duration,
+    strategy: AsyncRetryStrategy[Any],
+    capacity: int,
+    output_type: TypeInformation | None,
+) -> DataStream:
+    if not isinstance(function, AsyncFunction):
+        raise ProgramError(f"waiting for elements needs an AsyncFunction, not {function!r}")
+    if not isinstance(strategy, AsyncRetryStrategy):
+        raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {strategy!r}")
+    timeout_ms = to_ms(timeout, "timeout")
+    if timeout_ms <= 0:
+        raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
+    if not isinstance(capacity, int) or capacity < 1:
+        raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
+    kind = partial(
+        Wait,
+        timeout_s=timeout_ms / 1_000,
+        strategy=strategy,
+        capacity=capacity,
+        type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
+    )
+    node = FunctionTransformation(
+        "async wait", stream._transformation, kind, function.async_invoke, function, output_type
+    )
+    return DataStream(stream.get_execution_environment(), node)

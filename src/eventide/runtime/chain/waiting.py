@@ -1,0 +1,110 @@
+"""An asynchronous function that is chained: the elements of a batch wait together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
+from eventide.runtime.chain.steps import as_results
+from eventide.runtime.elements.columns import Batch, as_elements
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.invoke import user_function_error
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for what comes out."""
+
+    name: str
+    call: Callable[[Any], Coroutine[Any, Any, list[Any] | None]]
+    user_function: AsyncFunction[Any, Any]
+    takes_columns: bool = False
+    timeout_s: float = 60.0
+    strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY
+    capacity: int = 100
+    type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+
+    def apply(self, batch: Batch) -> Elements:
+        """Call the function with each element, and wait for all; results keep the element's timestamp and number."""
+        elements, out = as_elements(batch), Elements()
+        results = _run(self._all(elements.values))
+        for of_one, timestamp, number in zip(results, elements.timestamps, elements.sequence, strict=True):
+            for result in of_one or ():
+                out.append(result, timestamp, number)
+        out.values = as_results(self.name, out.values, self.type_info)
+        return out
+
+    async def _all(self, values: list[Any]) -> list[list[Any] | None]:
+        """What comes of each element, in their order; the first that fails ends the others."""
+        places = asyncio.Semaphore(self.capacity)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._one(value, places)) for value in values]
+        return [task.result() for task in tasks]
+
+    async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any] | None:
+        async with places:
+            try:
+                async with asyncio.timeout(self.timeout_s) as limit:
+                    return await self._attempts(value)
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise self._failed(error, value) from error
+            try:
+                return self.user_function.timeout(value)
+            except Exception as error:
+                raise self._failed(error, value) from error
+
+    async def _attempts(self, value: Any) -> list[Any] | None:
+        strategy = self.strategy
+        predicate = strategy.get_retry_predicate()
+        again_with, again_behind = predicate.result_predicate(), predicate.exception_predicate()
+        attempts = 1
+        while True:
+            try:
+                result = await self.call(value)
+            except Exception as error:
+                if again_behind is None or not again_behind(error) or not strategy.can_retry(attempts):
+                    raise self._failed(error, value) from error
+            else:
+                if again_with is None or not again_with(result or []) or not strategy.can_retry(attempts):
+                    return result
+            await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1_000)
+            attempts += 1
+
+    def _failed(self, error: Exception, value: Any) -> Exception:
+        return user_function_error(self.name, error, during="while it waited for an element", element=value)
+
+
+@cache
+def _loop() -> asyncio.Runner:
+    """One event loop for a process, because clients of databases and services belong to the one they were made in."""
+    return asyncio.Runner()
+
+
+@cache
+def _beside() -> ThreadPoolExecutor:
+    """Where to run it where a loop runs already, as in a notebook."""
+    return ThreadPoolExecutor(1)
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _first_error_of(lambda: _loop().run(work))
+    return _first_error_of(lambda: _beside().submit(_loop().run, work).result())
+
+
+def _first_error_of(run: Callable[[], Any]) -> Any:
+    """What some work gives; of several errors, the first."""
+    try:
+        return run()
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None

@@ -1,0 +1,123 @@
+"""Asynchronous functions: elements wait together, in their order, with a limit of time and further attempts."""
+
+import asyncio
+
+import pytest
+
+from eventide.common import Duration, Time, Types
+from eventide.datastream import AsyncDataStream, AsyncFunction
+from eventide.datastream.async_retry_predicates import empty_result_predicate, has_exception_predicate
+from eventide.datastream.async_retry_strategies import FixedDelayRetryStrategy
+from eventide.datastream.functions import AsyncRetryStrategy
+from eventide.errors import ProgramError, UserFunctionError
+from eventide.testing import local_environment
+from twin import plan_of, run, timed
+
+SOON = Time.seconds(5)
+
+
+class Later(AsyncFunction):
+    """The lower a number, the longer it takes; it tells how many waited with it at most."""
+
+    waiting = most = 0
+
+    async def async_invoke(self, value):
+        type(self).waiting += 1
+        type(self).most = max(type(self).most, type(self).waiting)
+        await asyncio.sleep((5 - value) / 1_000)
+        type(self).waiting -= 1
+        return [value, -value] if value % 2 else None
+
+
+class Flaky(AsyncFunction):
+    """Raises, or has nothing, until the third attempt for a value."""
+
+    def __init__(self, *, raises):
+        self.raises = raises
+        self.attempts = {}
+
+    async def async_invoke(self, value):
+        self.attempts[value] = self.attempts.get(value, 0) + 1
+        if self.attempts[value] < 3:
+            if self.raises:
+                raise OSError("not yet")
+            return []
+        return [(value, self.attempts[value])]
+
+
+class Stuck(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(3_600 if value == 2 else 0)
+        return [value]
+
+
+class StuckButPatient(Stuck):
+    def timeout(self, value):
+        return [-value]
+
+
+def numbers(*values):
+    return local_environment().from_collection(list(values), Types.LONG())
+
+
+def collected(stream):
+    return list(stream.execute_and_collect())
+
+
+@pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
+def test_elements_wait_together_and_come_in_their_order(wait):
+    Later.most = 0
+    assert collected(wait(numbers(1, 2, 3, 4, 5), Later(), SOON, 3, Types.LONG())) == [1, -1, 3, -3, 5, -5]
+    assert Later.most == 3
+
+
+def test_results_have_the_times_of_their_elements():
+    class Keeps(AsyncFunction):
+        async def async_invoke(self, value):
+            return [value]
+
+    ((rows,),) = run(plan_of(AsyncDataStream.ordered_wait(timed(local_environment(), [("a", 5)]), Keeps(), SOON)))
+    assert rows == [(("a", 5), 5)]
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_there_are_further_attempts_as_the_strategy_says(raises):
+    predicates = (None, has_exception_predicate) if raises else (empty_result_predicate, None)
+    twice = AsyncRetryStrategy.fixed_delay(2, 1, *predicates)
+    waiting = AsyncDataStream.unordered_wait_with_retry(numbers(7, 8), Flaky(raises=raises), SOON, twice)
+    assert collected(waiting) == [(7, 3), (8, 3)]
+
+
+def test_when_there_are_no_further_attempts_what_came_last_counts():
+    once = AsyncRetryStrategy.exponential_backoff(1, 1, 10, 2.0, empty_result_predicate, has_exception_predicate)
+    assert collected(AsyncDataStream.ordered_wait_with_retry(numbers(7), Flaky(raises=False), SOON, once)) == []
+    with pytest.raises(UserFunctionError, match=r"while it waited for an element \(element 7\): .*not yet"):
+        collected(AsyncDataStream.ordered_wait_with_retry(numbers(7), Flaky(raises=True), SOON, once))
+
+
+def test_who_takes_too_long_ends_the_job_or_is_answered_for():
+    brief = Duration.of_millis(30)
+    assert collected(AsyncDataStream.ordered_wait(numbers(1, 2, 3), StuckButPatient(), brief)) == [1, -2, 3]
+    with pytest.raises(UserFunctionError, match="the function took too long for 2"):
+        collected(AsyncDataStream.ordered_wait(numbers(1, 2, 3), Stuck(), brief))
+
+
+def test_it_works_where_a_loop_runs_already():
+    async def notebook():
+        return collected(AsyncDataStream.ordered_wait(numbers(1, 3), Later(), SOON))
+
+    assert asyncio.run(notebook()) == [1, -1, 3, -3]
+
+
+def test_what_does_not_fit_is_refused():
+    stream = numbers(1)
+    with pytest.raises(ProgramError, match="waiting for elements needs an AsyncFunction"):
+        AsyncDataStream.ordered_wait(stream, abs, SOON)
+    with pytest.raises(ProgramError, match="the timeout of an element must be above zero"):
+        AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(0))
+    with pytest.raises(ProgramError, match="the capacity must be at least one element at a time"):
+        AsyncDataStream.ordered_wait(stream, Later(), SOON, 0)
+    with pytest.raises(ProgramError, match="further attempts need an AsyncRetryStrategy"):
+        AsyncDataStream.ordered_wait_with_retry(stream, Later(), SOON, None)
+    with pytest.raises(ProgramError, match="max_attempts of a retry strategy must be above zero"):
+        FixedDelayRetryStrategy(0, 1, None, None)
