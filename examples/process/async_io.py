@@ -12,13 +12,12 @@ from eventide.datastream.async_retry_predicates import has_exception_predicate
 from eventide.datastream.functions import AsyncRetryStrategy
 
 ORDERS = [("tea", 2), ("milk", 1), ("bread", 3)]
+PRICES = {"tea": 5, "milk": 2, "bread": 3}
 ORDER = Types.TUPLE([Types.STRING(), Types.INT()])
 
 
 class Service:
     """Stands for a service somewhere else."""
-
-    prices = {"tea": 5, "milk": 2, "bread": 3}
 
     def __init__(self) -> None:
         self.asked: set[str] = set()
@@ -28,7 +27,7 @@ class Service:
         if what == "tea" and what not in self.asked:
             self.asked.add(what)
             raise ConnectionError("busy")
-        return self.prices[what]
+        return PRICES[what]
 
 
 class AsksForPrices(AsyncFunction):
