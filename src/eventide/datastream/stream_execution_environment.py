@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
@@ -40,6 +41,7 @@ from eventide.plan.settings import Host, JobSettings
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_F = TypeVar("_F")
 _MAX_PARALLELISM = 32_768
 
 
@@ -57,6 +59,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._available_now = False
         self._max_rows_per_batch: int | None = None
         self._sinks: list[SinkTransformation] = []
+        self._functions: dict[int, Any] = {}
 
     @staticmethod
     def get_execution_environment(
@@ -303,6 +306,16 @@ class StreamExecutionEnvironment(EnvironmentHints):
             streams: as in :meth:`get_plan`.
         """
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
+
+    def own_function(self, function: _F) -> _F:
+        """A function object for an operator with state: itself the first time, a copy from then on.
+
+        Each operator opens its own, and finds its own state then.
+        """
+        if id(function) in self._functions:
+            return copy.copy(function)
+        self._functions[id(function)] = function
+        return function
 
     def add_sink_transformation(self, sink: SinkTransformation) -> None:
         """Take a sink into the next job."""

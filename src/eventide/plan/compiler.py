@@ -138,6 +138,7 @@ class _Compiler:
             max_parallelism=self._max_parallelism,
             identity=operator.identity | {"functions": function_names(node, operator)},
             speed=operator.speed,
+            broadcast_input=operator.broadcast_input,
         )
 
     def _split_task(self, node: AssignTransformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:

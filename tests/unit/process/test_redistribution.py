@@ -38,6 +38,12 @@ def test_elements_go_to_one_subtask_after_the_other(numbers, how):
     assert sorted(map(sorted, (dealt[:2], dealt[2:4], dealt[4:]))) == [[-6, 3], [-4, 1], [-2, 5]]
 
 
+def test_what_a_filter_left_is_dealt_out_in_turn(numbers):
+    dealt = by_subtask(numbers.filter(lambda n: n > 0).rebalance(), parallelism=2)
+    assert sorted(map(len, (set(dealt) & {1, 5}, set(dealt) & {3}))) == [1, 2]
+    assert dealt in ([1, 5, 3], [3, 1, 5])
+
+
 def test_one_subtask_may_have_all(numbers):
     assert by_subtask(numbers.global_().map(lambda n: n * 10)) == [10, -20, 30, -40, 50, -60]
 

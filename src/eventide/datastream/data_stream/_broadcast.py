@@ -74,10 +74,13 @@ class BroadcastConnectedStream:
             )
         if output_type is not None and not isinstance(output_type, TypeInformation):
             output_type = Types.ROW(list(output_type))
+        environment = self.non_broadcast_stream.get_execution_environment()
         inputs = node, self.broadcast_stream.input_stream._transformation
         operation = BroadcastOperation(
-            ProcessBeside(func), tuple(self.broadcast_state_descriptors), output_type or Types.PICKLED_BYTE_ARRAY()
+            ProcessBeside(environment.own_function(func)),
+            tuple(self.broadcast_state_descriptors),
+            output_type or Types.PICKLED_BYTE_ARRAY(),
         )
         has_timestamps = all(source.has_timestamps for source in inputs)
         operator = OperatorTransformation(operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
-        return DataStream(self.non_broadcast_stream.get_execution_environment(), operator)
+        return DataStream(environment, operator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._stream import DataStream
@@ -21,6 +21,9 @@ from eventide.runtime.process.spec import ProcessOperation
 
 if TYPE_CHECKING:
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+_F = TypeVar("_F")
 
 
 class ConnectedStreams:
@@ -66,7 +69,7 @@ class ConnectedStreams:
         """
         if not isinstance(func, CoMapFunction):
             raise ProgramError(f"map on connected streams needs a CoMapFunction, not {func!r}")
-        return self._processed(MapBoth(func), output_type)
+        return self._processed(MapBoth(self._own(func)), output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Turn each element into any number of others.
@@ -76,7 +79,7 @@ class ConnectedStreams:
         """
         if not isinstance(func, CoFlatMapFunction):
             raise ProgramError(f"flat_map on connected streams needs a CoFlatMapFunction, not {func!r}")
-        return self._processed(FlatMapBoth(func), output_type)
+        return self._processed(FlatMapBoth(self._own(func)), output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
@@ -95,7 +98,10 @@ class ConnectedStreams:
                 f"{type(func).__name__} is a KeyedCoProcessFunction, and these streams have no keys; "
                 "call key_by(selector1, selector2) before, or write a CoProcessFunction"
             )
-        return self._processed(ProcessBoth(func), output_type)
+        return self._processed(ProcessBoth(self._own(func)), output_type)
+
+    def _own(self, function: _F) -> _F:
+        return self.stream1.get_execution_environment().own_function(function)
 
     def _has_keys(self) -> bool:
         return all(isinstance(stream._transformation, KeyTransformation) for stream in (self.stream1, self.stream2))

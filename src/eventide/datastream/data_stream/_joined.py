@@ -22,6 +22,7 @@ from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, Trigger, WindowAssigner
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
+from eventide.plan.identity import name_of
 from eventide.runtime.joins.interval import Bounds, IntervalJoinOperation
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
 
@@ -112,7 +113,8 @@ class EqualTo:
         first, second = (
             stream.map(OnSide(side), Types.PICKLED_BYTE_ARRAY()) for side, stream in enumerate(self._inputs)
         )
-        keyed = first.union(second).key_by(KeyOfSide(*self._selects), self._key_type)
+        names = " = ".join(map(name_of, self._selects))
+        keyed = first.union(second).key_by(KeyOfSide(*self._selects, names), self._key_type)
         return self._with_window(keyed.window(assigner))
 
 
@@ -253,10 +255,11 @@ class IntervalJoined:
             raise ProgramError(f"process needs a ProcessJoinFunction, not {process_join_function!r}")
         if self._lower_ms > self._upper_ms:
             raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
+        environment = self._inputs[0].get_execution_environment()
         tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
         operation = IntervalJoinOperation(
             Bounds(self._lower_ms, self._upper_ms),
-            process_join_function,
+            environment.own_function(process_join_function),
             (tags[0], tags[1]),
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )
@@ -264,7 +267,7 @@ class IntervalJoined:
         side_outputs = {tag.tag_id: stream.get_type() for tag, stream in late if tag is not None}
         inputs = tuple(stream._transformation for stream in self._inputs)
         operator = OperatorTransformation(operation.kind, inputs, output_type, operation, side_outputs)
-        return DataStream(self._inputs[0].get_execution_environment(), operator)
+        return DataStream(environment, operator)
 
     def _late(self, side: int, tag: OutputTag) -> Self:
         if not isinstance(tag, OutputTag):

@@ -50,19 +50,19 @@ class KeyedStream(DataStream):
         """
         if not isinstance(func, KeyedProcessFunction):
             raise ProgramError(f"process on a keyed stream needs a KeyedProcessFunction, not {func!r}")
-        return processed((self._transformation,), ProcessEach(func), self._env, output_type)
+        return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Turn each element into one other."""
         if not (is_rich(func) and isinstance(func, MapFunction)):
             return super().map(func, output_type)
-        return processed((self._transformation,), MapEach(func), self._env, output_type)
+        return processed((self._transformation,), MapEach(self._env.own_function(func)), self._env, output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """Keep the elements for which the function is true."""
         if not (is_rich(func) and isinstance(func, FilterFunction)):
             return super().filter(func)
-        return processed((self._transformation,), FilterEach(func), self._env, self.get_type())
+        return processed((self._transformation,), FilterEach(self._env.own_function(func)), self._env, self.get_type())
 
     def flat_map(
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
@@ -70,7 +70,7 @@ class KeyedStream(DataStream):
         """Turn each element into any number of others."""
         if not (is_rich(func) and isinstance(func, FlatMapFunction)):
             return super().flat_map(func, output_type)
-        return processed((self._transformation,), FlatMapEach(func), self._env, output_type)
+        return processed((self._transformation,), FlatMapEach(self._env.own_function(func)), self._env, output_type)
 
     def broadcast(self, *args: Any) -> Any:
         """Refused, as all that would deal the elements of a keyed stream out otherwise.
@@ -121,26 +121,32 @@ class KeyedStream(DataStream):
 
         A field is the place in a tuple, list or row, or a name; of a single value, it is 0.
         """
-        return self._rolling("sum", Accumulates(operator.add, self._field("sum", position_to_sum)))
+        field = self._field("sum", position_to_sum)
+        return self._rolling(f"sum of {field}", Accumulates(operator.add, field))
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """Have the lowest value of one field so far; the other fields stay those of the key's first element."""
-        return self._rolling("min", Accumulates(lower, self._field("min", position_to_min)))
+        field = self._field("min", position_to_min)
+        return self._rolling(f"min of {field}", Accumulates(lower, field))
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """Have the highest value of one field so far; the other fields stay those of the key's first element."""
-        return self._rolling("max", Accumulates(higher, self._field("max", position_to_max)))
+        field = self._field("max", position_to_max)
+        return self._rolling(f"max of {field}", Accumulates(higher, field))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
         """Have the whole element with the lowest value of one field; of equal ones the first, or the last."""
-        return self._rolling("min_by", Chooses(self._field("min_by", position_to_min_by), highest=False, first=first))
+        field = self._field("min_by", position_to_min_by)
+        return self._rolling(f"min_by of {field}", Chooses(field, highest=False, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
         """Have the whole element with the highest value of one field; of equal ones the first, or the last."""
-        return self._rolling("max_by", Chooses(self._field("max_by", position_to_max_by), highest=True, first=first))
+        field = self._field("max_by", position_to_max_by)
+        return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 
     def _rolling(self, kind: str, function: ReduceFunction) -> DataStream:
-        return processed((self._transformation,), Rolling(function, f"rolling {kind}"), self._env, self.get_type())
+        rolling = Rolling(function, f"rolling {kind}")
+        return processed((self._transformation,), rolling, self._env, self.get_type())
 
     def _field(self, method: str, field: int | str) -> int | str:
         if isinstance(field, bool) or not isinstance(field, int | str):

@@ -17,10 +17,11 @@ class Collector:
     """Gathers elements by side output (None: the main one).
 
     A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
-    main one. ``copies`` says that functions may keep what they put out, and change it later. Flink: ``Collector``.
+    main one. What can be changed is copied, because functions may keep it and change it later, and other functions that
+    follow may change it, too; not so without ``copies``. Flink: ``Collector``.
     """
 
-    def __init__(self, operator: str, type_info: TypeInformation, *, copies: bool = False) -> None:
+    def __init__(self, operator: str, type_info: TypeInformation, *, copies: bool = True) -> None:
         self._operator = operator
         self._copies = copies
         self._main = Elements()

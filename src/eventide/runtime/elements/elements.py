@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eventide.common._ms import MIN_MS
 from eventide.common.types import Row
 
 if TYPE_CHECKING:
@@ -73,11 +74,10 @@ class Elements:
         self.timestamps.append(timestamp)
         self.sequence.append(sequence)
 
-    def extend(self, values: Sequence[Any], timestamp: int) -> None:
-        """Add elements of one timestamp without keys, numbered as they stand in this."""
-        self.sequence += range(len(self.values), len(self.values) + len(values))
-        self.timestamps += [timestamp] * len(values)
-        self.values += values
+    def by_time(self) -> Elements:
+        """The same in the order of their timestamps, those without one first; those of one time stay in their order."""
+        times = [MIN_MS if timestamp is None else timestamp for timestamp in self.timestamps]
+        return self.at(sorted(range(len(times)), key=times.__getitem__))
 
     def rows(self) -> Iterator[tuple[Any, Any, int | None]]:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,8 +25,8 @@ class Dealing(Protocol):
     def describe(self) -> str:
         """How elements are dealt out, for ``explain``."""
 
-    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
-        """The subtask of each element, of which there are so many; ``slot`` is the number of the task."""
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """The subtask of each element, of which there are so many; ``first`` counts those that went before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class InTurn:
         """In turn."""
         return "to one subtask after the other"
 
-    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
-        """By the number of the element."""
-        return ((number + slot) % subtasks for number in elements.sequence)
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """One after the other."""
+        return (number % subtasks for number in range(first, first + len(values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class ToFirst:
         """To one."""
         return "to the first subtask"
 
-    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
         """Always the first."""
-        return (0 for _ in elements.sequence)
+        return (0 for _ in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class ByPartitioner:
         """By a function."""
         return "as a partitioner says"
 
-    def subtasks_of(self, elements: Elements, slot: int, subtasks: int) -> Iterator[int]:
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
         """What the partitioner gives for the key."""
-        for value in elements.values:
+        for value in values:
             subtask = self.partition(self.select(value), subtasks)
             if not 0 <= subtask < subtasks:
                 raise ProgramError(f"the partitioner gave {subtask!r}, and there are subtasks 0 to {subtasks - 1}")
@@ -107,7 +107,7 @@ class _DealtOut:
     def __init__(self, outlet: DealtOut, producer: str, slot: int, subtasks: int) -> None:
         self._outlet = outlet
         self._producer = producer
-        self._slot = slot
+        self._first = slot
         self._subtasks = subtasks
         self._waiting: defaultdict[int, list[Elements]] = defaultdict(list)
         self.size = 0
@@ -116,7 +116,8 @@ class _DealtOut:
         elements = as_elements(batch)
         self.size += len(elements)
         of_subtask: defaultdict[int, list[int]] = defaultdict(list)
-        subtasks = self._outlet.dealing.subtasks_of(elements, self._slot, self._subtasks)
+        subtasks = self._outlet.dealing.subtasks_of(elements.values, self._first, self._subtasks)
+        self._first += len(elements)
         values = iter(elements.values)
         try:
             for index, (_, subtask) in enumerate(zip(values, subtasks, strict=True)):

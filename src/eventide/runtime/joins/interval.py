@@ -70,7 +70,8 @@ class IntervalJoinOperator:
         self._watermark = context.watermark_ms
         self._context = _Context()
         self._at = spec.key_at_hand
-        self._out = Collector(spec.name, spec.output_type, copies=True)
+        self._at.clock_ms = context.clock_ms
+        self._out = Collector(spec.name, spec.output_type)
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 
     def reacts_to(self, watermark_ms: int) -> bool:
@@ -102,6 +103,7 @@ class IntervalJoinOperator:
     def flush(self) -> None:
         """Store the state."""
         self._at.leave()
+        self._keyed.expire(self._at.clock_ms, used=self._at.expires)
         self._keyed.flush()
 
     def _receive(self, side: int, parts: list[Elements]) -> None:

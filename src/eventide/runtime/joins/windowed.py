@@ -30,17 +30,18 @@ class OnSide:
         return self.side, value
 
 
-@dataclass(frozen=True, slots=True)
 class KeyOfSide:
-    """The key of an element, which each side finds in its own way."""
+    """The key of an element, which each side finds in its own way; it is called what both of its functions are."""
 
-    first: Callable[[Any], Any]
-    second: Callable[[Any], Any]
+    def __init__(self, first: Callable[[Any], Any], second: Callable[[Any], Any], name: str) -> None:
+        self._first = first
+        self._second = second
+        self.__qualname__ = name
 
     def __call__(self, element: Sided) -> Any:
         """The key of an element."""
         side, value = element
-        return self.second(value) if side else self.first(value)
+        return self._second(value) if side else self._first(value)
 
 
 class _OfBothSides(WindowFunction[Any, Any, Any, Any]):
@@ -88,7 +89,7 @@ class JoinsPairs(_OfBothSides):
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         """One element for each pair."""
         join = self._function.join
-        return [join(one, other) for one in first for other in second]
+        return (join(one, other) for one in first for other in second)
 
 
 class FlatJoinsPairs(_OfBothSides):
@@ -99,7 +100,7 @@ class FlatJoinsPairs(_OfBothSides):
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         """Any number of elements for each pair."""
         join = self._function.join
-        return [result for one in first for other in second for result in join(one, other) or ()]
+        return (result for one in first for other in second for result in join(one, other) or ())
 
 
 class CallableJoin(JoinFunction):

@@ -22,6 +22,7 @@ from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOpera
 from eventide.runtime.process.spec import ProcessSpec, identity_of, outlet_of
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.broadcast import BroadcastStates
+from eventide.runtime.state.expiring import SUFFIX, forget_expired
 from eventide.runtime.state.key_at_hand import FUNCTION_STATE, KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, Receive
@@ -101,7 +102,9 @@ class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessF
         state, name = state_descriptor.bind(self._at.store), FUNCTION_STATE + state_descriptor.name
         at = self._at
         for at.key, at.entry in [*self._keyed.entries.items()]:
-            if name in at.entry.values.get(None, ()):
+            forget_expired(at.entry.values, at.clock_ms)
+            names = at.entry.values.get(None, ())
+            if name in names or name + SUFFIX in names:
                 function(at.key, state)
         at.leave()
 
@@ -111,6 +114,7 @@ def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -
     handle = spec.processing.user_function.process_broadcast_element
 
     def receive(parts: list[Elements]) -> None:
+        spec.key_at_hand.leave()
         value = None
         try:
             for _, value, context.time_ms in interleave(parts).rows():
@@ -206,4 +210,4 @@ class BroadcastOperation:
         )
         outlets = outlet_of(source, max_parallelism, has_keys=spec.has_keys), ToAll(ElementCodec(broadcast.value_type))
         identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
-        return PlannedOperator(spec, outlets, spec.speed, identity, (None, None))
+        return PlannedOperator(spec, outlets, spec.speed, identity, (None, None), broadcast_input=1)

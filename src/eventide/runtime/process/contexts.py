@@ -27,7 +27,9 @@ class _TimersOfKey(Times):
             self._processing_timers.register_in(self._at.entry, _whole(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Set a timer of event time."""
+        """Set a timer of event time; not at the end of batch execution."""
+        if self._moment.is_over:
+            return
         time_ms = timestamp if type(timestamp) is int else _whole(timestamp)
         self._event_timers.register_in(self._at.entry, time_ms, self._at.key, None)
 

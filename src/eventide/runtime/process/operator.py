@@ -32,7 +32,7 @@ class _ProcessOperator:
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
         self._spec = spec
         self._moment = Moment(context.watermark_ms, context.clock_ms)
-        self._out = Collector(spec.name, spec.output_type, copies=True)
+        self._out = Collector(spec.name, spec.output_type, copies=spec.processing.user_function is not None)
         self.inputs: Sequence[Receive] = tuple(
             partial(self._receive, on_element) for on_element in spec.processing.on_element
         )
@@ -107,6 +107,7 @@ class KeyedProcessOperator(_ProcessOperator):
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire the timers that it passes."""
         self._moment.watermark = watermark_ms
+        self._moment.is_over = self._context.in_batch and watermark_ms == MAX_MS
         self._fire(self._keyed.event_timers, watermark_ms, TimeDomain.EVENT_TIME)
 
     def advance_clock(self, clock_ms: int) -> None:
@@ -131,6 +132,8 @@ class KeyedProcessOperator(_ProcessOperator):
 
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         elements = interleave(parts)
+        if self._context.in_batch:
+            elements = elements.by_time()
         self._keyed.open_all(elements.keys)
         entries, at, context, put = self._keyed.entries, self._at, self._context, self._out.put_results
         context.domain = None

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from eventide.common._ms import add_ms
 from eventide.datastream.state import ListState, MapState, StateTtlConfig
 
 SUFFIX = "\N{INFORMATION SEPARATOR ONE}"
 """What the names of values that expire end with; no name of a program's does."""
 
-_ONE, _LIST, _MAP = range(3)
+ONE, LIST, MAP = range(3)
+"""The forms of state: one value, a list, a map."""
 
 Stored: TypeAlias = tuple[int, int, Any]
 """The time to live in milliseconds, the form, and what is kept: parts are pairs of a time and a value."""
@@ -50,13 +52,17 @@ class TimeToLive:
         return used_ms + self.ms <= self.clock()
 
 
-class Slot:
+class Slot(Protocol):
     """Where a value that expires is kept: under its name, for the key at hand."""
 
-    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None], clear: Callable[[], None]) -> None:
-        self.read = read
-        self.write = write
-        self.clear = clear
+    def read(self) -> Any:
+        """What is kept; None if nothing is."""
+
+    def write(self, value: Any) -> None:
+        """Keep something."""
+
+    def clear(self) -> None:
+        """Keep nothing."""
 
 
 class ExpiringCell:
@@ -81,7 +87,7 @@ class ExpiringCell:
 
     def write(self, value: Any) -> None:
         """Store a value, used now."""
-        self._slot.write((self._ttl.ms, _ONE, (self._ttl.clock(), value)))
+        self._slot.write((self._ttl.ms, ONE, (self._ttl.clock(), value)))
 
     def clear(self) -> None:
         """Forget what is stored."""
@@ -132,7 +138,7 @@ class ExpiringList(ListState[Any]):
 
     def _keep(self, parts: list[tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write((self._ttl.ms, _LIST, parts))
+            self._slot.write((self._ttl.ms, LIST, parts))
         else:
             self._slot.clear()
 
@@ -211,43 +217,43 @@ class ExpiringMap(MapState[Any, Any]):
 
     def _keep(self, parts: dict[Any, tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write((self._ttl.ms, _MAP, parts))
+            self._slot.write((self._ttl.ms, MAP, parts))
         else:
             self._slot.clear()
 
 
-def with_times(plain: Any, ttl: TimeToLive) -> Stored:
+def with_times(plain: Any, ttl: TimeToLive, form: int) -> Stored:
     """What a state without a time to live has kept, as one with it keeps it: used now."""
     now = ttl.clock()
-    if isinstance(plain, list):
-        return ttl.ms, _LIST, [(now, value) for value in plain]
-    if isinstance(plain, dict):
-        return ttl.ms, _MAP, {key: (now, value) for key, value in plain.items()}
-    return ttl.ms, _ONE, (now, plain)
+    if form == LIST:
+        return ttl.ms, form, [(now, value) for value in plain]
+    if form == MAP:
+        return ttl.ms, form, {key: (now, value) for key, value in plain.items()}
+    return ttl.ms, form, (now, plain)
 
 
 def without_times(stored: Stored) -> Any:
     """The inverse of :func:`with_times`, for a state that no longer has a time to live."""
     _, form, kept = stored
-    if form == _LIST:
+    if form == LIST:
         return [value for _, value in kept]
-    return {key: value for key, (_, value) in kept.items()} if form == _MAP else kept[1]
+    return {key: value for key, (_, value) in kept.items()} if form == MAP else kept[1]
 
 
 def expiries(values: Mapping[Hashable, Mapping[str, Any]]) -> Iterator[int]:
     """When something of an entry expires, in milliseconds; the earliest of them is meant."""
     for _, (ttl_ms, form, kept) in _expiring(values):
-        parts = (kept,) if form == _ONE else kept.values() if form == _MAP else kept
-        yield ttl_ms + min(used_ms for used_ms, _ in parts)
+        parts = (kept,) if form == ONE else kept.values() if form == MAP else kept
+        yield add_ms(min(used_ms for used_ms, _ in parts), ttl_ms)
 
 
 def forget_expired(values: MutableMapping[Hashable, dict[str, Any]], clock_ms: int) -> None:
     """Drop what of an entry has expired."""
     for name, (ttl_ms, form, kept) in [*_expiring(values)]:
         oldest_ms = clock_ms - ttl_ms  # what was last used then, or before, has expired
-        if form == _ONE:
+        if form == ONE:
             living = kept if kept[0] > oldest_ms else None
-        elif form == _LIST:
+        elif form == LIST:
             living = [part for part in kept if part[0] > oldest_ms]
         else:
             living = {key: part for key, part in kept.items() if part[0] > oldest_ms}

@@ -22,14 +22,14 @@ from eventide.datastream.state import (
     ValueStateDescriptor,
 )
 from eventide.errors import ProgramError
-from eventide.runtime.state.expiring import ExpiringCell, ExpiringList, ExpiringMap, Slot, TimeToLive
+from eventide.runtime.state.expiring import LIST, MAP, ONE, ExpiringCell, ExpiringList, ExpiringMap, Slot, TimeToLive
 from eventide.runtime.state.keyed import KeyedState
 
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
 Cells: TypeAlias = "Callable[[str], Cell]"
 """Makes the cell of a name."""
-Slots: TypeAlias = Callable[[str, StateTtlConfig], tuple[Slot, TimeToLive]]
-"""Makes the slot of a name for a state that expires."""
+Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Slot, TimeToLive]]
+"""Makes the slot of a name for a state of some form that expires."""
 
 
 class Cell(Protocol):
@@ -242,7 +242,7 @@ class StateHandles(KeyedStateStore):
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
 
-    def _once(self, descriptor: StateDescriptor, build: Callable[[Cell], Any]) -> Any:
+    def _once(self, descriptor: StateDescriptor, build: Callable[[], Any]) -> Any:
         kind = self._kinds.setdefault(descriptor.name, type(descriptor))
         if kind is not type(descriptor):
             raise ProgramError(
@@ -251,14 +251,14 @@ class StateHandles(KeyedStateStore):
             )
         handle = self._handles.get(descriptor.name)
         if handle is None:
-            handle = self._handles[descriptor.name] = build(self._cell(descriptor))
+            handle = self._handles[descriptor.name] = build()
         return handle
 
     def _cell(self, descriptor: StateDescriptor) -> Cell:
-        expiring = self._expiring(descriptor)
+        expiring = self._expiring(descriptor, ONE)
         return self._cells(descriptor.name) if expiring is None else ExpiringCell(*expiring)
 
-    def _expiring(self, descriptor: StateDescriptor) -> tuple[Slot, TimeToLive] | None:
+    def _expiring(self, descriptor: StateDescriptor, form: int) -> tuple[Slot, TimeToLive] | None:
         """Where a state that expires is, and how; None for any other."""
         if descriptor.ttl_config is None:
             return None
@@ -267,40 +267,46 @@ class StateHandles(KeyedStateStore):
                 f"the state {descriptor.name!r} of a window or trigger goes with its window, and has no time to live "
                 "of its own; the state of a key has: get it from the runtime context, or from global_state()"
             )
-        return self._slots(descriptor.name, descriptor.ttl_config)
+        return self._slots(descriptor.name, descriptor.ttl_config, form)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """One value."""
-        state: ValueState[Any] = self._once(state_descriptor, _Value)
+        state: ValueState[Any] = self._once(state_descriptor, lambda: _Value(self._cell(state_descriptor)))
         return state
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list."""
-        expiring = self._expiring(state_descriptor)
-        state: ListState[Any] = self._once(
-            state_descriptor, _List if expiring is None else lambda _: ExpiringList(*expiring)
-        )
+
+        def build() -> ListState[Any]:
+            expiring = self._expiring(state_descriptor, LIST)
+            return _List(self._cells(state_descriptor.name)) if expiring is None else ExpiringList(*expiring)
+
+        state: ListState[Any] = self._once(state_descriptor, build)
         return state
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """A map."""
-        expiring = self._expiring(state_descriptor)
-        state: MapState[Any, Any] = self._once(
-            state_descriptor, _Map if expiring is None else lambda _: ExpiringMap(*expiring)
-        )
+
+        def build() -> MapState[Any, Any]:
+            expiring = self._expiring(state_descriptor, MAP)
+            return _Map(self._cells(state_descriptor.name)) if expiring is None else ExpiringMap(*expiring)
+
+        state: MapState[Any, Any] = self._once(state_descriptor, build)
         return state
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """One value, reduced from all that was added."""
+        function = state_descriptor.get_reduce_function()
         state: ReducingState[Any] = self._once(
-            state_descriptor, lambda cell: _Reducing(cell, state_descriptor.get_reduce_function())
+            state_descriptor, lambda: _Reducing(self._cell(state_descriptor), function)
         )
         return state
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """One result, aggregated from all that was added."""
+        function = state_descriptor.get_agg_function()
         state: AggregatingState[Any, Any] = self._once(
-            state_descriptor, lambda cell: _Aggregating(cell, state_descriptor.get_agg_function())
+            state_descriptor, lambda: _Aggregating(self._cell(state_descriptor), function)
         )
         return state
 

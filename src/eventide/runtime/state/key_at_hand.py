@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from eventide.common._ms import MIN_MS
@@ -10,7 +10,7 @@ from eventide.datastream.functions import Function
 from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
 from eventide.runtime.state.entries import Entry
-from eventide.runtime.state.expiring import SUFFIX, Slot, TimeToLive, with_times, without_times
+from eventide.runtime.state.expiring import SUFFIX, TimeToLive, with_times, without_times
 from eventide.runtime.state.handles import StateHandles
 
 FUNCTION_STATE = "global:"
@@ -44,40 +44,44 @@ class KeyAtHand:
         self.key, self.entry = None, _NO_ENTRY
 
     def _cell(self, name: str) -> _CellOfKey:
-        return _PlainCell(self, FUNCTION_STATE + name)
+        """The cell of a state without a time to live; if it had one before, what it kept then stays."""
+        name = FUNCTION_STATE + name
+        return _CellOfKey(self, name, name + SUFFIX, without_times)
 
-    def _slot(self, name: str, config: StateTtlConfig) -> tuple[Slot, TimeToLive]:
-        """The slot of a state that expires; what it kept before it had a time to live was used now."""
+    def _slot(self, name: str, config: StateTtlConfig, form: int) -> tuple[_CellOfKey, TimeToLive]:
+        """The cell of a state that expires; what it kept before it had a time to live counts as used now."""
         self.expires = True
-        cell, plain = _CellOfKey(self, FUNCTION_STATE + name + SUFFIX), _CellOfKey(self, FUNCTION_STATE + name)
         ttl = TimeToLive.of(config, lambda: self.clock_ms)
-
-        def read() -> Any:
-            stored = cell.read()
-            if stored is None and (before := plain.read()) is not None:
-                plain.clear()
-                stored = with_times(before, ttl)
-                cell.write(stored)
-            return stored
-
-        return Slot(read, cell.write, cell.clear), ttl
+        name = FUNCTION_STATE + name
+        return _CellOfKey(self, name + SUFFIX, name, lambda plain: with_times(plain, ttl, form)), ttl
 
     def __reduce__(self) -> tuple[type[KeyAtHand], tuple[()]]:
         return KeyAtHand, ()
 
 
 class _CellOfKey:
-    """The slot of one named state of the key at hand."""
+    """The slot of one named state of the key at hand.
 
-    __slots__ = ("_at", "_name")
+    ``other`` is where an earlier program kept it, with a time to live where it has none now, or the other way round;
+    ``converted`` makes what is kept there what is kept here.
+    """
 
-    def __init__(self, at: KeyAtHand, name: str) -> None:
+    __slots__ = ("_at", "_converted", "_name", "_other")
+
+    def __init__(self, at: KeyAtHand, name: str, other: str, converted: Callable[[Any], Any]) -> None:
         self._at = at
         self._name = name
+        self._other = other
+        self._converted = converted
 
     def read(self) -> Any:
         names = self._at.entry.values.get(None)
-        return None if names is None else names.get(self._name)
+        if names is None:
+            return None
+        value = names.get(self._name)
+        if value is None and self._other in names:
+            value = names[self._name] = self._converted(names.pop(self._other))
+        return value
 
     def write(self, value: Any) -> None:
         values = self._at.entry.values
@@ -86,33 +90,19 @@ class _CellOfKey:
             values[None] = {self._name: value}
         else:
             names[self._name] = value
+            if self._other in names:
+                del names[self._other]
 
     def clear(self) -> None:
         self.take(None)
 
     def take(self, namespace: Hashable) -> Any:
-        values = self._at.entry.values
-        names = values.get(namespace)
-        if names is None:
-            return None
-        value = names.pop(self._name, None)
-        if not names:
-            del values[namespace]
-        return value
-
-
-class _PlainCell(_CellOfKey):
-    """The slot of a state without a time to live; if it had one before, what it kept then stays."""
-
-    __slots__ = ()
-
-    def read(self) -> Any:
+        value = self.read()
         names = self._at.entry.values.get(None)
-        if names is None:
-            return None
-        value = names.get(self._name)
-        if value is None and self._name + SUFFIX in names:
-            value = names[self._name] = without_times(names.pop(self._name + SUFFIX))
+        if names is not None:
+            names.pop(self._name, None)
+            if not names:
+                del self._at.entry.values[None]
         return value
 
 

@@ -258,7 +258,7 @@ class KeyedState:
                     continue
                 self._store.schedules[kind].set(number, time_ms)
         for number in self._looked_through:
-            bucket = new.get(number) or self._buckets[number]
+            bucket = new[number] if number in new else self._buckets[number]
             self._store.schedules[EXPIRY].set(number, bucket.earliest()[EXPIRY])
 
 

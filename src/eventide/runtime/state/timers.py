@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
+from eventide.common._ms import MAX_MS
 from eventide.runtime.state.entries import Entry
 
 
@@ -32,6 +33,10 @@ class Keys(Protocol):
 _Timer: TypeAlias = tuple[int, int, int, Any, Hashable]
 """Time, key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
 _time_of = itemgetter(0)
+_FEW = 8
+"""New timers are few if there are so many times as many in the heap."""
+_MANY = 32
+"""So many are taken from a sorted list at once, which moves all that stay."""
 
 
 class Timers:
@@ -40,8 +45,8 @@ class Timers:
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
     ``number`` is that of the last one that was set, and goes on over micro-batches.
 
-    They are sorted when time goes on, all that are due at once: most are set long before. Those that are set while
-    others fire, and are due as well, wait in a heap beside them.
+    Those that were set wait unsorted until one of them may be due; then they join a heap. Where most are new, all are
+    sorted instead, which is cheaper, and a sorted list is a heap; from one that is sorted, many are taken at once.
 
     Flink: one of the two queues of ``InternalTimerService``.
     """
@@ -50,8 +55,10 @@ class Timers:
         self._keys = keys
         self._entries = keys.entries
         self._kind = kind
-        self._waiting: list[_Timer] = []
-        self._meanwhile: list[_Timer] = []
+        self._heap: list[_Timer] = []
+        self._is_sorted = True
+        self._new: list[_Timer] = []
+        self._earliest_new = MAX_MS
         self._firing_until: int | None = None
         self.number = number
 
@@ -67,9 +74,10 @@ class Timers:
             self.number = timers[at] = number = self.number + 1
             timer = (time_ms, entry.group, number, key, namespace)
             if self._firing_until is not None and time_ms <= self._firing_until:
-                heapq.heappush(self._meanwhile, timer)
+                heapq.heappush(self._heap, timer)
+                self._is_sorted = False
             else:
-                self._waiting.append(timer)
+                self._wait(timer)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
@@ -83,18 +91,18 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        entries, kind, meanwhile = self._entries, self._kind, self._meanwhile
-        self._waiting.sort()
-        ready = self._waiting[: bisect_right(self._waiting, until_ms, key=_time_of)]
-        del self._waiting[: len(ready)]
+        if self._earliest_new <= until_ms:
+            self._settle()
+        entries, kind, heap = self._entries, self._kind, self._heap
+        ready = self._many_ready(until_ms)
         self._firing_until = until_ms
         try:
-            ready.reverse()
-            while ready or meanwhile:
-                if meanwhile and (not ready or meanwhile[0] < ready[-1]):
-                    time_ms, _, number, key, namespace = heapq.heappop(meanwhile)
-                else:
+            while ready or (heap and heap[0][0] <= until_ms):
+                if ready and (not heap or ready[-1] < heap[0]):
                     time_ms, _, number, key, namespace = ready.pop()
+                else:
+                    time_ms, _, number, key, namespace = heapq.heappop(heap)
+                    self._is_sorted = False
                 timers = entries[key].timers[kind]
                 at = (time_ms, namespace)
                 if timers.get(at) == number:
@@ -105,10 +113,14 @@ class Timers:
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
-        times = (timer[0] for timer in sorted(self._waiting) if not self._is_gone(*timer))
-        earliest = next(times, None)
+        self._settle()
+        heap = self._heap
+        while heap and self._is_gone(*heap[0]):
+            heapq.heappop(heap)
+            self._is_sorted = False
+        times = [heap[0][0]] if heap else []
         other = self._keys.next_of_others(self._kind)
-        return min((ms for ms in (earliest, other) if ms is not None), default=None)
+        return min([*times, *([] if other is None else [other])], default=None)
 
     def all(self) -> list[tuple[int, Any, Hashable]]:
         """Every timer that is set, in order of time: for harnesses."""
@@ -123,11 +135,44 @@ class Timers:
     def take_in(self, key: Any, entry: Entry) -> None:
         """Take note of the timers of an entry that was read."""
         for (time_ms, namespace), number in entry.timers[self._kind].items():
-            self._waiting.append((time_ms, entry.group, number, key, namespace))
+            self._wait((time_ms, entry.group, number, key, namespace))
 
     def clear(self) -> None:
         """Forget what is at hand."""
-        self._waiting.clear()
+        self._heap.clear()
+        self._is_sorted = True
+        self._new.clear()
+        self._earliest_new = MAX_MS
+
+    def _wait(self, timer: _Timer) -> None:
+        self._new.append(timer)
+        self._earliest_new = min(self._earliest_new, timer[0])
+
+    def _settle(self) -> None:
+        """Have the timers that were set since the last time in the heap."""
+        heap, new = self._heap, self._new
+        if len(new) > len(heap) // _FEW:
+            heap += new
+            heap.sort()
+            self._is_sorted = True
+        else:
+            for timer in new:
+                heapq.heappush(heap, timer)
+            self._is_sorted = self._is_sorted and not new
+        self._new = []
+        self._earliest_new = MAX_MS
+
+    def _many_ready(self, until_ms: int) -> list[_Timer]:
+        """The timers that are due, the last one first, if they are sorted and many: taken out of the heap."""
+        if not self._is_sorted:
+            return []
+        count = bisect_right(self._heap, until_ms, key=_time_of)
+        if count <= _MANY:
+            return []
+        ready = self._heap[:count]
+        del self._heap[:count]
+        ready.reverse()
+        return ready
 
     def _is_gone(self, time_ms: int, group: int, number: int, key: Any, namespace: Hashable) -> bool:
         return self._entries[key].timers[self._kind].get((time_ms, namespace)) != number

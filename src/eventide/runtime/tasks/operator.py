@@ -128,6 +128,7 @@ class PlannedOperator:
         speed: whether it works on columns or element by element, and why.
         identity: what its stored state depends on, in words that a message can show.
         used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
+        broadcast_input: the input whose elements come before those of the others at one point, if there is one.
     """
 
     spec: OperatorSpec
@@ -135,6 +136,7 @@ class PlannedOperator:
     speed: str
     identity: dict[str, str] = field(default_factory=dict)
     used_fields: tuple[frozenset[str] | None, ...] = ()
+    broadcast_input: int | None = None
 
 
 class Operation(Protocol):

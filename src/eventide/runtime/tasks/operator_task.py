@@ -32,10 +32,14 @@ _NOTHING = Progress()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTaskSpec(TaskSpec):
-    """The tasks of an operator; ``codecs`` say how the elements of each edge travel."""
+    """The tasks of an operator; ``codecs`` say how the elements of each edge travel.
+
+    Elements of the ``broadcast_input``, if there is one, come before those of other inputs at one point.
+    """
 
     operator: OperatorSpec
     codecs: dict[int, Codec]
+    broadcast_input: int | None = None
 
     @property
     def needs_clock(self) -> bool:
@@ -190,7 +194,7 @@ class OperatorTask:
         payloads: dict[int, list[Any]] = {}
         for edge, payload in inbox.elements_until(point):
             payloads.setdefault(self._input_of[edge], []).append(payload)
-        for number in sorted(payloads):
+        for number in sorted(payloads, key=lambda number: (number != self._spec.broadcast_input, number)):
             self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, payloads[number])))
             self._operator.inputs[number](payloads[number])
 
