@@ -19,6 +19,7 @@ class AcceptedSettings:
     >>> import warnings
     >>> settings = AcceptedSettings()
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     _ = settings.accept("checkpoint_timeout", 5_000, "a micro-batch has no timeout")
     ...     _ = settings.accept("checkpoint_timeout", 6_000, "a micro-batch has no timeout")
     >>> [str(warning.message) for warning in caught], settings.accepted("checkpoint_timeout", None)
