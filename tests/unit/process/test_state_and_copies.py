@@ -83,6 +83,20 @@ class TestOneFunctionObject:
         first, second = (env.from_collection([("a", 1), ("a", 2)]).key_by(by_first).process(counts) for _ in range(2))
         assert values(first, second) == [[("a", 1), ("a", 2)]] * 2
 
+    def test_serves_several_windows_too(self):
+        class Firings(ProcessWindowFunction):
+            def open(self, runtime_context):
+                self.count = runtime_context.get_state(ValueStateDescriptor("n", LONG))
+
+            def process(self, key, context, elements):
+                self.count.update((self.count.value() or 0) + 1)
+                yield self.count.value()
+
+        env, firings = local_environment(), Firings()
+        keyed = timed(env, [("a", 1), ("a", 12)]).key_by(by_first)
+        both = (keyed.window(TumblingEventTimeWindows.of(size)).process(firings) for size in (10, 20))
+        assert values(*both) == [[1, 2], [1]]
+
 
 class TestBroadcast:
     def test_what_is_broadcast_comes_before_what_the_same_micro_batch_brings(self):

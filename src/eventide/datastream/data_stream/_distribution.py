@@ -25,8 +25,9 @@ class Distribution:
 
     _transformation: Transformation
 
-    def _then(self, transformation: Transformation) -> DataStream:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def _then(self, transformation: Transformation) -> DataStream: ...
 
     @overload
     def broadcast(self) -> DataStream: ...

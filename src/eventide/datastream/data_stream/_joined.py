@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
@@ -26,6 +26,7 @@ from eventide.plan.identity import name_of
 from eventide.runtime.joins.interval import Bounds, IntervalJoinOperation
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
 
+_F = TypeVar("_F")
 Selector = Callable[[Any], Any] | KeySelector
 
 
@@ -139,6 +140,9 @@ class _WithWindow:
         self._windows.allowed_lateness(new_lateness)
         return self
 
+    def _own(self, function: _F) -> _F:
+        return self._windows.get_execution_environment().own_function(function)
+
     def _applied(
         self, name: str, function: WindowFunction[Any, Any, Any, Any], kind: TypeInformation | None
     ) -> DataStream:
@@ -159,12 +163,12 @@ class JoinedWithWindow(_WithWindow):
             ProgramError: if it is no function of two elements.
         """
         if isinstance(function, FlatJoinFunction):
-            return self._applied("join", FlatJoinsPairs(function), output_type)
+            return self._applied("join", FlatJoinsPairs(self._own(function)), output_type)
         if not isinstance(function, JoinFunction):
             if not callable(function):
                 raise ProgramError(f"apply needs a JoinFunction, a FlatJoinFunction or a function, not {function!r}")
             function = CallableJoin(function)
-        return self._applied("join", JoinsPairs(function), output_type)
+        return self._applied("join", JoinsPairs(self._own(function)), output_type)
 
 
 class CoGroupedWithWindow(_WithWindow):
@@ -178,7 +182,7 @@ class CoGroupedWithWindow(_WithWindow):
         """
         if not isinstance(function, CoGroupFunction):
             raise ProgramError(f"apply needs a CoGroupFunction, not {function!r}")
-        return self._applied("co_group", CoGroups(function), output_type)
+        return self._applied("co_group", CoGroups(self._own(function)), output_type)
 
 
 JoinedStreams._with_window = JoinedWithWindow

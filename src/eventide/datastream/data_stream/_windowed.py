@@ -233,7 +233,7 @@ class _Windowed:
             return function
         for accepted, adapter in self._adapters:
             if isinstance(function, accepted):
-                return adapter(function)
+                return adapter(self._env.own_function(function))
         names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
         raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
 

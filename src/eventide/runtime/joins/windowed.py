@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class KeyOfSide:
         return self._second(value) if side else self._first(value)
 
 
-class _OfBothSides(WindowFunction[Any, Any, Any, Any]):
+class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
     """Calls a function of the user's with what the two sides have in a window."""
 
     def __init__(self, function: Function) -> None:
@@ -66,9 +67,9 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any]):
             sides[side].append(value)
         return self.results(*sides) or ()
 
+    @abstractmethod
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
         """What the function makes of the two sides."""
-        raise NotImplementedError
 
 
 class CoGroups(_OfBothSides):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from eventide.runtime.process.spec import ProcessSpec
 
 
-class _ProcessOperator:
+class _ProcessOperator(ABC):
     """What process operators have in common: elements go to the function one by one, in their one order.
 
     What comes out has the time of the element that it was made of.
@@ -45,8 +46,9 @@ class _ProcessOperator:
         """True: the function may look at the watermark."""
         return True
 
+    @abstractmethod
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
-        raise NotImplementedError
+        """Handle elements of one input, all under the current watermark."""
 
 
 class ProcessOperator(_ProcessOperator):
