@@ -19,6 +19,7 @@ FLOORS = {
     "eventide.errors": 0,
     "eventide.common": 1,
     "eventide.aggregates": 2,
+    "eventide.joins": 2,
     "eventide.datastream": 2,
     "eventide.runtime": 3,
     "eventide.plan": 4,

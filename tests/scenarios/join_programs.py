@@ -6,8 +6,12 @@ from typing import Any
 
 from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, sources
 
+from eventide.common import Row, Types
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
+from eventide.joins import left, right
+
+_EVENT = Types.ROW_NAMED(["k", "id"], [Types.STRING(), Types.LONG()])
 
 
 class _Pair(JoinFunction):
@@ -42,17 +46,34 @@ def _sides(env: StreamExecutionEnvironment, script: dict[str, Any]) -> list[Data
 def join_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
     """The scenario's program: its results, and its late elements where there can be any."""
     op = scenario.script["op"]
-    left, right = _sides(env, scenario.script)
+    one, other = _sides(env, scenario.script)
     if op["kind"].startswith("interval_join"):
-        join = left.key_by(_key).interval_join(right.key_by(_key)).between(op["lower"], op["upper"])
+        join = one.key_by(_key).interval_join(other.key_by(_key)).between(op["lower"], op["upper"])
         join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
         results = join.process(_TimedPair()).name(FIRST)
         return results, results.get_side_output(LATE)
-    pair = left.co_group(right) if op["kind"].startswith("co_group") else left.join(right)
+    pair = one.co_group(other) if op["kind"].startswith("co_group") else one.join(other)
     windows = pair.where(_key).equal_to(_key).window(assigner(op["assigner"]))
     windows = windows.allowed_lateness(scenario.script["allowed_lateness"])
     function = _Groups() if op["kind"].startswith("co_group") else _Pair()
     return windows.apply(function).name(FIRST), None
+
+
+def column_join_program(
+    env: StreamExecutionEnvironment, scenario: Scenario, *, keep_late: bool = True
+) -> tuple[DataStream, DataStream | None]:
+    """The scenario's program with a selection of columns in place of a function."""
+    op = scenario.script["op"]
+    first, second = (stream.map(lambda e: Row(k=e["k"], id=e["id"]), _EVENT) for stream in _sides(env, scenario.script))
+    fields = left("k"), left("id").alias("l"), right("id").alias("r")
+    if op["kind"].startswith("interval_join"):
+        join = first.key_by("k").interval_join(second.key_by("k")).between(op["lower"], op["upper"])
+        if keep_late:
+            join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
+        results = join.select(*fields).name(FIRST)
+        return results, results.get_side_output(LATE) if keep_late else None
+    windows = first.join(second).where("k").equal_to("k").window(assigner(op["assigner"]))
+    return windows.allowed_lateness(scenario.script["allowed_lateness"]).select(*fields).name(FIRST), None
 
 
 JOIN_KINDS = dict.fromkeys(

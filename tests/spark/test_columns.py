@@ -23,6 +23,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from eventide.joins import left, right
 
 pytestmark = pytest.mark.spark
 
@@ -100,6 +101,35 @@ def test_files_give_the_rows_of_sparks_own_windows(
     assert ours.columns == expected.columns
     assert ours.exceptAll(expected).collect() == []
     assert ours.count() == expected.count()
+
+
+def test_joins_give_the_rows_of_sparks_own_joins(
+    env: StreamExecutionEnvironment, spark: SparkSession, orders: str, tmp_path: Path
+) -> None:
+    one, other = (env.from_source(FileSource.parquet(orders).build(), STRATEGY, name) for name in ("left", "right"))
+    fields = left("user"), left("at"), right("at").alias("then"), right("country").alias("to")
+    bounds = Time.seconds(-1), Time.seconds(2)
+    near = one.key_by("user").interval_join(other.key_by("user")).between(*bounds).select(*fields)
+    days = TumblingEventTimeWindows.of(Time.seconds(2))
+    both = one.join(other).where("user", "amount").equal_to("user", "amount").window(days)
+    whole = both.select(left("user"), right("user").alias("who"), left("at"), right("at").alias("then"), how="full")
+
+    rows = spark.read.parquet(orders)
+    a, b = rows.alias("a"), rows.alias("b")
+    within = F.expr("b.at between a.at - interval 1 second and a.at + interval 2 seconds")
+    joined = a.join(b, F.expr("a.user <=> b.user") & within)
+    expected = joined.selectExpr("a.user", "a.at", "b.at as then", "b.country as to")
+    found = written(near.to_data_frame(), tmp_path / "near")
+    assert found.columns == expected.columns
+    assert found.exceptAll(expected).collect() == []
+    assert found.count() == expected.count() > 1_000
+
+    same_keys = "a.user <=> b.user and a.amount <=> b.amount"
+    in_window = F.expr(f"{same_keys} and unix_millis(a.at) div 2000 = unix_millis(b.at) div 2000")
+    expected = a.join(b, in_window, "full").selectExpr("a.user", "b.user as who", "a.at", "b.at as then")
+    found = written(whole.to_data_frame(), tmp_path / "whole")
+    assert found.exceptAll(expected).collect() == []
+    assert found.count() == expected.count()
 
 
 def test_a_data_frame_and_its_late_rows_go_through_columns(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from eventide.common.typeinfo import TupleTypeInfo
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -123,7 +124,10 @@ class Chains:
 
     def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
         name = self._names[node.number]
-        child = _Growing(AssignTimestamps(name, node.number, node.strategy, self._ids.get(node.number, "")))
+        kind, column = node.type_info, node.strategy.timestamp_column
+        place = kind.field_names.index(column) if isinstance(kind, TupleTypeInfo) and isinstance(column, str) else None
+        step = AssignTimestamps(name, node.number, node.strategy, self._ids.get(node.number, ""), place)
+        child = _Growing(step)
         grown.nodes.append(child)
         self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
 

@@ -109,7 +109,8 @@ class _Compiler:
     def _task(self, node: Transformation) -> TaskSpec:
         # What comes here comes from sources and from levels before, whose chains were built before this one.
         arrivals = self._chains.arrivals(node)
-        edges = tuple(self._gate_edge(arrival) for arrival in arrivals)
+        as_one = node.number in self._operators and self._operators[node.number].is_union
+        edges = tuple(self._gate_edge(arrival, 0 if as_one else arrival.input) for arrival in arrivals)
         spec: TaskSpec
         if isinstance(node, OperatorTransformation):
             spec = self._operator_task(node, edges, arrivals)
@@ -133,6 +134,7 @@ class _Compiler:
             operator=operator.spec,
             edges=edges,
             codecs={arrival.edge.number: arrival.edge.outlet.codec for arrival in arrivals},
+            input_of={arrival.edge.number: arrival.input for arrival in arrivals},
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
@@ -158,7 +160,7 @@ class _Compiler:
         self._splits[node.number] = spec.channels()
         return spec
 
-    def _gate_edge(self, arrival: Arrival) -> GateEdge:
+    def _gate_edge(self, arrival: Arrival, input_number: int) -> GateEdge:
         head, assigner = arrival.head, arrival.edge.assigner
         strategy = None if assigner is None else self._strategies[assigner]
         is_source = not isinstance(head, OperatorTransformation)
@@ -180,7 +182,7 @@ class _Compiler:
             channels,
             is_source,
             idle_after_ms,
-            arrival.input,
+            input_number,
             by_elements,
             self._names[head.number],
             has_own_watermarks,

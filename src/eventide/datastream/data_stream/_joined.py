@@ -1,13 +1,15 @@
-"""Joins of two streams: in windows, as co-groups, and by an interval of time."""
+"""Joins of two streams in windows, and co-groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeVar
 
-from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.data_stream._columns import keyed_by_columns
+from eventide.datastream.data_stream._selection import selection_of
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream
 from eventide.datastream.functions import (
@@ -15,19 +17,22 @@ from eventide.datastream.functions import (
     FlatJoinFunction,
     JoinFunction,
     KeySelector,
-    ProcessJoinFunction,
     WindowFunction,
 )
-from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import Evictor, Trigger, WindowAssigner
 from eventide.errors import ProgramError
+from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.plan.identity import name_of
-from eventide.runtime.joins.interval import Bounds, IntervalJoinOperation
+from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.joins.planning import WindowJoinOperation
+from eventide.runtime.joins.selection import KEEPS, SelectsOfWindow
+from eventide.runtime.joins.window_columns import obstacle_of
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
+from eventide.runtime.tasks.operator import Key
 
 _F = TypeVar("_F")
-Selector = Callable[[Any], Any] | KeySelector
+Selector = Callable[[Any], Any] | KeySelector | str
 
 
 class _Pair:
@@ -42,13 +47,13 @@ class _Pair:
             raise ProgramError("streams of one environment can be joined; these were made by two")
         self._inputs = input1, input2
 
-    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> Where:
-        """Say what the key of the first stream's elements is.
+    def where(self, key_selector: Selector, key_type: TypeInformation | str | None = None, *more: str) -> Where:
+        """Say what the key of the first stream's elements is: a function of an element, or fields by name.
 
         Raises:
-            ProgramError: if it is no function.
+            ProgramError: if it is neither, or a field is not there.
         """
-        return Where(self._inputs, self._with_window, _called("where", key_selector), key_type)
+        return Where(self._inputs, self._with_window, _key_of("where", self._inputs[0], key_selector, key_type, more))
 
 
 class JoinedStreams(_Pair):
@@ -66,44 +71,35 @@ class CoGroupedStreams(_Pair):
 class Where:
     """Two streams of which the first has a key."""
 
-    def __init__(
-        self,
-        inputs: tuple[DataStream, DataStream],
-        with_window: type[_WithWindow],
-        select: Callable[[Any], Any],
-        key_type: TypeInformation | None,
-    ) -> None:
+    def __init__(self, inputs: tuple[DataStream, DataStream], with_window: type[_WithWindow], key: Key) -> None:
         self._inputs = inputs
         self._with_window = with_window
-        self._select = select
-        self._key_type = key_type
+        self._key = key
 
-    def equal_to(self, key_selector: Selector, key_type: TypeInformation | None = None) -> EqualTo:
-        """Say what the key of the second stream's elements is.
+    def equal_to(self, key_selector: Selector, key_type: TypeInformation | str | None = None, *more: str) -> EqualTo:
+        """Say what the key of the second stream's elements is: a function of an element, or fields by name.
 
         Raises:
-            ProgramError: if it is no function, or another type was declared for it than for that of the first.
+            ProgramError: if it is neither, a field is not there, or its type is another than that of the first.
         """
-        if None not in (key_type, self._key_type) and key_type != self._key_type:
-            raise ProgramError(f"keys of one type can be equal; where has {self._key_type}, equal_to has {key_type}")
-        selects = self._select, _called("equal_to", key_selector)
-        return EqualTo(self._inputs, self._with_window, selects, key_type or self._key_type)
+        key = _key_of("equal_to", self._inputs[1], key_selector, key_type, more)
+        if _ANY not in (key.type_info, self._key.type_info) and key.type_info != self._key.type_info:
+            raise ProgramError(
+                f"keys of one type can be equal; where has {self._key.type_info}, equal_to has {key.type_info}; "
+                "declare the same type for both"
+            )
+        return EqualTo(self._inputs, self._with_window, (self._key, key))
 
 
 class EqualTo:
     """Two streams that both have a key."""
 
     def __init__(
-        self,
-        inputs: tuple[DataStream, DataStream],
-        with_window: type[_WithWindow],
-        selects: tuple[Callable[[Any], Any], Callable[[Any], Any]],
-        key_type: TypeInformation | None,
+        self, inputs: tuple[DataStream, DataStream], with_window: type[_WithWindow], keys: tuple[Key, Key]
     ) -> None:
         self._inputs = inputs
         self._with_window = with_window
-        self._selects = selects
-        self._key_type = key_type
+        self._keys = keys
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> Any:
         """Say in which windows elements meet.
@@ -114,15 +110,38 @@ class EqualTo:
         first, second = (
             stream.map(OnSide(side), Types.PICKLED_BYTE_ARRAY()) for side, stream in enumerate(self._inputs)
         )
-        names = " = ".join(map(name_of, self._selects))
-        keyed = first.union(second).key_by(KeyOfSide(*self._selects, names), self._key_type)
-        return self._with_window(keyed.window(assigner))
+        one, other = self._keys
+        names = " = ".join(", ".join(key.columns) or name_of(key.select) for key in self._keys)
+        key_type = next((key.type_info for key in self._keys if key.type_info != _ANY), None)
+        keyed = first.union(second).key_by(KeyOfSide(one.select, other.select, names), key_type)
+        return self._with_window(_Keyed(self._inputs, self._keys), keyed.window(assigner))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Two streams with their keys."""
+
+    inputs: tuple[DataStream, DataStream]
+    keys: tuple[Key, Key]
+
+    @property
+    def by_fields(self) -> bool:
+        """Whether both keys are fields of elements of a declared type."""
+        return all(key.columns for key in self.keys)
+
+    def transformations(self) -> tuple[KeyTransformation, KeyTransformation]:
+        """Each stream by its key."""
+        first, second = (
+            KeyTransformation(stream._transformation, key) for stream, key in zip(self.inputs, self.keys, strict=True)
+        )
+        return first, second
 
 
 class _WithWindow:
     """Two streams in windows."""
 
-    def __init__(self, windows: WindowedStream) -> None:
+    def __init__(self, keyed: _Keyed, windows: WindowedStream) -> None:
+        self._keyed = keyed
         self._windows = windows
 
     def trigger(self, new_trigger: Trigger[Any, Any]) -> Self:
@@ -170,6 +189,39 @@ class JoinedWithWindow(_WithWindow):
             function = CallableJoin(function)
         return self._applied("join", JoinsPairs(self._own(function)), output_type)
 
+    def select(self, *columns: JoinedColumn, how: Literal["inner", "left", "right", "full"] = "inner") -> DataStream:
+        """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
+
+        Rows of these fields come out, with the last millisecond of the window. Where keys are fields, by name, and
+        windows are tumbling or sliding ones of event time, the join runs on columns. Not in Flink.
+
+        Args:
+            columns: the fields, made with ``left``, ``right`` and ``window`` of :mod:`eventide.joins`.
+            how: whether elements that meet none in their window come out too, with None for the fields of the other
+                stream: those of the ``left``, of the ``right``, of both (``full``), or none (``inner``).
+
+        Raises:
+            ProgramError: if one is no field of elements whose type is declared, two have one name, or the kind of join
+                is none of these.
+        """
+        if how not in KEEPS:
+            raise ProgramError(f"select: how is one of {', '.join(map(repr, KEEPS))}, not {how!r}")
+        windows = self._windows
+        selection = selection_of(
+            columns,
+            [stream._transformation for stream in self._keyed.inputs],
+            has_window=windows._assigner.has_time_windows,
+        )
+        panes = panes_of(windows._assigner)
+        obstacle = obstacle_of(windows._assigner, windows._trigger, windows._evictor, by_fields=self._keyed.by_fields)
+        if obstacle is not None or panes is None:
+            function = SelectsOfWindow(selection, how, obstacle or "")
+            return self._applied("join", function, selection.type_info)
+        operation = WindowJoinOperation(windows._assigner, panes, windows._lateness_ms, how, selection)
+        inputs = self._keyed.transformations()
+        operator = OperatorTransformation("join", inputs, selection.type_info, operation)
+        return DataStream(windows.get_execution_environment(), operator)
+
 
 class CoGroupedWithWindow(_WithWindow):
     """Two streams co-grouped in windows."""
@@ -185,103 +237,23 @@ class CoGroupedWithWindow(_WithWindow):
         return self._applied("co_group", CoGroups(self._own(function)), output_type)
 
 
-JoinedStreams._with_window = JoinedWithWindow
-CoGroupedStreams._with_window = CoGroupedWithWindow
+_ANY = Types.PICKLED_BYTE_ARRAY()
 
 
-class IntervalJoin:
-    """Two keyed streams to be joined by time. Flink: ``KeyedStream.IntervalJoin``; PyFlink has none."""
-
-    def __init__(self, left: DataStream, right: DataStream) -> None:
-        if not isinstance(right, DataStream) or not isinstance(right._transformation, KeyTransformation):
-            raise ProgramError(f"interval_join needs another keyed stream, not {right!r}; call key_by on it")
-        if left.get_execution_environment() is not right.get_execution_environment():
-            raise ProgramError("streams of one environment can be joined; these were made by two")
-        for stream in (left, right):
-            if not stream._transformation.has_timestamps:
-                raise ProgramError(
-                    "an interval join needs event time, and one of the streams has no timestamps; call "
-                    "assign_timestamps_and_watermarks before"
-                )
-        self._left = left
-        self._right = right
-
-    def between(self, lower_bound: Duration | Time | int, upper_bound: Duration | Time | int) -> IntervalJoined:
-        """Say from how much later to how much later than its left one a right element may be, both inclusive.
-
-        Either may be negative, for earlier; a number is milliseconds.
-
-        Raises:
-            ProgramError: if the first is above the second, or one is no length of time.
-        """
-        lower, upper = to_ms(lower_bound, "lower bound"), to_ms(upper_bound, "upper bound")
-        if lower > upper:
-            raise ProgramError(f"the lower bound of an interval join, {lower} ms, is above the upper one, {upper} ms")
-        return IntervalJoined(self._left, self._right, lower, upper)
-
-
-class IntervalJoined:
-    """Two keyed streams joined by an interval of time. Flink: ``KeyedStream.IntervalJoined``."""
-
-    def __init__(self, left: DataStream, right: DataStream, lower_ms: int, upper_ms: int) -> None:
-        self._inputs = left, right
-        self._lower_ms = lower_ms
-        self._upper_ms = upper_ms
-        self._late_tags: list[OutputTag | None] = [None, None]
-
-    def lower_bound_exclusive(self) -> Self:
-        """Have the lower bound itself not count any more."""
-        self._lower_ms += 1
-        return self
-
-    def upper_bound_exclusive(self) -> Self:
-        """Have the upper bound itself not count any more."""
-        self._upper_ms -= 1
-        return self
-
-    def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
-        """Send left elements that come behind the watermark to a side output; they are counted either way."""
-        return self._late(0, output_tag)
-
-    def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
-        """Send right elements that come behind the watermark to a side output; they are counted either way."""
-        return self._late(1, output_tag)
-
-    def process(
-        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
-        """Call a function with each two elements that meet; what comes out has the later time of the two.
-
-        Raises:
-            ProgramError: if it is no ``ProcessJoinFunction``, or the bounds leave nothing between them.
-        """
-        if not isinstance(process_join_function, ProcessJoinFunction):
-            raise ProgramError(f"process needs a ProcessJoinFunction, not {process_join_function!r}")
-        if self._lower_ms > self._upper_ms:
-            raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
-        environment = self._inputs[0].get_execution_environment()
-        tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
-        operation = IntervalJoinOperation(
-            Bounds(self._lower_ms, self._upper_ms),
-            environment.own_function(process_join_function),
-            (tags[0], tags[1]),
-            output_type or Types.PICKLED_BYTE_ARRAY(),
-        )
-        late = zip(self._late_tags, self._inputs, strict=True)
-        side_outputs = {tag.tag_id: stream.get_type() for tag, stream in late if tag is not None}
-        inputs = tuple(stream._transformation for stream in self._inputs)
-        operator = OperatorTransformation(operation.kind, inputs, output_type, operation, side_outputs)
-        return DataStream(environment, operator)
-
-    def _late(self, side: int, tag: OutputTag) -> Self:
-        if not isinstance(tag, OutputTag):
-            raise ProgramError(f"late data goes to an OutputTag, not to {tag!r}")
-        self._late_tags[side] = tag
-        return self
-
-
-def _called(where: str, selector: Selector) -> Callable[[Any], Any]:
+def _key_of(
+    where: str, stream: DataStream, selector: Any, key_type: TypeInformation | str | None, more: tuple[str, ...]
+) -> Key:
+    """The key that a program names: a function, with the type of its values; or fields."""
+    if isinstance(selector, str):
+        names = [selector, *([] if key_type is None else [key_type]), *more]
+        return keyed_by_columns(stream._transformation, names).key
     select = selector.get_key if isinstance(selector, KeySelector) else selector
     if not callable(select):
-        raise ProgramError(f"{where} needs a KeySelector or a function of an element, not {selector!r}")
-    return select
+        raise ProgramError(f"{where} needs a KeySelector, a function of an element or fields by name, not {selector!r}")
+    if isinstance(key_type, str) or more:
+        raise ProgramError(f"{where} takes one function, or the names of fields, not both")
+    return Key(select, key_type or _ANY)
+
+
+JoinedStreams._with_window = JoinedWithWindow
+CoGroupedStreams._with_window = CoGroupedWithWindow

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream._connected import processed
-from eventide.datastream.data_stream._joined import IntervalJoin
+from eventide.datastream.data_stream._interval_joined import IntervalJoin
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
 from eventide.datastream.functions import (

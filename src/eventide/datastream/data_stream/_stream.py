@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.time import Duration, Time
-from eventide.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._checks import function_of
-from eventide.datastream.data_stream._columns import check_key_type, keyed_by_columns
+from eventide.datastream.data_stream._columns import check_key_type, field_type, keyed_by_columns
 from eventide.datastream.data_stream._distribution import Distribution
 from eventide.datastream.data_stream._hints import StreamHints
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
@@ -268,6 +268,9 @@ class DataStream(Distribution, StreamHints):
             raise ProgramError(
                 "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
             )
+        element_type = self.get_type()
+        if strategy.timestamp_column is not None and isinstance(element_type, CompositeTypeInfo):
+            field_type(element_type, strategy.timestamp_column, "with_timestamp_assigner")
         assigns = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
         if not assigns and not self._transformation.has_timestamps:
             raise ProgramError(

@@ -40,13 +40,15 @@ class AssignTimestamps:
 
     Elements that come as columns stay columns where the strategy names a column, or is vectorised, or keeps the
     timestamps that they have. ``number`` tells the assigners of a program apart, ``id`` is what a generator of the
-    user's is kept under: that stays when the program around it changes. Flink: ``TimestampsAndWatermarksOperator``.
+    user's is kept under: that stays when the program around it changes. ``place`` is where the strategy's column is in
+    elements that are tuples. Flink: ``TimestampsAndWatermarksOperator``.
     """
 
     name: str
     number: int
     strategy: WatermarkStrategy
     id: str = ""
+    place: int | None = None
 
     @property
     def user_function(self) -> Any:
@@ -135,7 +137,8 @@ class AssignTimestamps:
         if assigner is not None:
             return assigner.function if isinstance(assigner, FunctionAssigner) else assigner.extract_timestamp
         if isinstance(column, str):
-            return lambda value, _: to_epoch_ms(value[column])
+            place: Any = column if self.place is None else self.place
+            return lambda value, _: to_epoch_ms(value[place])
         return lambda _, record_timestamp: None if record_timestamp == MIN_MS else record_timestamp
 
 

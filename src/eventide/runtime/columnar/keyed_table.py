@@ -23,9 +23,10 @@ _OFFSET_BYTES = 4
 
 
 class KeyedTable:
-    """One table of all rows whose bucket was read in this micro-batch; each bucket is written back once.
+    """One table of all rows whose bucket was read in this micro-batch; what has changed is written back once.
 
-    Each bucket has a time, so that those with something due can be found without reading any.
+    Rows of a bucket keep their order. Each bucket has a time, so that those with something due can be found without
+    reading any.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class KeyedTable:
     ) -> None:
         self._store = BucketStore(backend, bucket_bytes, ("times",))
         self._keys = keys
-        self._buckets: set[int] = set()
+        self._buckets: dict[int, bytes | None] = {}
         self._rows = self._bytes = 0
         self.table = schema.empty_table()
 
@@ -49,26 +50,28 @@ class KeyedTable:
         """Write back what was read; ``time_of`` says when a bucket with rows should be read for its time."""
         with without_collection():
             self._read(self._store.grow(len(self.table) - self._rows, _size(self.table) - self._bytes))
-            left = set(self._buckets)
-            numbered = self.table.append_column(_BUCKET, pa.array(self._buckets_of(self.table)))
+            left = dict(self._buckets)
+            table = self.table.combine_chunks()
+            numbered = table.append_column(_BUCKET, pa.array(self._buckets_of(table)))
             for bucket, rows in slices_by(numbered, _BUCKET):
                 self._put(bucket, encode_table(rows), time_of(rows))
-                left.discard(bucket)
+                left.pop(bucket, None)
             for bucket in sorted(left):
                 self._put(bucket, None, None)
         self._store.flush()
         self.table = self.table.slice(0, 0)
-        self._buckets = set()
+        self._buckets = {}
         self._rows = self._bytes = 0
 
     def _put(self, bucket: int, content: bytes | None, time_ms: int | None) -> None:
-        self._store.put(bucket, content)
+        if content != self._buckets.get(bucket):
+            self._store.put(bucket, content)
         self._store.schedules[0].set(bucket, time_ms)
 
     def _read(self, buckets: Iterable[int]) -> None:
         new = [bucket for bucket in buckets if bucket not in self._buckets]
-        self._buckets.update(new)
-        found = [decode_table(content) for content in map(self._store.get, new) if content is not None]
+        self._buckets |= {bucket: self._store.get(bucket) for bucket in new}
+        found = [decode_table(content) for content in map(self._buckets.get, new) if content is not None]
         if found:
             more = pa.concat_tables(found)
             self._rows += len(more)

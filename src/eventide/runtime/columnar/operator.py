@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TablePayload, joined_rows, key_names
-from eventide.runtime.columnar.outlet import value_columns
+from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names
+from eventide.runtime.columnar.outlet import unpacked
 from eventide.runtime.columnar.results import Outputs
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.tasks.operator import Receive
+from eventide.runtime.tasks.operator import Receive, WithoutClock
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
 
 
-class ColumnarOperator(ABC):
+class ColumnarOperator(WithoutClock, ABC):
     """The part of a columnar window operator that does not depend on the kind of window."""
 
     def __init__(self, spec: ColumnarWindow, metrics: Metrics, watermark_ms: int) -> None:
@@ -44,18 +45,6 @@ class ColumnarOperator(ABC):
         """True: any watermark may change something."""
         return True
 
-    def advance_clock(self, clock_ms: int) -> None:
-        """Nothing fires: columnar windows follow event time, or count."""
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        """None: the clock need not call."""
-        return None
-
-    def timers_left(self) -> int:
-        """None: there are no timers of processing time."""
-        return 0
-
     def take_outputs(self) -> dict[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self.outputs.take()
@@ -67,19 +56,14 @@ class ColumnarOperator(ABC):
     def rows(self, parts: list[TablePayload]) -> pa.Table:
         """The rows of several channels in their order, with the columns of key and aggregates."""
         rows = joined_rows(parts)
-        if not self.spec.ships_elements:
-            return rows
-        columns = value_columns(rows.column(VALUE).combine_chunks(), self.spec.keys, self.spec.aggregation)
-        return pa.table({**columns, **{name: rows.column(name) for name in (VALUE, TIMESTAMP, SEQUENCE)}})
+        return unpacked(rows, self.spec.keys, self.spec.aggregation.input_columns) if self.spec.ships_elements else rows
 
     def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
         """Count the late rows, and send them to the side output that wants them."""
         self.count_late(int(late.sum()))
         if self.spec.late_tag is not None and late.any():
-            gone = rows.filter(pa.array(late))
-            values, timestamps = (gone.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
-            places = pa.array(np.arange(len(gone)))
-            self.outputs.add_to_side(self.spec.late_tag, Columns(self.spec.value_type, values, timestamps, places))
+            gone = whole_elements(rows.filter(pa.array(late)), self.spec.value_type)
+            self.outputs.add_to_side(self.spec.late_tag, gone)
 
     def count_late(self, rows: int) -> None:
         """Count late elements."""
@@ -89,6 +73,12 @@ class ColumnarOperator(ABC):
     def count(self, counter: str, rows: int) -> None:
         """Add to one of the operator's counters."""
         self._metrics.count(self.spec.name, counter, rows)
+
+
+def whole_elements(rows: pa.Table, value_type: TypeInformation) -> Columns:
+    """Rows of whole elements as the elements that they were."""
+    values, timestamps = (rows.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
+    return Columns(value_type, values, timestamps, pa.array(np.arange(len(rows))))
 
 
 def rows_in(partials: pa.Table) -> int:

@@ -1,8 +1,8 @@
-"""The way to a columnar window: rows are aggregated before they leave, and dealt out by the hash of their key."""
+"""The way to an operator on columns: rows are aggregated before they leave, and dealt out by the hash of their key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TableCodec, key_names
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.elements.columns import Batch, Columns, frame_slices
@@ -22,16 +22,16 @@ _ROWS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class ColumnOutlet:
-    """Elements leave as tables for a columnar window.
+    """Elements leave as tables for an operator on columns.
 
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
-    Without one, rows leave: the columns of key, aggregates and time, or ``whole`` elements where late ones are wanted.
-    Where it is not ``timed``, elements need no timestamps.
+    Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
+    are wanted. Where it is not ``timed``, elements need no timestamps.
     """
 
     value_type: TypeInformation
     keys: tuple[str, ...]
-    aggregation: Aggregation
+    columns: tuple[str, ...]
     max_parallelism: int
     first: PaneAggregation | None = None
     whole: bool = False
@@ -66,17 +66,23 @@ class ColumnOutlet:
                 "strategy with a timestamp assigner"
             )
         values = columns.values
-        content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.aggregation)
+        content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.columns)
         time = {TIMESTAMP: columns.timestamps} if self.timed else {}
         return pa.table({**content, **time, SEQUENCE: columns.sequence})
 
 
-def value_columns(values: pa.Array, keys: tuple[str, ...], aggregation: Aggregation) -> dict[str, pa.Array]:
-    """The columns that a window needs of elements: those of the key, renamed, and those of the aggregates."""
+def value_columns(values: pa.Array, keys: tuple[str, ...], columns: Iterable[str]) -> dict[str, pa.Array]:
+    """The columns that an operator needs of elements: those of the key, renamed, and some more."""
     names = [field.name for field in values.type]
     fields = dict(zip(names, values.flatten(), strict=True))
     by = {name: key_column(fields[key]) for name, key in zip(key_names(len(keys)), keys, strict=True)}
-    return by | {name: fields[name] for name in aggregation.input_columns}
+    return by | {name: fields[name] for name in columns}
+
+
+def unpacked(rows: pa.Table, keys: tuple[str, ...], columns: Iterable[str]) -> pa.Table:
+    """Rows of whole elements with what an operator needs of them beside: columns of key and others."""
+    beside = value_columns(rows.column(VALUE).combine_chunks(), keys, columns)
+    return pa.table({**beside, **{name: rows.column(name) for name in rows.column_names}})
 
 
 class _Outbox:
@@ -122,7 +128,7 @@ class _Outbox:
         outlet = self._outlet
         by: Mapping[str, pa.ChunkedArray] | pa.Table = table
         if outlet.whole:
-            by = value_columns(table.column(VALUE).combine_chunks(), outlet.keys, outlet.aggregation)
+            by = value_columns(table.column(VALUE).combine_chunks(), outlet.keys, ())
         columns = [by[name] for name in key_names(len(outlet.keys))]
         owner = owners(columns, outlet.max_parallelism, self._subtasks)
         if owner is None:

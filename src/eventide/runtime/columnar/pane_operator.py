@@ -16,9 +16,10 @@ from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of, r
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
+from eventide.runtime.columnar.panes import arrived
 from eventide.runtime.metrics import WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.window.rules import last_late, last_reached, latest_late_time
+from eventide.runtime.window.rules import last_late, last_reached
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
@@ -61,7 +62,7 @@ class PaneOperator(ColumnarOperator):
         fired = self.last_fired()
         self.watermark = watermark_ms
         panes = self.store.panes()
-        due = self._windows_with(panes, fired + 1, self.last_fired())
+        due = self.panes.windows_with(panes, fired + 1, self.last_fired())
         for table, windows in self._put_together(due):
             self.outputs.add_of_windows(table, NUMBER, [self.panes.window(window) for window in windows])
         self.drop_late(panes)
@@ -110,15 +111,10 @@ class PaneOperator(ColumnarOperator):
         """Rows aggregated here, without those that are late or in a gap between windows."""
         rows = self.rows(parts)
         timestamps = rows.column(TIMESTAMP).to_numpy()
-        starts = self.panes.start_of(timestamps)
-        windows = {pane: self._windows_at(pane) for pane in np.unique(starts).tolist()}
-        until = self.last_late()
-        in_gap = np.isin(starts, [pane for pane, at in windows.items() if not at])
-        late = np.isin(starts, [pane for pane, at in windows.items() if at.stop - 1 <= until])
-        late = np.where(in_gap, timestamps <= latest_late_time(self.spec.lateness_ms, self.watermark), late)
-        accepted = ~late & ~in_gap
-        self.count(WITHOUT_WINDOW, int((in_gap & ~late).sum()))
-        self.report_late(rows, late)
+        come = arrived(self.panes, timestamps, self.last_late(), self.spec.lateness_ms, self.watermark)
+        accepted = ~come.late & ~come.without_window
+        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
+        self.report_late(rows, come.late)
         return self.partial(rows if accepted.all() else rows.filter(pa.array(accepted)))
 
     def _windows_at(self, start: int) -> range:
@@ -128,7 +124,7 @@ class PaneOperator(ColumnarOperator):
     def _fire_again(self, added: dict[int, pa.Table]) -> None:
         """Fire windows that the watermark has passed already, for the keys that were added to."""
         fired = self.last_fired()
-        live = self._windows_with(sorted(added), self.last_late() + 1, fired)
+        live = self.panes.windows_with(sorted(added), self.last_late() + 1, fired)
         if not live:
             return
         wanted = pa.concat_tables([table.select([*self.keys, ROWS]) for table in added.values()])
@@ -144,22 +140,6 @@ class PaneOperator(ColumnarOperator):
                 touched.append(rows.select(self.keys).append_column(NUMBER, column))
             again = only_keys_of(table, pa.concat_tables(touched), [*self.keys, NUMBER])
             self.outputs.add_of_windows(again, NUMBER, [self.panes.window(window) for window in windows])
-
-    def _windows_with(self, panes: list[int], first: int, last: int) -> list[int]:
-        """The windows from one to another, both inclusive, that some of the panes are in; all in the order of time."""
-        windows: list[int] = []
-        following = first
-        while following <= last:
-            at = bisect_left(panes, following * self.panes.per_slide)
-            if at == len(panes):
-                break
-            found = self.panes.windows_at(panes[at])
-            some = range(max(found.start, following), min(found.stop - 1, last) + 1)
-            if not some:
-                break
-            windows += some
-            following = some.stop
-        return windows
 
     def _put_together(self, windows: list[int], only: pa.Table | None = None) -> Iterator[tuple[pa.Table, list[int]]]:
         """Windows in the order of time, some at once: one row for each key and number of a window among them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from eventide.common._ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
-from eventide.runtime.window.rules import passes_one_of
+from eventide.runtime.window.rules import latest_late_time, passes_one_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -98,9 +99,53 @@ class Panes:
         start = self.offset + number * self.slide
         return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
 
+    def windows_with(self, panes: list[int], first: int, last: int) -> list[int]:
+        """The windows from one to another, both inclusive, that some panes are in; all by number, in their order.
+
+        >>> Panes(size=10, slide=4).windows_with([1, 7], first=0, last=9)
+        [0, 2, 3]
+        """
+        windows: list[int] = []
+        following = first
+        while following <= last:
+            at = bisect_left(panes, following * self.per_slide)
+            if at == len(panes):
+                break
+            found = self.windows_at(panes[at])
+            some = range(max(found.start, following), min(found.stop - 1, last) + 1)
+            if not some:
+                break
+            windows += some
+            following = some.stop
+        return windows
+
     def windows(self, pane: int) -> list[TimeWindow]:
         """The windows that the pane that starts at a time belongs to, in the order of time."""
         return [self.window(number) for number in self.windows_at(self.number_of(pane))]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Where the pane of each timestamp starts, which are late, and which of the others are in no window."""
+
+    starts: Array
+    late: Array
+    without_window: Array
+
+
+def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, watermark_ms: int) -> Arrived:
+    """Tell which of some timestamps are late, given the number of the last window that is.
+
+    >>> come = arrived(Panes(size=2, slide=10), np.array([1, 5, 11]), last_late=0, lateness_ms=0, watermark_ms=4)
+    >>> come.late.tolist(), come.without_window.tolist()
+    ([True, False, False], [False, True, False])
+    """
+    starts = panes.start_of(timestamps)
+    windows = {start: panes.windows_at(panes.number_of(start)) for start in np.unique(starts).tolist()}
+    in_gap = np.isin(starts, [start for start, at in windows.items() if not at])
+    late = np.isin(starts, [start for start, at in windows.items() if at.stop - 1 <= last_late])
+    late = np.where(in_gap, timestamps <= latest_late_time(lateness_ms, watermark_ms), late)
+    return Arrived(starts, late, in_gap & ~late)
 
 
 def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:

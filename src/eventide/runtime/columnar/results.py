@@ -59,26 +59,19 @@ def window_array(starts: Any, ends: Any) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, names=["start", "end"])
 
 
-class Outputs:
-    """Gathers what an operator gives, by side output (None: the main one)."""
+class Gathered:
+    """Gathers what an operator gives as columns, by side output (None: the main one)."""
 
-    def __init__(self, shape: ResultShape) -> None:
-        self._shape = shape
+    def __init__(self) -> None:
         self._results: list[Columns] = []
         self._sides: dict[str, list[Columns]] = {}
-        self._count = 0
+        self.count = 0
 
-    def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any) -> None:
-        """Take results, in the order in which they are to come out."""
-        if len(partials):
-            self._results.append(self._shape.columns(partials, bounds, timestamps, self._count))
-            self._count += len(partials)
-
-    def add_of_windows(self, partials: pa.Table, column: str, windows: Sequence[TimeWindow]) -> None:
-        """Take results whose window is given by its number, in a column."""
-        number = partials.column(column).to_numpy()
-        bounds = np.array([(w.start, w.end, w.max_timestamp()) for w in windows], np.int64)[number]
-        self.add(partials, (bounds[:, 0], bounds[:, 1]), bounds[:, 2])
+    def put(self, results: Columns) -> None:
+        """Take results, in the order in which they are to come out, numbered from ``count`` on."""
+        if len(results):
+            self._results.append(results)
+            self.count += len(results)
 
     def add_to_side(self, tag: str, columns: Columns) -> None:
         """Take elements for a side output."""
@@ -89,5 +82,24 @@ class Outputs:
         outputs: dict[str | None, Batch] = {tag: Columns.joined(parts) for tag, parts in self._sides.items()}
         if self._results:
             outputs[None] = Columns.joined(self._results)
-        self._results, self._sides, self._count = [], {}, 0
+        self._results, self._sides, self.count = [], {}, 0
         return outputs
+
+
+class Outputs(Gathered):
+    """Gathers what windows of aggregates give."""
+
+    def __init__(self, shape: ResultShape) -> None:
+        super().__init__()
+        self._shape = shape
+
+    def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any) -> None:
+        """Take results, in the order in which they are to come out."""
+        if len(partials):
+            self.put(self._shape.columns(partials, bounds, timestamps, self.count))
+
+    def add_of_windows(self, partials: pa.Table, column: str, windows: Sequence[TimeWindow]) -> None:
+        """Take results whose window is given by its number, in a column."""
+        number = partials.column(column).to_numpy()
+        bounds = np.array([(w.start, w.end, w.max_timestamp()) for w in windows], np.int64)[number]
+        self.add(partials, (bounds[:, 0], bounds[:, 1]), bounds[:, 2])

@@ -91,7 +91,7 @@ class ColumnarWindow:
         return ColumnOutlet(
             self.value_type,
             self.keys,
-            self.aggregation,
+            tuple(self.aggregation.input_columns),
             max_parallelism,
             first,
             whole=self.ships_elements,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -16,11 +16,10 @@ from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.process.spec import identity_of, outlet_of
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tasks.operator import Operator, OperatorContext, WithoutClock
 
 _ELEMENTS = "elements"
 """The name under which the elements of a side are kept: their times in order, and their values beside them."""
@@ -56,7 +55,7 @@ class _Context(ProcessJoinFunction.Context):
         return self.time_ms
 
 
-class IntervalJoinOperator:
+class IntervalJoinOperator(WithoutClock):
     """Joins by key and time; elements below the watermark are late.
 
     An element waits until no element of the other side that is not late can meet it. A key has a timer for the first of
@@ -83,18 +82,6 @@ class IntervalJoinOperator:
         self._watermark = watermark_ms
         for _, key, side in self._keyed.event_timers.due(watermark_ms):
             self._forget(key, cast("int", side))
-
-    def advance_clock(self, clock_ms: int) -> None:
-        """Nothing waits for the clock."""
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        """None: nothing waits for the clock."""
-        return None
-
-    def timers_left(self) -> int:
-        """None: nothing waits for the clock."""
-        return 0
 
     def take_outputs(self) -> Mapping[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
@@ -182,6 +169,17 @@ class IntervalJoinOperator:
             self._keyed.take(key, side, _ELEMENTS)
 
 
+def described_bounds(bounds: Bounds) -> str:
+    """When two elements meet, for ``explain``."""
+    return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones"
+
+
+def described_late(tags: tuple[str | None, str | None]) -> str:
+    """Where late elements of either side go, for ``explain``."""
+    gone = ["dropped and counted" if tag is None else f"to side output {tag!r}" for tag in tags]
+    return f"left {gone[0]}, right {gone[1]}"
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalJoinSpec:
     """An interval join; picklable, and built into a living operator by each task.
@@ -216,37 +214,8 @@ class IntervalJoinSpec:
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""
-        bounds = self.bounds
-        gone = ["dropped and counted" if tag is None else f"to side output {tag!r}" for tag in self.late_tags]
         return [
-            (
-                "interval join",
-                f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones",
-            ),
-            ("late", f"left {gone[0]}, right {gone[1]}"),
+            ("interval join", described_bounds(self.bounds)),
+            ("late", described_late(self.late_tags)),
             ("state", "the elements of each side by key, until nothing can meet them"),
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalJoinOperation:
-    """What a program asks for with an interval join."""
-
-    bounds: Bounds
-    function: ProcessJoinFunction
-    late_tags: tuple[str | None, str | None]
-    result_type: TypeInformation
-    kind: str = "interval join"
-    endless: str | None = None
-    needs_all: bool = False
-
-    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
-        """Element by element: a function of the user's sees each pair."""
-        spec = IntervalJoinSpec(name, self.bounds, self.function, self.late_tags, self.result_type)
-        identity = identity_of(inputs, max_parallelism) | {
-            "bounds": f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms",
-            "element types": " and ".join(str(source.value_type) for source in inputs),
-        }
-        outlets = tuple(outlet_of(source, max_parallelism, has_keys=True) for source in inputs)
-        speed = f"element by element, because {type(self.function).__name__} is Python"
-        return PlannedOperator(spec, outlets, speed, identity, (None, None))

@@ -20,6 +20,18 @@ Sided = tuple[int, Any]
 """An element with its side: 0 for the first stream, 1 for the second. Flink: ``TaggedUnion``."""
 
 
+def apart(elements: Iterable[Sided]) -> tuple[list[Any], list[Any]]:
+    """The elements of each side.
+
+    >>> apart([(0, "a"), (1, "b"), (0, "c")])
+    (['a', 'c'], ['b'])
+    """
+    sides: tuple[list[Any], list[Any]] = [], []
+    for side, value in elements:
+        sides[side].append(value)
+    return sides
+
+
 @dataclass(frozen=True, slots=True)
 class OnSide:
     """Puts elements on a side."""
@@ -62,10 +74,7 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any]:
         """Take the sides apart."""
-        sides: tuple[list[Any], list[Any]] = [], []
-        for side, value in inputs:
-            sides[side].append(value)
-        return self.results(*sides) or ()
+        return self.results(*apart(inputs)) or ()
 
     @abstractmethod
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:

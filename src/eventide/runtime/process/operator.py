@@ -18,7 +18,7 @@ from eventide.runtime.process.contexts import KeyContext
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import OperatorContext, Receive
+from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 
 if TYPE_CHECKING:
     from eventide.runtime.process.spec import ProcessSpec
@@ -51,7 +51,7 @@ class _ProcessOperator(ABC):
         """Handle elements of one input, all under the current watermark."""
 
 
-class ProcessOperator(_ProcessOperator):
+class ProcessOperator(WithoutClock, _ProcessOperator):
     """The operator without keys: it has neither state nor timers. Flink: ``ProcessOperator``, ``CoProcessOperator``."""
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
@@ -61,18 +61,6 @@ class ProcessOperator(_ProcessOperator):
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark."""
         self._moment.watermark = watermark_ms
-
-    def advance_clock(self, clock_ms: int) -> None:
-        """Nothing waits for the clock."""
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        """None: nothing waits for the clock."""
-        return None
-
-    def timers_left(self) -> int:
-        """None: there are no timers."""
-        return 0
 
     def flush(self) -> None:
         """There is nothing to store."""

@@ -71,6 +71,22 @@ class Operator(Protocol):
         """Store the state; called once, at the end of the micro-batch."""
 
 
+class WithoutClock:
+    """The part of an operator for which nothing waits for the clock."""
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Nothing happens."""
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """None: the clock need not call."""
+        return None
+
+    def timers_left(self) -> int:
+        """None: there are no timers of processing time."""
+        return 0
+
+
 class OperatorSpec(Protocol):
     """Describes an operator; picklable, and opened by each task."""
 
@@ -129,6 +145,7 @@ class PlannedOperator:
         identity: what its stored state depends on, in words that a message can show.
         used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
         broadcast_input: the input whose elements come before those of the others at one point, if there is one.
+        is_union: whether watermarks see its inputs as one, as those of a union.
     """
 
     spec: OperatorSpec
@@ -137,6 +154,7 @@ class PlannedOperator:
     identity: dict[str, str] = field(default_factory=dict)
     used_fields: tuple[frozenset[str] | None, ...] = ()
     broadcast_input: int | None = None
+    is_union: bool = False
 
 
 class Operation(Protocol):

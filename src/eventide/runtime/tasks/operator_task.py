@@ -32,13 +32,14 @@ _NOTHING = Progress()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTaskSpec(TaskSpec):
-    """The tasks of an operator; ``codecs`` say how the elements of each edge travel.
+    """The tasks of an operator; ``codecs`` say how the elements of each edge travel, ``input_of`` where they lead.
 
     Elements of the ``broadcast_input``, if there is one, come before those of other inputs at one point.
     """
 
     operator: OperatorSpec
     codecs: dict[int, Codec]
+    input_of: dict[int, int]
     broadcast_input: int | None = None
 
     @property
@@ -89,7 +90,6 @@ class OperatorTask:
             backend,
             OperatorContext(spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms, spec.in_batch),
         )
-        self._input_of = {edge.edge: edge.input for edge in spec.edges}
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
@@ -193,7 +193,7 @@ class OperatorTask:
         """Hand the elements up to a point to the operator, input by input."""
         payloads: dict[int, list[Any]] = {}
         for edge, payload in inbox.elements_until(point):
-            payloads.setdefault(self._input_of[edge], []).append(payload)
+            payloads.setdefault(self._spec.input_of[edge], []).append(payload)
         for number in sorted(payloads, key=lambda number: (number != self._spec.broadcast_input, number)):
             self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, payloads[number])))
             self._operator.inputs[number](payloads[number])

@@ -191,6 +191,9 @@ def _follows_clock(assigner: WindowAssigner[Any, Any]) -> bool:
 
 
 def _python_in(spec: WindowSpec) -> str:
+    said: str | None = getattr(spec.function.user_function, "obstacle", None)
+    if said is not None:
+        return said
     functions = ", ".join(map(_name_of, spec.user_functions())) or "the window function"
     if _follows_clock(spec.assigner):
         return f"{functions} is Python, and the windows follow processing time"

@@ -1,0 +1,133 @@
+"""The interval join on columns: the same meaning as element by element, for all rows of a micro-batch at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common._ms import add_ms
+from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.sessionizing import numbered_together
+from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
+from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
+from eventide.runtime.joins.matching import Array, in_time, later
+from eventide.runtime.joins.selection import Selection
+from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.tasks.operator import Operator, OperatorContext
+
+_GOES = "__goes"
+"""int64: the watermark at which nothing can meet a row any more, in milliseconds."""
+
+_TIMES = [pa.field(TIMESTAMP, pa.int64()), pa.field(_GOES, pa.int64())]
+
+
+class IntervalColumnsOperator(ColumnJoinOperator):
+    """Keeps the rows of each side by the hash of their key, and looks the new ones of the other side up in them.
+
+    A row is gone, for all that comes, as soon as nothing can meet it any more; it leaves the state when its bucket is
+    written next, or when half of its bucket is gone.
+    """
+
+    def __init__(self, spec: IntervalColumns, backend: StateBackend, context: OperatorContext) -> None:
+        super().__init__(spec.name, spec.sides, spec.selection, context)
+        self._bounds = spec.bounds
+        self._tables = [
+            KeyedTable(PartOfState(backend, prefix), pa.schema([*side.schema, *_TIMES]), self.keys)
+            for prefix, side in zip(("left/", "right/"), spec.sides, strict=True)
+        ]
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """True: it decides which elements are late."""
+        return True
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """Join rows with what the other side has kept, and keep them."""
+        rows = self.report_late(number, rows, times_of(rows) < self.watermark)
+        if not len(rows):
+            return
+        own, other = self._tables[number], self._tables[1 - number]
+        rows = rows.append_column(_GOES, pa.array(self._go(number, times_of(rows)))).select(own.table.column_names)
+        own.read_keys_of(rows)
+        other.read_keys_of(rows)
+        self._meet(number, rows, self._without_gone(other))
+        own.table = pa.concat_tables([own.table, rows]).combine_chunks()
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and read what is to be thrown away."""
+        self.watermark = watermark_ms
+        for table in self._tables:
+            table.read_due(watermark_ms)
+
+    def flush(self) -> None:
+        """Store the state, without what is gone."""
+        for table in self._tables:
+            self._without_gone(table)
+            table.flush(_half_gone)
+
+    def _meet(self, number: int, rows: pa.Table, others: pa.Table) -> None:
+        """Give the pairs of new rows of one side with rows of the other."""
+        keys, other_keys = numbered_together(rows, others, self.keys)
+        times, other_times = times_of(rows), times_of(others)
+        found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
+        latest = np.maximum(times[found[0]], other_times[found[1]])
+        left_first = 1 if number == 0 else -1
+        self.put([rows, others][::left_first], found[::left_first], latest, None)
+
+    def _go(self, number: int, times: Array) -> Array:
+        """The watermark at which rows of a side are gone: one to come, as timers fire with watermarks to come."""
+        goes = later(times, max(0, self._bounds.of_side(number)[1]))
+        return np.maximum(goes, add_ms(self.watermark, 1))
+
+    def _without_gone(self, table: KeyedTable) -> pa.Table:
+        """What a side has kept, now without what nothing can meet any more."""
+        gone = table.table.column(_GOES).to_numpy() <= self.watermark
+        if gone.any():
+            table.table = table.table.filter(pa.array(~gone))
+        return table.table
+
+
+def _half_gone(rows: pa.Table) -> int:
+    """The watermark at which half of some rows will be gone."""
+    goes = rows.column(_GOES).to_numpy()
+    middle = len(goes) // 2
+    return int(np.partition(goes, middle)[middle])
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalColumns:
+    """An interval join on columns; picklable, and built into a living operator by each task."""
+
+    name: str
+    bounds: Bounds
+    sides: tuple[Side, Side]
+    selection: Selection
+
+    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+        """The operator on its state."""
+        return IntervalColumnsOperator(self, backend, context)
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: nothing waits for the clock."""
+        return False
+
+    @property
+    def state_of_functions(self) -> None:
+        """None: nothing here is the user's own code."""
+
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What ``explain`` says of it."""
+        return [
+            ("interval join", described_bounds(self.bounds)),
+            ("gives", repr(self.selection)),
+            ("late", described_late((self.sides[0].late_tag, self.sides[1].late_tag))),
+            ("state", "the fields that come out of each side, in Arrow columns by key, until nothing can meet them"),
+        ]

@@ -1,0 +1,102 @@
+"""How joins run: on columns where the program allows it, else on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import ProcessJoinFunction
+from eventide.datastream.window import WindowAssigner
+from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.joins.columns import Side, sides_of
+from eventide.runtime.joins.interval import Bounds, IntervalJoinSpec
+from eventide.runtime.joins.interval_columns import IntervalColumns
+from eventide.runtime.joins.selection import Selection, SelectsOfPair
+from eventide.runtime.joins.window_columns import WindowColumns
+from eventide.runtime.process.spec import identity_of, outlet_of
+from eventide.runtime.tasks.operator import OperatorInput, OperatorSpec, PlannedOperator
+
+_COLUMNAR = "columns, rows go through the shuffle"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoinOperation:
+    """What a program asks for with an interval join: a function for each pair, or some fields of it."""
+
+    bounds: Bounds
+    gives: ProcessJoinFunction | Selection
+    late_tags: tuple[str | None, str | None]
+    result_type: TypeInformation
+    kind: str = "interval join"
+    endless: str | None = None
+    needs_all: bool = False
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """On columns where fields are selected by keys that are fields; else a function sees each pair."""
+        bounds = {"bounds": f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms"}
+        if isinstance(self.gives, Selection) and all(source.key and source.key.columns for source in inputs):
+            sides = sides_of(inputs, self.gives, self.late_tags)
+            spec = IntervalColumns(name, self.bounds, sides, self.gives)
+            return _on_columns(spec, sides, inputs, max_parallelism, bounds)
+        function = SelectsOfPair(self.gives) if isinstance(self.gives, Selection) else self.gives
+        reason = f"{type(function).__name__} is Python"
+        if isinstance(self.gives, Selection):
+            reason = "a key is a Python function; name fields instead: key_by('…')"
+        element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
+        return PlannedOperator(
+            IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type),
+            tuple(outlet_of(source, max_parallelism, has_keys=True) for source in inputs),
+            f"element by element, because {reason}",
+            identity_of(inputs, max_parallelism) | bounds | element_types,
+            (None, None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoinOperation:
+    """What a program asks for with a window join whose result is some fields of each pair, on columns."""
+
+    assigner: WindowAssigner[Any, Any]
+    panes: Panes
+    lateness_ms: int
+    how: str
+    selection: Selection
+    kind: str = "window join"
+    endless: str | None = None
+    needs_all: bool = False
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """On columns; for watermarks both streams are one, as those that element by element go through a union."""
+        sides = sides_of(inputs, self.selection)
+        spec = WindowColumns(name, self.assigner, self.panes, self.lateness_ms, self.how, sides, self.selection)
+        depends = {
+            "window": repr(self.assigner),
+            "allowed lateness": f"{self.lateness_ms} ms",
+        }
+        return _on_columns(spec, sides, inputs, max_parallelism, depends, is_union=True)
+
+
+def _on_columns(
+    spec: OperatorSpec,
+    sides: tuple[Side, Side],
+    inputs: Sequence[OperatorInput],
+    max_parallelism: int,
+    depends: dict[str, str],
+    *,
+    is_union: bool = False,
+) -> PlannedOperator:
+    fields = {
+        "stored form": type(spec).__name__,
+        "key columns": " = ".join(", ".join(side.keys) for side in sides),
+        "kept fields": " and ".join(str(side.schema.remove_metadata()).replace("\n", ", ") for side in sides),
+    }
+    return PlannedOperator(
+        spec,
+        tuple(side.outlet(max_parallelism) for side in sides),
+        _COLUMNAR,
+        identity_of(inputs, max_parallelism) | depends | fields,
+        tuple(side.used_fields for side in sides),
+        is_union=is_union,
+    )

@@ -1,0 +1,93 @@
+"""What a join on columns gives for two elements that meet: some fields of either, and their window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.common.time_window import TimeWindow
+from eventide.common.typeinfo import TypeInformation
+from eventide.common.types import Row
+from eventide.datastream.functions import ProcessJoinFunction, WindowFunction
+from eventide.joins import JoinedColumn
+from eventide.runtime.joins.windowed import Sided, apart
+
+KEEPS = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
+"""By the kind of join, which sides keep elements that meet none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Some fields of two elements, and their window.
+
+    ``places`` say where each field is found in a Python element: by name in a row, by number in a tuple.
+    """
+
+    columns: tuple[JoinedColumn, ...]
+    places: tuple[Any, ...]
+    type_info: TypeInformation
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields that come out."""
+        return tuple(column.output_name for column in self.columns)
+
+    def of_side(self, side: int) -> tuple[str, ...]:
+        """The fields that are used of one side, each once."""
+        return tuple(dict.fromkeys(column.column for column in self.columns if column.side == side))
+
+    def row(self, sides: Sequence[Any], window: Any = None) -> Row:
+        """What comes out for two elements, of which one may be None."""
+        values = []
+        for column, place in zip(self.columns, self.places, strict=True):
+            element = window if column.side is None else sides[column.side]
+            values.append(element if column.side is None or element is None else element[place])
+        return Row.of_fields(self.names, values)
+
+    def array(self, sides: Sequence[pa.Table], at: Sequence[pa.Array], windows: pa.Array | None = None) -> pa.Array:
+        """What comes out for rows of two tables, given by their indices, of which one of a pair may be null."""
+        fields = list(self.type_info.arrow_type())
+        arrays = []
+        for column, field in zip(self.columns, fields, strict=True):
+            if column.side is None:
+                arrays.append(windows)
+            else:
+                found = sides[column.side].column(column.column).take(at[column.side]).combine_chunks()
+                arrays.append(found.cast(field.type))
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    def __repr__(self) -> str:
+        return ", ".join(map(repr, self.columns))
+
+
+class SelectsOfPair(ProcessJoinFunction):
+    """An interval join's selection, where it runs element by element."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+
+    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterator[Row]:
+        """One row for a pair."""
+        yield self._selection.row((left, right))
+
+
+class SelectsOfWindow(WindowFunction[Any, Any, Any, Any]):
+    """A window join's selection, where it runs element by element; ``obstacle`` says why it does."""
+
+    def __init__(self, selection: Selection, how: str, obstacle: str) -> None:
+        self._selection = selection
+        self._keeps = KEEPS[how]
+        self.obstacle = obstacle
+
+    def apply(self, key: Any, window: TimeWindow, inputs: Iterable[Sided]) -> Iterator[Row]:
+        """One row for each pair, and for each element of a side that is kept where the other has none."""
+        first, second = apart(inputs)
+        if self._keeps[0] and not second:
+            second = [None]
+        if self._keeps[1] and not first:
+            first = [None]
+        row = self._selection.row
+        return (row(pair, window) for pair in ((one, other) for one in first for other in second))

@@ -1,0 +1,198 @@
+"""Joins that select fields: what they ask of a program, how they say that they run, and what they keep."""
+
+import pyarrow as pa
+import pytest
+
+from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
+from eventide.datastream.window import (
+    CountEvictor,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    PurgingTrigger,
+    TumblingEventTimeWindows,
+)
+from eventide.errors import ProgramError
+from eventide.joins import left, right, window
+from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.testing import local_environment
+from twin import plan_of, run
+
+ORDER = Types.ROW_NAMED(["id", "at", "who"], [Types.LONG(), Types.LONG(), Types.STRING()])
+PAYMENT = Types.TUPLE([Types.LONG(), Types.LONG(), Types.DOUBLE()])
+ORDERS = [Row(id=1, at=1, who="Ada"), Row(id=2, at=4, who="Bob"), Row(id=1, at=12, who="Cleo")]
+PAYMENTS = [(1, 3, 5.0), (3, 6, 1.0), (1, 15, 2.5)]
+WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(10))
+
+
+def _streams():
+    env = local_environment()
+    by_row = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    by_tuple = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("f1")
+    return (
+        env.from_collection(ORDERS, ORDER).assign_timestamps_and_watermarks(by_row),
+        env.from_collection(PAYMENTS, PAYMENT).assign_timestamps_and_watermarks(by_tuple),
+    )
+
+
+def _windowed(first_key="id", second_key="f0"):
+    orders, payments = _streams()
+    return orders.join(payments).where(first_key).equal_to(second_key).window(WINDOWS)
+
+
+def _interval(first_key="id", second_key="f0"):
+    orders, payments = _streams()
+    return orders.key_by(first_key).interval_join(payments.key_by(second_key)).between(0, 5)
+
+
+def _values(stream):
+    return sorted((tuple(row) for batch in run(plan_of(stream)) for row, _ in batch[0]), key=repr)
+
+
+def test_an_interval_join_gives_the_fields_that_are_selected():
+    paid = _interval().select(left("who"), right("f2").alias("euros"), right("f1").alias("paid"))
+    assert str(paid.get_type()) == "ROW(who: STRING, euros: DOUBLE, paid: LONG)"
+    assert _values(paid) == [("Ada", 5.0, 3), ("Cleo", 2.5, 15)]
+
+
+@pytest.mark.parametrize(
+    ("how", "alone"),
+    [
+        ("inner", []),
+        ("left", [("Bob", None, 0)]),
+        ("right", [(None, 1.0, 0)]),
+        ("full", [("Bob", None, 0), (None, 1.0, 0)]),
+    ],
+)
+def test_a_window_join_keeps_those_that_meet_none(how, alone):
+    selected = _windowed().select(left("who"), right("f2"), window().alias("in"), how=how)
+    found = [(who, euros, found.start) for who, euros, found in _values(selected)]
+    assert sorted(found, key=repr) == sorted([("Ada", 5.0, 0), ("Cleo", 2.5, 10), *alone], key=repr)
+
+
+def test_explain_says_that_it_runs_on_columns():
+    (operator,) = plan_of(_interval().select(left("who"), right("f2"))).operators
+    assert operator.speed == "columns, rows go through the shuffle"
+    assert dict(operator.describe()) == {
+        "interval join": "right elements from 0 ms to 5 ms behind their left ones",
+        "gives": "left('who'), right('f2')",
+        "late": "left dropped and counted, right dropped and counted",
+        "state": "the fields that come out of each side, in Arrow columns by key, until nothing can meet them",
+    }
+
+
+@pytest.mark.parametrize(
+    ("join", "reason"),
+    [
+        (_interval(lambda order: order["id"]), "a key is a Python function; name fields instead: key_by('…')"),
+        (_windowed(lambda order: order["id"]), "the keys are Python functions; name fields instead"),
+        (_windowed().evictor(CountEvictor.of(9)), "looks at single elements"),
+        (_windowed().trigger(PurgingTrigger.of(EventTimeTrigger.create())), "leave trigger(...) out"),
+    ],
+)
+def test_explain_says_why_it_runs_element_by_element(join, reason):
+    selected = join.select(left("who"), right("f2"))
+    (operator,) = plan_of(selected).operators
+    assert operator.speed.startswith("element by element, because ")
+    assert reason in operator.speed
+    assert _values(selected) == [("Ada", 5.0), ("Cleo", 2.5)]
+
+
+def test_sessions_are_joined_element_by_element():
+    orders, payments = _streams()
+    sessions = orders.join(payments).where("id").equal_to("f0").window(EventTimeSessionWindows.with_gap(8))
+    selected = sessions.select(left("who"), right("f2"), window())
+    assert "use tumbling or sliding windows" in plan_of(selected).operators[0].speed
+    assert [(who, euros, found.start) for who, euros, found in _values(selected)] == [
+        ("Ada", 5.0, 1),
+        ("Cleo", 2.5, 12),
+    ]
+
+
+def test_a_function_can_join_by_fields():
+    found = _windowed().apply(lambda order, payment: (order["who"], payment[2]))
+    assert _values(found) == [("Ada", 5.0), ("Cleo", 2.5)]
+
+
+def test_keys_of_several_fields():
+    orders, payments = _streams()
+    again = orders.join(orders).where("id", "who").equal_to("id", "who").window(WINDOWS).select(left("at"), right("id"))
+    assert _values(again) == [(1, 1), (12, 1), (4, 2)]
+    with pytest.raises(ProgramError, match="where has TUPLE"):
+        orders.join(payments).where("id", "who").equal_to("f0")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: _interval().select(), "not nothing"),
+        (lambda: _interval().select("id"), "not 'id'"),
+        (lambda: _interval().select(left("missing")), "missing"),
+        (lambda: _interval().select(left("at"), right("f0").alias("at")), "two fields of the result are named 'at'"),
+        (lambda: _interval().select(window()), r"window\(\) is for joins in windows"),
+        (lambda: _interval("who").select(left("at")), "on the left who is STRING, on the right f0 is LONG"),
+        (lambda: _windowed().select(left("at"), how="outer"), "how is one of 'inner', 'left', 'right', 'full'"),
+        (lambda: _windowed("who"), "where has STRING, equal_to has LONG; declare the same type for both"),
+        (lambda: _streams()[0].join(_streams()[1]), "made by two"),
+        (lambda: left(""), "left takes the name of a field"),
+        (lambda: left("id").alias(None), "expected a name"),
+    ],
+)
+def test_what_does_not_fit_is_refused(build, message):
+    with pytest.raises(ProgramError, match=message):
+        build()
+
+
+def test_elements_of_no_declared_type_have_no_fields():
+    env = local_environment()
+    plain = env.from_collection([{"id": 1}]).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda element, _: 0)
+    )
+    join = plain.key_by("id").interval_join(plain.key_by("id")).between(0, 1)
+    with pytest.raises(ProgramError, match="declare output_type"):
+        join.select(left("id"))
+
+
+def test_only_the_fields_that_are_used_are_read():
+    plan = plan_of(_interval().select(right("f2")))
+    assert {source.name: source.fields for source in plan.sources} == {
+        "collection": ("id", "at"),
+        "collection-2": None,
+    }
+
+
+def test_late_elements_of_either_side_are_whole():
+    late = OutputTag("late", ORDER)
+    env = local_environment()
+    by_row = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    orders = env.from_collection([*ORDERS, Row(id=9, at=2, who="Dora")], ORDER).assign_timestamps_and_watermarks(by_row)
+    join = orders.key_by("id").interval_join(orders.key_by("id")).between(0, 5).side_output_left_late_data(late)
+    results = join.select(left("who"))
+    batches = run(plan_of(results, results.get_side_output(late)), max_rows=3)
+    assert [row for batch in batches for row, _ in batch[1]] == [Row(id=9, at=2, who="Dora")]
+
+
+class _Counting(MemoryBackend):
+    def __init__(self):
+        super().__init__()
+        self.put_names = []
+
+    def put(self, name, value):
+        self.put_names.append(name)
+        super().put(name, value)
+
+
+def test_a_bucket_that_was_read_and_not_changed_is_not_written_again():
+    """A join reads the other side of each element; what it finds there stays as it is."""
+    backend = _Counting()
+    schema = pa.schema([("__key0", pa.int64()), ("value", pa.string())])
+    rows = pa.table({"__key0": [1, 2], "value": ["a", None]}, schema=schema)
+    for changed, written in ((True, ["bucket/0"]), (False, []), (True, ["bucket/0"])):
+        backend.put_names.clear()
+        table = KeyedTable(backend, schema, ["__key0"])
+        table.read_keys_of(rows)
+        if changed:
+            table.table = pa.concat_tables([table.table, rows])
+        table.flush(lambda _: 5)
+        assert [name for name in backend.put_names if name.startswith("bucket/")] == written
