@@ -15,7 +15,20 @@ from rich.console import Console
 from benchmarks import page
 from benchmarks.bench import Bench
 from benchmarks.figures import RESULTS, Figure, Part, show, store
-from benchmarks.parts import chained, elements, fine, growth, limit, memory, small, state, throughput, watermarks
+from benchmarks.parts import (
+    chained,
+    elements,
+    fine,
+    functions,
+    growth,
+    joins,
+    limit,
+    memory,
+    small,
+    state,
+    throughput,
+    watermarks,
+)
 from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
@@ -31,6 +44,9 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "limit": limit.limit,
     "reduce": elements.python_reduce,
     "elements": elements.element_path,
+    "functions": functions.quiet_keys,
+    "two-inputs": functions.two_inputs,
+    "joins": joins.joins,
     "generators": watermarks.generators,
     "splits": watermarks.splits,
     "chained": chained.chained,

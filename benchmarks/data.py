@@ -34,6 +34,7 @@ class DataSet:
         bursts: whether each user is active for 3 seconds of every 10, each at another time, instead of always.
         hot: whether every second row is of one user.
         still: whether all micro-batches cover the same time, so that the windows stay the same.
+        other: whether it is the second of two streams: other rows of the same kind.
     """
 
     keys: int
@@ -42,17 +43,18 @@ class DataSet:
     bursts: bool = False
     hot: bool = False
     still: bool = False
+    other: bool = False
 
     @property
     def name(self) -> str:
         """The name of its folder."""
-        kinds = [kind for kind in ("bursts", "hot", "still") if getattr(self, kind)]
+        kinds = [kind for kind in ("bursts", "hot", "still", "other") if getattr(self, kind)]
         return "-".join([f"{self.keys}-keys", *kinds, f"{self.batches}x{self.rows_per_batch}"])
 
     def write(self, folder: Path) -> None:
         """Write all files; the same every time."""
         folder.mkdir(parents=True)
-        random = np.random.default_rng(self.keys)
+        random = np.random.default_rng([self.keys, self.other] if self.other else self.keys)
         users = pa.array([f"user-{number:07d}" for number in range(self.keys)])
         for batch in range(self.batches):
             for file in range(FILES_PER_BATCH):

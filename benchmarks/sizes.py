@@ -19,6 +19,10 @@ class Sizes:
     """How many almost empty micro-batches."""
     element_rows: int
     """For the element path without Parquet."""
+    function_rows: int
+    """In a micro-batch, for functions with state and timers: Spark's take a tenth of a millisecond for each call."""
+    join_rows: int
+    """Of each of two streams that are joined, in a micro-batch."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
 
@@ -30,6 +34,8 @@ FULL = Sizes(
     few_batches=4,
     small_batches=40,
     element_rows=200_000,
+    function_rows=400_000,
+    join_rows=1_000_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
 )
 QUICK = Sizes(
@@ -39,5 +45,7 @@ QUICK = Sizes(
     few_batches=3,
     small_batches=12,
     element_rows=50_000,
+    function_rows=20_000,
+    join_rows=50_000,
     growth=(1_000, 10_000),
 )
