@@ -1,5 +1,9 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
+from eventide.datastream.connectors.base import DeliveryGuarantee
 from eventide.datastream.connectors.collection import CollectionSource
 from eventide.datastream.connectors.file_system import (
     FileSink,
@@ -24,6 +28,7 @@ __all__ = [
     "CollectSink",
     "CollectionSource",
     "DataFrameSink",
+    "DeliveryGuarantee",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
@@ -36,3 +41,9 @@ __all__ = [
     "Source",
     "StreamFormat",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -1,5 +1,8 @@
 """Files as source and as sink (PyFlink: ``pyflink.datastream.connectors.file_system``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.connectors.file_system._format import BulkFormat, StreamFormat
 from eventide.datastream.connectors.file_system._sink import (
     BulkWriterFactory,
@@ -19,3 +22,9 @@ __all__ = [
     "OutputFileConfig",
     "RollingPolicy",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from eventide._absent import says_what_is_absent
 from eventide.common.serialization import Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.sink import FormatSink, Sink
@@ -99,6 +100,7 @@ class BulkWriterFactory:
         return self.row_type
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class FileSink(Sink):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
@@ -185,6 +187,7 @@ class FileSink(Sink):
             return FormatSink("text", {"path": self.base_path})
         return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
 
+    @says_what_is_absent
     @dataclass(frozen=True)
     class BaseBuilder:
         """What the builders of both kinds have; each step returns a new builder."""
