@@ -1,6 +1,6 @@
-"""Records what PyFlink has, from its source: names and parameters only. Run with the folder of an unpacked PyFlink:
+"""Records what PyFlink has, from its source: names and parameters only. Run with the folder of its package:
 
-    PYTHONPATH=tests python -m parity.record pyflink-2.3.0/pyflink > tests/parity/pyflink_signatures.json
+    PYTHONPATH=tests python -m parity.record FOLDER > tests/parity/pyflink_signatures.json
 
 Nothing of PyFlink is imported, so neither Java nor Flink is needed.
 """
@@ -52,17 +52,18 @@ def _members(body: list[ast.stmt], own: int = 0) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name == "__init__" or not node.name.startswith("_"):
-                is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
-                is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
-                found[node.name] = None if is_property else _parameters(node.args, 0 if is_static else own)
+            decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+            is_public = node.name in {"__init__", "__call__"} or not node.name.startswith("_")
+            parameters = _parameters(node.args, 0 if "staticmethod" in decorators else own)
+            if is_public and not (node.name == "__init__" and _takes_java(parameters)):
+                found[node.name] = None if "property" in decorators else " ".join(_without_java(parameters))
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found.update({t.id: None for t in targets if isinstance(t, ast.Name) and not t.id.startswith("_")})
     return dict(sorted(found.items()))
 
 
-def _parameters(arguments: ast.arguments, own: int) -> str:
+def _parameters(arguments: ast.arguments, own: int) -> list[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
     first_default = len(positional) - len(arguments.defaults)
     names = [a.arg + ("=" if i >= first_default else "") for i, a in enumerate(positional)][own:]
@@ -71,7 +72,17 @@ def _parameters(arguments: ast.arguments, own: int) -> str:
     names += [a.arg + ("=" if d else "") for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     if arguments.kwarg:
         names.append(f"**{arguments.kwarg.arg}")
-    return " ".join(names)
+    return names
+
+
+def _takes_java(parameters: list[str]) -> bool:
+    """Whether an object of Java must be given: programs do not call such constructors."""
+    return any(p.startswith("j_") and not p.endswith("=") for p in parameters)
+
+
+def _without_java(parameters: list[str]) -> list[str]:
+    """The parameters that programs give."""
+    return [p for p in parameters if not p.startswith("j_")]
 
 
 def _exported(body: list[ast.stmt]) -> list[str]:

@@ -66,7 +66,8 @@ def _is_import(frame: FrameType) -> bool:
 def says_what_is_absent(cls: _C) -> _C:
     """Let a class say why it has not all the members that PyFlink's class of this name has."""
     for member, reason in MEMBERS[cls.__qualname__].items():
-        setattr(cls, member, _AbsentMember(sentence(f"{cls.__qualname__}.{member}", reason)))
+        if member not in vars(cls):
+            setattr(cls, member, _AbsentMember(sentence(f"{cls.__qualname__}.{member}", reason)))
     return cls
 
 

@@ -25,11 +25,14 @@ _SHIP = "Spark brings files to the workers: start the program with spark-submit 
 _LISTING = "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
-_BUCKETS = (
-    "Spark writes the files of a sink into one directory; for subdirectories, give sink_to(...) a function that "
-    'writes its DataFrame with partitionBy("...")'
-)
 _COMPACTION = "Spark does not put small files together; let a job of its own, or a table format, do that"
+_SCHEMA = "no source or sink takes a schema of bytes; call json.loads, csv.reader and their like in a map"
+_AVRO = (
+    "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
+    'sink_to(FormatSink("avro", {...}))'
+)
+_ARRAYS = "Arrow reads the columns of CSV files one value each; split the text of an array in a map"
+_METRICS = "functions count nothing of their own; what operators count, get_metrics() of the job's client says"
 _SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
 
 MODULES = {
@@ -41,6 +44,8 @@ MODULES = {
     "common.utils": _JAVA,
     "common.io": "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's",
     "datastream.utils": "it moves values between Python and Java, and here they stay in Python",
+    "datastream.formats.avro": _AVRO,
+    "datastream.formats.orc": 'write ORC with sink_to(FormatSink("orc", {...}))',
     "datastream.connectors.cassandra": _CONNECTOR,
     "datastream.connectors.dynamic_kafka": _KAFKA,
     "datastream.connectors.elasticsearch": _CONNECTOR,
@@ -62,7 +67,14 @@ NAMES = {
     **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _KAFKA),
     **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
     **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
+    **dict.fromkeys(["AvroRowDeserializationSchema", "AvroRowSerializationSchema"], _AVRO),
     # in modules that are here
+    **dict.fromkeys(["JsonRowDeserializationSchema", "JsonRowSerializationSchema", "ByteArraySchema"], _SCHEMA),
+    **dict.fromkeys(["CsvRowDeserializationSchema", "CsvRowSerializationSchema", "RowFieldExtractorSchema"], _SCHEMA),
+    "BulkWriterFactory": "it stands in eventide.datastream.connectors.file_system",
+    "RowDataBulkWriterFactory": _INTERNAL,
+    "AvroParquetReaders": "Parquet has types of its own; read with ParquetColumnarRowInputFormat",
+    "AvroParquetWriters": "Parquet has types of its own; write with ParquetBulkWriters",
     "AssignerWithPeriodicWatermarksWrapper": "it wraps an assigner of Java; subclass AssignerWithPeriodicWatermarks",
     "CustomStateBackend": "it wraps a class of Java; state lies in Spark's state store",
     "CustomCheckpointStorage": "it wraps a class of Java; name the directory of the checkpoint with "
@@ -72,7 +84,8 @@ NAMES = {
     "StreamTransformer": _INTERNAL,
     "SupportsPreprocessing": _INTERNAL,
     "OperatorStateStore": "a function has no state beside that of its keys and of a broadcast stream",
-    "BucketAssigner": _BUCKETS,
+    "DefaultRollingPolicy": "call RollingPolicy.default_rolling_policy()",
+    "OnCheckpointRollingPolicy": "call RollingPolicy.on_checkpoint_rolling_policy()",
     "FileCompactStrategy": _COMPACTION,
     "FileCompactor": _COMPACTION,
     "FileEnumeratorProvider": _LISTING + "set_split_by(...)",
@@ -116,6 +129,19 @@ MEMBERS = {
         "cache": "Spark keeps what it has computed as a DataFrame: to_data_frame().cache()",
         "_j_data_stream": _JAVA,
     },
+    "KeyedStream": {"AccumulateType": _INTERNAL},
+    "RuntimeContext": {"get_metrics_group": _METRICS},
+    "Trigger.TriggerContext": {"get_metric_group": _METRICS},
+    "StateTtlConfig.CleanupStrategies": dict.fromkeys(
+        ["EMPTY_STRATEGY", "CleanupStrategy", "EmptyCleanupStrategy"], _INTERNAL
+    ),
+    "CsvSchemaBuilder": {
+        "disable_array_element_separator": _ARRAYS,
+        "remove_array_element_separator": _ARRAYS,
+        "set_array_element_separator": _ARRAYS,
+        "set_allow_comments": "Arrow knows no comments in CSV files; take them out with a filter over lines of text",
+        "set_any_property_name": "every column has a name; FileSource.csv(...) takes them from the first file",
+    },
     "WatermarkStrategy": {
         "with_watermark_alignment": "Spark gives every split of a source its share of each micro-batch, and none is "
         "held back; set_max_rows_per_batch(...) limits how far splits run apart",
@@ -146,12 +172,14 @@ MEMBERS = {
     "OutputTag": {"get_java_output_tag": _JAVA},
     "MemorySize": {"get_java_memory_size": _JAVA},
     "SlotSharingGroup": {"get_java_slot_sharing_group": _JAVA},
-    "FileSink": {"get_transformer": _INTERNAL},
+    "FileSink": {
+        "get_transformer": _INTERNAL,
+        "DefaultRowFormatBuilder": _INTERNAL,
+        "DefaultBulkFormatBuilder": _INTERNAL,
+    },
     "FileSink.BaseBuilder": {
         "disable_compact": _COMPACTION,
         "enable_compact": _COMPACTION,
-        "with_bucket_assigner": _BUCKETS,
-        "with_bucket_check_interval": "Spark closes all files at the end of a micro-batch",
     },
     "FileSourceBuilder": {
         "set_file_enumerator": _LISTING + "set_split_by(...)",

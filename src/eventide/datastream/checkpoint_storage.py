@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from eventide._absent import no_such_name
+from eventide.errors import ProgramError
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
 
@@ -43,15 +44,22 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 class FileSystemCheckpointStorage(CheckpointStorage):
     """A directory: a path, or a URI such as ``s3a://…``, as Spark takes it. The sizes make no difference.
 
+    Raises:
+        ProgramError: if no directory is named.
+
     >>> FileSystemCheckpointStorage("s3a://orders/checkpoint").get_checkpoint_path()
     's3a://orders/checkpoint'
     """
 
     MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
 
-    checkpoint_path: str
+    checkpoint_path: str | None = None
     file_state_size_threshold: int | None = None
     write_buffer_size: int = -1
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_path is None:
+            raise ProgramError("FileSystemCheckpointStorage needs the path of a directory")
 
     def get_min_file_size_threshold(self) -> int:
         """What was set, in bytes; by default Flink's 20 kB."""

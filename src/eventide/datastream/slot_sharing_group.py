@@ -21,7 +21,7 @@ class MemorySize:
     (3072, 1)
     """
 
-    bytes_size: int
+    bytes_size: int = 0
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:

@@ -6,12 +6,14 @@ from eventide._absent import no_such_name
 from eventide.datastream.connectors.base import DeliveryGuarantee
 from eventide.datastream.connectors.collection import CollectionSource
 from eventide.datastream.connectors.file_system import (
+    BucketAssigner,
     FileSink,
     FileSource,
     FileSourceBuilder,
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
+    StreamingFileSink,
 )
 from eventide.datastream.connectors.number_seq import NumberSequenceSource
 from eventide.datastream.connectors.sink import (
@@ -25,6 +27,7 @@ from eventide.datastream.connectors.source import IDLE, Source
 
 __all__ = [
     "IDLE",
+    "BucketAssigner",
     "CollectSink",
     "CollectionSource",
     "DataFrameSink",
@@ -40,6 +43,7 @@ __all__ = [
     "Sink",
     "Source",
     "StreamFormat",
+    "StreamingFileSink",
 ]
 
 

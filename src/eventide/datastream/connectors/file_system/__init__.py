@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from eventide._absent import no_such_name
 from eventide.datastream.connectors.file_system._format import BulkFormat, StreamFormat
 from eventide.datastream.connectors.file_system._sink import (
+    BucketAssigner,
     BulkWriterFactory,
     FileSink,
     OutputFileConfig,
     RollingPolicy,
+    StreamingFileSink,
 )
 from eventide.datastream.connectors.file_system._source import FileSource, FileSourceBuilder
 
@@ -18,6 +20,8 @@ __all__ = [
     "BulkFormat",
     "StreamFormat",
     "FileSink",
+    "StreamingFileSink",
+    "BucketAssigner",
     "BulkWriterFactory",
     "OutputFileConfig",
     "RollingPolicy",
