@@ -20,6 +20,9 @@ MADE_BY_TYPES = "common.typeinfo."
 # So are those of streams, and of what a static method makes.
 MADE_OTHERWISE = ("datastream.data_stream.", "common.restart_strategy.")
 
+# Another class under an older name.
+OLDER_NAMES = "datastream.connectors.file_system.StreamingFileSink."
+
 
 @pytest.mark.parametrize("program", sorted((Path(__file__).parent / "programs").glob("*.py.txt")), ids=lambda p: p.name)
 def test_a_program_runs_after_its_imports_were_changed(
@@ -41,7 +44,7 @@ def test_a_program_runs_after_its_imports_were_changed(
 def test_every_method_under_pyflinks_name_takes_pyflinks_parameters() -> None:
     found = {}
     for name, methods in CLASSES.items():
-        if not is_here(name):
+        if not is_here(name) or name.startswith(OLDER_NAMES):
             continue
         cls = counterpart(name)
         for method, theirs in methods.items():

@@ -161,8 +161,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_force_kryo(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
-        self._accepted["force_kryo"] = False
-        return self
+        return self.keep("force_kryo", False)
 
     def is_force_kryo_enabled(self) -> bool:
         """What was set."""
@@ -174,8 +173,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_force_avro(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
-        self._accepted["force_avro"] = False
-        return self
+        return self.keep("force_avro", False)
 
     def is_force_avro_enabled(self) -> bool:
         """What was set."""
@@ -183,8 +181,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def enable_generic_types(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: the default."""
-        self._accepted["generic_types_disabled"] = False
-        return self
+        return self.keep("generic_types_disabled", False)
 
     def disable_generic_types(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
@@ -200,8 +197,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_object_reuse(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: the default."""
-        self._accepted["object_reuse"] = False
-        return self
+        return self.keep("object_reuse", False)
 
     def is_object_reuse_enabled(self) -> bool:
         """What was set."""

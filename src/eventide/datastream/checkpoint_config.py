@@ -135,8 +135,7 @@ class CheckpointConfig(AcceptedSettings):
 
     def disable_unaligned_checkpoints(self) -> Self:
         """Taken for PyFlink's sake."""
-        self._accepted["unaligned_checkpoints"] = False
-        return self
+        return self.keep("unaligned_checkpoints", False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> Self:
         """Taken for PyFlink's sake."""

@@ -103,6 +103,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
         between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
         """
+        self._checkpoint_config.keep("checkpoint_interval", interval)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
