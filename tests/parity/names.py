@@ -54,9 +54,19 @@ def verdict(path: str) -> Verdict:
         if (module := ".".join(parts[:i])) in MODULES:
             return Verdict(Place.ABSENT, MODULES[module])
     if counterpart(path) is not _NOTHING:
-        why = DIFFERENCES.get(path)
+        why = _difference(path)
         return Verdict(Place.DIFFERS, why) if why else Verdict(Place.HERE)
     return Verdict(Place.ABSENT, why_absent(path))
+
+
+def _difference(path: str) -> str | None:
+    """How a name differs: what is said of it, or of the member of a class above that it is inherited from."""
+    owner, _, name = path.rpartition(".")
+    if path in DIFFERENCES or owner not in CLASSES:
+        return DIFFERENCES.get(path)
+    above = counterpart(owner).__mro__[1:]
+    inherited = (p for p in DIFFERENCES if p.endswith(f".{name}") and p.rpartition(".")[0] in CLASSES)
+    return next((DIFFERENCES[p] for p in inherited if counterpart(p.rpartition(".")[0]) in above), None)
 
 
 def why_absent(path: str) -> str:

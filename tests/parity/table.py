@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from eventide._absent import MODULES
-from parity.names import CLASSES, FACADES, FUNCTIONS, Place, public, verdict
+from parity.names import CLASSES, FACADES, FUNCTIONS, Place, Verdict, public, verdict
 
 _HEAD = """\
 # Parity
@@ -53,15 +53,19 @@ def _modules() -> Iterator[str]:
     for module, grouped in groupby(sorted(paths, key=lambda path: (_module(path), path in CLASSES)), key=_module):
         yield f"## {module}\n"
         yield "| name | here | otherwise |\n|---|---|---|"
+        absent: dict[str, list[str]] = {}
         for path in grouped:
-            yield _row(path, path.removeprefix(f"{module}."))
+            name, own = path.removeprefix(f"{module}."), verdict(path)
+            if own.place is Place.ABSENT:
+                absent.setdefault(own.why, []).append(name)
+            else:
+                yield _row(path, name, own)
+        for why, names in absent.items():
+            yield f"| {_code(names)} | | not here: {_cell(why)} |"
         yield ""
 
 
-def _row(path: str, name: str) -> str:
-    own = verdict(path)
-    if own.place is Place.ABSENT:
-        return f"| `{name}` | | not here: {_cell(own.why)} |"
+def _row(path: str, name: str, own: Verdict) -> str:
     here: list[str] = []
     otherwise: dict[tuple[Place, str], list[str]] = {}
     for member in public(CLASSES.get(path, {})):

@@ -162,7 +162,7 @@ MEMBERS = {
         "to_internal_type": _COLUMNS,
     },
     "BasicTypeInfo": {
-        f"{name}_TYPE_INFO": f"call Types.{name}()"
+        f"{name}_TYPE_INFO": "call Types.STRING(), or the like"
         for name in (
             *("STRING", "CHAR", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE"),
             *("BIG_INT", "BIG_DEC", "INSTANT"),
