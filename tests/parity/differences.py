@@ -139,6 +139,7 @@ DIFFERENCES = {
         "cleanup_full_snapshot cleanup_incrementally cleanup_in_rocksdb_compact_filter disable_cleanup_in_background",
         _CLEAN_UP,
     ),
+    "datastream.window.CountTumblingWindowAssigner": "functions see a `GlobalWindow`, as in Java",
     f"{_TTL}.CleanupStrategies": _CLEAN_UP,
     # connectors
     "datastream.connectors.base.Source": "describes splits in Python; sources of your own are subclasses",

@@ -24,6 +24,7 @@ MADE_OTHERWISE = ("datastream.data_stream.", "common.restart_strategy.")
 OLDER_NAMES = "datastream.connectors.file_system.StreamingFileSink."
 
 
+@pytest.mark.filterwarnings("ignore:.* has no effect")
 @pytest.mark.parametrize("program", sorted((Path(__file__).parent / "programs").glob("*.py.txt")), ids=lambda p: p.name)
 def test_a_program_runs_after_its_imports_were_changed(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

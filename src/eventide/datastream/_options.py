@@ -53,7 +53,8 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
                 raise ProgramError(f"the option {key!r} cannot be {value!r}") from error
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        has_no_effect(", ".join(unknown), "only options of Spark, for a session that is made, and some of Flink's have")
+        why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
+        has_no_effect(", ".join(unknown), why)
 
 
 def milliseconds(text: str) -> int:

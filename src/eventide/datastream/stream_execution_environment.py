@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from eventide._absent import says_what_is_absent
+from eventide.common._accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
-from eventide.common.watermark_generators import NoWatermarks
+from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
@@ -193,15 +194,21 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """A stream of a source, with a watermark for each of its splits.
 
         With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
-        ``with_idleness`` holds for them.
+        ``with_idleness`` holds for them. Where the elements have no timestamps and the strategy gives them none, there
+        are no watermarks, as in Flink, and a warning says so.
 
         Raises:
-            ProgramError: if the source is not one, or the strategy needs timestamps and has no assigner.
+            ProgramError: if the source is not one, or a generator of your own needs timestamps and there are none.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
         strategy, produced_type = watermark_strategy, type_info or source.get_produced_type()
         has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+        has_no_times = not has_timestamps and not source.gives_timestamps()
+        if has_no_times and isinstance(strategy.generator, BoundedOutOfOrderness):
+            why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"
+            has_no_effect(f"the watermark strategy of {source_name!r}", why)
+            strategy = replace(strategy, generator=NoWatermarks())
         if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
             return self._of_source(SourceTransformation(source_name, source, produced_type, strategy.idle_timeout_ms))
         node = SourceTransformation(source_name, source, produced_type)
