@@ -50,9 +50,9 @@ def test_what_is_said_to_be_absent_is_not_here() -> None:
 
 
 def test_every_entry_of_the_table_of_absences_is_of_use() -> None:
-    """Each name and member in it is one of PyFlink's, or one of the private ones that programs reach for."""
+    """Each name and member in it is one of PyFlink's, one of Flink 1, or a private one that programs reach for."""
     names = {part for path in [*FUNCTIONS, *CLASSES, *all_names()] for part in path.split(".")}
-    assert set(NAMES) - names == set()
+    assert {name for name, why in NAMES.items() if not why.startswith("Flink 1 had it")} - names == set()
     members = {name for reasons in MEMBERS.values() for name in reasons if not name.startswith("_j_")}
     assert members - names == set()
 
@@ -96,6 +96,13 @@ def test_a_name_that_pyflink_has_not_either_is_just_not_there(module: str) -> No
         exec(f"from eventide.{module} import nonsense")
     loaded = sys.modules[f"eventide.{module}"]
     assert not hasattr(loaded, "nonsense")
+
+
+def test_a_name_of_flink_1_is_refused_with_its_successor() -> None:
+    with pytest.raises(ImportError, match="Flink 1 had it; name ExternalizedCheckpointRetention"):
+        exec("from eventide.datastream.checkpoint_config import ExternalizedCheckpointCleanup")
+    with pytest.raises(ImportError, match="Flink 1 had it; name HashMapStateBackend"):
+        exec("from eventide.datastream import MemoryStateBackend")
 
 
 def test_a_module_has_not_what_it_would_refuse_to_import() -> None:

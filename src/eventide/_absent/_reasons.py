@@ -25,6 +25,7 @@ _SHIP = "Spark brings files to the workers: start the program with spark-submit 
 _LISTING = "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
+_CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
 _COMPACTION = "Spark does not put small files together; let a job of its own, or a table format, do that"
 _SCHEMA = "no source or sink takes a schema of bytes; call json.loads, csv.reader and their like in a map"
 _AVRO = (
@@ -79,7 +80,7 @@ NAMES = {
     "CustomStateBackend": "it wraps a class of Java; state lies in Spark's state store",
     "CustomCheckpointStorage": "it wraps a class of Java; name the directory of the checkpoint with "
     "get_checkpoint_config().set_checkpoint_storage_dir(...)",
-    "CachedDataStream": "Spark keeps what it has computed as a DataFrame: to_data_frame().cache()",
+    "CachedDataStream": _CACHE,
     "SinkFunction": "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id",
     "StreamTransformer": _INTERNAL,
     "SupportsPreprocessing": _INTERNAL,
@@ -106,6 +107,11 @@ NAMES = {
         for function in ("Window", "AllWindow", "ProcessWindow", "ProcessAllWindow")
     },
     "JavaFunctionWrapper": _JAVA,
+    # of Flink 1
+    "MemoryStateBackend": "Flink 1 had it; name HashMapStateBackend",
+    "FsStateBackend": "Flink 1 had it; name HashMapStateBackend, and give a FileSystemCheckpointStorage the directory",
+    "RocksDBStateBackend": "Flink 1 had it; name EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup": "Flink 1 had it; name ExternalizedCheckpointRetention",
 }
 
 MEMBERS = {
@@ -126,7 +132,7 @@ MEMBERS = {
         "_j_stream_execution_environment": _JAVA,
     },
     "DataStream": {
-        "cache": "Spark keeps what it has computed as a DataFrame: to_data_frame().cache()",
+        "cache": _CACHE,
         "_j_data_stream": _JAVA,
     },
     "KeyedStream": {"AccumulateType": _INTERNAL},

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from eventide._absent import no_such_name
 from eventide.common._accepted import AcceptedSettings
 from eventide.common.time import Duration
 from eventide.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
@@ -161,3 +162,9 @@ class CheckpointConfig(AcceptedSettings):
     def is_force_unaligned_checkpoints(self) -> bool:
         """What was set."""
         return bool(self.accepted("force_unaligned_checkpoints", False))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)
