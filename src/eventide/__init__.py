@@ -1,3 +1,9 @@
 """eventide: the event-time system of Apache Flink for PySpark, with PyFlink's API."""
 
+import sys
+
+from eventide._absent import AbsentModules
+
 __version__ = "0.1.0"
+
+sys.meta_path.append(AbsentModules())

@@ -4,18 +4,25 @@ Names are imported when they are first used, so that a worker loads only what it
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 
 if TYPE_CHECKING:
+    from eventide.common.completable_future import CompletableFuture
+    from eventide.common.config_options import ConfigOption, ConfigOptions
     from eventide.common.configuration import Configuration
     from eventide.common.execution_config import ExecutionConfig
+    from eventide.common.input_dependency_constraint import InputDependencyConstraint
     from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
+    from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
     from eventide.common.serialization import (
         DeserializationSchema,
         Encoder,
         SerializationSchema,
         SimpleStringSchema,
     )
+    from eventide.common.serializer import TypeSerializer
     from eventide.common.time import Duration, Instant, Time
     from eventide.common.typeinfo import TypeInformation, Types
     from eventide.common.types import Row, RowKind
@@ -67,6 +74,13 @@ _MODULES = {
     "JobExecutionResult": "eventide.common.job",
     "JobID": "eventide.common.job",
     "JobStatus": "eventide.common.job",
+    "CompletableFuture": "eventide.common.completable_future",
+    "ConfigOption": "eventide.common.config_options",
+    "ConfigOptions": "eventide.common.config_options",
+    "InputDependencyConstraint": "eventide.common.input_dependency_constraint",
+    "RestartStrategies": "eventide.common.restart_strategy",
+    "RestartStrategyConfiguration": "eventide.common.restart_strategy",
+    "TypeSerializer": "eventide.common.serializer",
 }
 
 __all__ = [
@@ -101,16 +115,24 @@ __all__ = [
     "JobExecutionResult",
     "JobID",
     "JobStatus",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "InputDependencyConstraint",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "TypeSerializer",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # otherwise a type checker would take any name
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise no_such_name(__name__, name)
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

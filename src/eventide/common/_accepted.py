@@ -33,6 +33,10 @@ class AcceptedSettings:
         """Keep a setting."""
         if name not in self._accepted:
             has_no_effect(name, why)
+        return self.keep(name, value)
+
+    def keep(self, name: str, value: Any) -> Self:
+        """Keep a setting without a warning, because it says what is so in any case."""
         self._accepted[name] = value
         return self
 

@@ -64,6 +64,32 @@ class Configuration:
         """Set an option, and return this configuration."""
         return self._set(key, value)
 
+    def get_bytearray(self, key: str, default_value: bytearray | None) -> bytearray | None:
+        """Return an option as bytes, or `default_value`; a `ProgramError` where it was set as something else."""
+        value = self._options.get(key, default_value)
+        if value is not None and not isinstance(value, bytes | bytearray):
+            message = f"option {key!r}: expected bytes, got {value!r}"
+            raise ProgramError(message)
+        return None if value is None else bytearray(value)
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set an option, and return this configuration."""
+        return self._set(key, value)
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """Return the parts of an option that is a list: ``[a, b]``, or ``a;b`` as in older programs.
+
+        >>> Configuration.parse_list_value("[a.jar, b.jar]"), Configuration.parse_list_value("a.jar;b.jar")
+        (['a.jar', 'b.jar'], ['a.jar', 'b.jar'])
+        """
+        text = value.strip()
+        if not text:
+            return []
+        is_list = text.startswith("[") and text.endswith("]")
+        parts = text[1:-1].split(",") if is_list else text.split(";")
+        return [part.strip().strip("'\"") for part in parts]
+
     def key_set(self) -> set[str]:
         """Return the names of all options that are set."""
         return set(self._options)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from eventide.common._accepted import AcceptedSettings
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]
 
+MAX_PARALLELISM = 32_768
 
 _PICKLED = "elements that have no declared type are pickled, and Python needs no serializers"
 _BY_SPARK = "Spark stops its tasks by itself"
@@ -23,11 +24,46 @@ class ExecutionConfig(AcceptedSettings):
     500
     """
 
+    PARALLELISM_DEFAULT: ClassVar[int] = -1
+    """The parallelism that the host has: on Spark, the number of cores."""
+    PARALLELISM_UNKNOWN: ClassVar[int] = -2
+    """No parallelism; PyFlink has the name."""
+
     def __init__(self) -> None:
         super().__init__()
+        self._parallelism: int | None = None
+        self._max_parallelism = MAX_PARALLELISM
         self._auto_watermark_interval_ms = 0
         self._auto_generated_uids = True
         self._job_parameters: dict[str, str] = {}
+
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+        """Set the number of subtasks of each keyed operator; ``PARALLELISM_DEFAULT`` unsets it.
+
+        Raises:
+            ProgramError: if it is not a whole number from 1 to 32,768.
+        """
+        self._parallelism = None if parallelism == self.PARALLELISM_DEFAULT else checked_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """What was set, or ``PARALLELISM_DEFAULT``; the environment knows the number that this stands for."""
+        return self._parallelism or self.PARALLELISM_DEFAULT
+
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+        """Set the number of key groups, which is the upper limit of the parallelism; 32,768 by default.
+
+        It costs nothing, since state is not stored by key group; it cannot change while a checkpoint is in use.
+
+        Raises:
+            ProgramError: if it is not a whole number from 1 to 32,768.
+        """
+        self._max_parallelism = checked_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups."""
+        return self._max_parallelism
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set how often watermarks are made, in milliseconds.
@@ -125,8 +161,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_force_kryo(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
-        self._accepted["force_kryo"] = False
-        return self
+        return self.keep("force_kryo", False)
 
     def is_force_kryo_enabled(self) -> bool:
         """What was set."""
@@ -138,8 +173,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_force_avro(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
-        self._accepted["force_avro"] = False
-        return self
+        return self.keep("force_avro", False)
 
     def is_force_avro_enabled(self) -> bool:
         """What was set."""
@@ -147,8 +181,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def enable_generic_types(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: the default."""
-        self._accepted["generic_types_disabled"] = False
-        return self
+        return self.keep("generic_types_disabled", False)
 
     def disable_generic_types(self) -> ExecutionConfig:
         """Taken for PyFlink's sake."""
@@ -164,8 +197,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def disable_object_reuse(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: the default."""
-        self._accepted["object_reuse"] = False
-        return self
+        return self.keep("object_reuse", False)
 
     def is_object_reuse_enabled(self) -> bool:
         """What was set."""
@@ -190,3 +222,10 @@ class ExecutionConfig(AcceptedSettings):
     def get_registered_pojo_types(self) -> list[str]:
         """None: there are no classes of Java."""
         return []
+
+
+def checked_parallelism(parallelism: int) -> int:
+    """A parallelism, if it is one; raises ProgramError otherwise."""
+    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MAX_PARALLELISM:
+        raise ProgramError(f"a parallelism must be a whole number from 1 to {MAX_PARALLELISM}, not {parallelism!r}")
+    return parallelism

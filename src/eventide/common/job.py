@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from eventide._absent import says_what_is_absent
+
 __all__ = ["BatchProgress", "FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
 
 
@@ -23,12 +25,21 @@ class JobID:
 
 
 class JobStatus(Enum):
-    """What a job is doing. Flink: ``JobStatus``, as far as it can be told apart on Spark."""
+    """What a job is doing. Flink: ``JobStatus``.
 
+    On Spark, a job is RUNNING, FINISHED, CANCELED or FAILED; the others are there for programs that name them.
+    """
+
+    CREATED = "created"
     RUNNING = "running"
-    FINISHED = "finished"
-    CANCELED = "canceled"
+    FAILING = "failing"
     FAILED = "failed"
+    CANCELLING = "cancelling"
+    CANCELED = "canceled"
+    FINISHED = "finished"
+    RESTARTING = "restarting"
+    SUSPENDED = "suspended"
+    RECONCILING = "reconciling"
 
     def is_globally_terminal_state(self) -> bool:
         """Whether the job will never run again.
@@ -36,9 +47,14 @@ class JobStatus(Enum):
         >>> JobStatus.RUNNING.is_globally_terminal_state()
         False
         """
-        return self is not JobStatus.RUNNING
+        return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
+
+    def is_terminal_state(self) -> bool:
+        """Whether the job no longer runs: for good, or because it was suspended."""
+        return self.is_globally_terminal_state() or self is JobStatus.SUSPENDED
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class JobExecutionResult:
     """What is known of a job that has ended.
@@ -76,6 +92,7 @@ class BatchProgress:
     splits: dict[str, int]
 
 
+@says_what_is_absent
 class JobClient(ABC):
     """A running job. What PyFlink gives as a future is one here too: call its ``result()``."""
 

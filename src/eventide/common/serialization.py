@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide._absent import no_such_name
 from eventide.errors import DataError, ProgramError
 
 __all__ = ["DeserializationSchema", "Encoder", "SerializationSchema", "SimpleStringSchema"]
@@ -94,3 +95,9 @@ def _known_charset(charset: str) -> str:
         message = f"unknown encoding {charset!r}"
         raise ProgramError(message) from error
     return charset
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

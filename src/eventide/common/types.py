@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, overload
 
+from eventide._absent import says_what_is_absent
 from eventide.errors import ProgramError
 
 __all__ = ["Row", "RowKind"]
 
 
+@says_what_is_absent
 class RowKind(Enum):
     """What a row says about a changing table: something was inserted, updated (before and after) or deleted."""
 

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide._absent import no_such_name, says_what_is_absent
 from eventide.common._ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.watermark_generator import WatermarkGenerator
@@ -93,6 +94,7 @@ class NullTimestamps(Enum):
     DROP = "drop"
 
 
+@says_what_is_absent
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
     """How the timestamps of a stream are found and how its watermarks follow from them.
@@ -257,3 +259,9 @@ class WatermarkStrategy:
 def _is_spark_column(value: object) -> bool:
     """Say whether a value is a Spark column, classic or Connect, without importing Spark."""
     return any(base.__name__ == "Column" for base in type(value).__mro__)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -4,11 +4,18 @@ Names are imported when they are first used: a worker that needs a trigger does 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 
 if TYPE_CHECKING:
     from eventide.datastream.async_data_stream import AsyncDataStream
     from eventide.datastream.checkpoint_config import CheckpointConfig
+    from eventide.datastream.checkpoint_storage import (
+        CheckpointStorage,
+        FileSystemCheckpointStorage,
+        JobManagerCheckpointStorage,
+    )
     from eventide.datastream.checkpointing_mode import CheckpointingMode
     from eventide.datastream.data_stream import (
         AllWindowedStream,
@@ -56,6 +63,13 @@ if TYPE_CHECKING:
         WindowFunction,
     )
     from eventide.datastream.output_tag import OutputTag
+    from eventide.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from eventide.datastream.state_backend import (
+        EmbeddedRocksDBStateBackend,
+        HashMapStateBackend,
+        PredefinedOptions,
+        StateBackend,
+    )
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
     from eventide.datastream.time_characteristic import TimeCharacteristic
     from eventide.datastream.time_domain import TimeDomain
@@ -129,6 +143,15 @@ _MODULES = {
     "MergingWindowAssigner": "eventide.datastream.window",
     "TriggerResult": "eventide.datastream.window",
     "Trigger": "eventide.datastream.window",
+    "CheckpointStorage": "eventide.datastream.checkpoint_storage",
+    "JobManagerCheckpointStorage": "eventide.datastream.checkpoint_storage",
+    "FileSystemCheckpointStorage": "eventide.datastream.checkpoint_storage",
+    "SlotSharingGroup": "eventide.datastream.slot_sharing_group",
+    "MemorySize": "eventide.datastream.slot_sharing_group",
+    "StateBackend": "eventide.datastream.state_backend",
+    "HashMapStateBackend": "eventide.datastream.state_backend",
+    "EmbeddedRocksDBStateBackend": "eventide.datastream.state_backend",
+    "PredefinedOptions": "eventide.datastream.state_backend",
 }
 
 __all__ = [
@@ -189,16 +212,26 @@ __all__ = [
     "MergingWindowAssigner",
     "TriggerResult",
     "Trigger",
+    "CheckpointStorage",
+    "JobManagerCheckpointStorage",
+    "FileSystemCheckpointStorage",
+    "SlotSharingGroup",
+    "MemorySize",
+    "StateBackend",
+    "HashMapStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "PredefinedOptions",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # otherwise a type checker would take any name
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise no_such_name(__name__, name)
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

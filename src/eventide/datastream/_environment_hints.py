@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 from eventide.common._accepted import AcceptedSettings
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
+from eventide.datastream.slot_sharing_group import SlotSharingGroup
+from eventide.datastream.state_backend import StateBackend
 
 
 class EnvironmentHints:
@@ -38,8 +41,7 @@ class EnvironmentHints:
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Taken for PyFlink's sake: elements travel with their micro-batch."""
-        self._accepted.accept("set_buffer_timeout", timeout_millis, "elements travel with their micro-batch")
-        return self
+        return self._accept("set_buffer_timeout", timeout_millis, "elements travel with their micro-batch")
 
     def get_buffer_timeout(self) -> int:
         """What was set, in milliseconds."""
@@ -48,8 +50,7 @@ class EnvironmentHints:
     def disable_operator_chaining(self) -> Self:
         """Taken for PyFlink's sake: functions run in the tasks of what they follow."""
         why = "a function runs in the tasks of what it follows, up to the next shuffle"
-        self._accepted.accept("disable_operator_chaining", True, why)
-        return self
+        return self._accept("disable_operator_chaining", True, why)
 
     def is_chaining_enabled(self) -> bool:
         """True."""
@@ -61,18 +62,50 @@ class EnvironmentHints:
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Taken for PyFlink's sake: what a micro-batch stores are changes in any case."""
-        self._accepted.accept("enable_changelog_state_backend", enabled, "what is stored are changes in any case")
-        return self
+        return self._accept("enable_changelog_state_backend", enabled, "what is stored are changes in any case")
 
     def is_changelog_state_backend_enabled(self) -> bool:
         """True: what a micro-batch stores are changes."""
         return True
 
-    def register_slot_sharing_group(self, slot_sharing_group: Any) -> Self:
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """Taken for older programs' sake: state lies in the state store of the Spark session."""
+        return self._accept("set_state_backend", state_backend, "state lies in the state store of the Spark session")
+
+    def get_state_backend(self) -> StateBackend | None:
+        """What was set."""
+        backend: StateBackend | None = self._accepted.accepted("set_state_backend", None)
+        return backend
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
+        """Taken for older programs' sake: Spark repeats a task that failed, and a failed job is started again."""
+        why = "Spark repeats a task spark.task.maxFailures times; a job that failed goes on when it is started again"
+        return self._accept("set_restart_strategy", restart_strategy_configuration, why)
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """What was set."""
+        strategy: RestartStrategyConfiguration = self._accepted.accepted(
+            "set_restart_strategy", RestartStrategies.fall_back_restart()
+        )
+        return strategy
+
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        """Taken for PyFlink's sake: there are no savepoints."""
+        return self._accept("set_default_savepoint_directory", directory, "there are no savepoints")
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """What was set."""
+        directory: str | None = self._accepted.accepted("set_default_savepoint_directory", None)
+        return directory
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Taken for PyFlink's sake."""
         why = "Spark has no slots that could be shared"
-        self._accepted.accept("register_slot_sharing_group", slot_sharing_group, why)
-        return self
+        return self._accept("register_slot_sharing_group", slot_sharing_group, why)
 
     def close(self) -> None:
         """Taken for PyFlink's sake: the session stays, because others may use it."""
+
+    def _accept(self, name: str, value: Any, why: str) -> Self:
+        self._accepted.accept(name, value, why)
+        return self

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from eventide._absent import no_such_name
 from eventide.common._accepted import AcceptedSettings
 from eventide.common.time import Duration
+from eventide.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
@@ -38,6 +40,15 @@ class CheckpointConfig(AcceptedSettings):
     def get_checkpoint_storage_dir(self) -> str | None:
         """The directory, or None: then a temporary one is used, and a warning says so."""
         return self._directory
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage) -> Self:
+        """Set the directory of the checkpoint, as older programs say it; one that names none leaves it as it is."""
+        path = storage.get_checkpoint_path()
+        return self if path is None else self.set_checkpoint_storage_dir(path)
+
+    def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        """The directory as older programs ask for it, or None."""
+        return None if self._directory is None else FileSystemCheckpointStorage(self._directory)
 
     def is_checkpointing_enabled(self) -> bool:
         """True: every micro-batch is a checkpoint."""
@@ -125,8 +136,7 @@ class CheckpointConfig(AcceptedSettings):
 
     def disable_unaligned_checkpoints(self) -> Self:
         """Taken for PyFlink's sake."""
-        self._accepted["unaligned_checkpoints"] = False
-        return self
+        return self.keep("unaligned_checkpoints", False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> Self:
         """Taken for PyFlink's sake."""
@@ -152,3 +162,9 @@ class CheckpointConfig(AcceptedSettings):
     def is_force_unaligned_checkpoints(self) -> bool:
         """What was set."""
         return bool(self.accepted("force_unaligned_checkpoints", False))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

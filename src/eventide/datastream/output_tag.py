@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eventide._absent import says_what_is_absent
 from eventide.common.typeinfo import TypeInformation, Types
 
 __all__ = ["OutputTag"]
 
 
+@says_what_is_absent
 class OutputTag:
     """A named and typed side output of an operator: for late elements, or for what a function sends there.
 

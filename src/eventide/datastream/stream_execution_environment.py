@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from eventide._absent import says_what_is_absent
+from eventide.common._accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
-from eventide.common.watermark_generators import NoWatermarks
+from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._environment_hints import EnvironmentHints
+from eventide.datastream._options import apply_options, split_options
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.connectors import CollectionSource, CollectSink, Source
@@ -42,9 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _F = TypeVar("_F")
-_MAX_PARALLELISM = 32_768
 
 
+@says_what_is_absent
 class StreamExecutionEnvironment(EnvironmentHints):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
@@ -52,8 +55,6 @@ class StreamExecutionEnvironment(EnvironmentHints):
         super().__init__()
         self._host = host
         self._config = ExecutionConfig()
-        self._parallelism: int | None = None
-        self._max_parallelism = _MAX_PARALLELISM
         self._runtime_mode = RuntimeExecutionMode.STREAMING
         self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
@@ -68,12 +69,26 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """An environment on Spark.
 
         Args:
-            configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``.
+            configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``; what does
+                not begin with ``spark.`` goes to :meth:`configure`.
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
         """
         from eventide.spark.submit import SparkHost
 
-        return StreamExecutionEnvironment(SparkHost.find(spark, configuration))
+        spark_options, options = split_options(configuration or Configuration())
+        return StreamExecutionEnvironment(SparkHost.find(spark, spark_options)).configure(options)
+
+    def configure(self, configuration: Configuration) -> Self:
+        """Set what Flink's options say: ``parallelism.default``, ``execution.runtime-mode``, and others.
+
+        Those that are known are in the guide "From PyFlink". One warning names those that make no difference, among
+        them options of Spark's, whose session is there already.
+
+        Raises:
+            ProgramError: if a known option has a value that is none.
+        """
+        apply_options(configuration, self)
+        return self
 
     def get_config(self) -> ExecutionConfig:
         """Settings of the whole job."""
@@ -89,34 +104,29 @@ class StreamExecutionEnvironment(EnvironmentHints):
         What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
         between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
         """
+        self._checkpoint_config.keep("checkpoint_interval", interval)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
         """Set the number of subtasks of each keyed operator; by default, the number of cores."""
-        self._parallelism = self.checked_parallelism(parallelism)
+        self._config.set_parallelism(parallelism)
         return self
 
     def get_parallelism(self) -> int:
         """The number of subtasks of each keyed operator."""
-        return self._parallelism or self._host.default_parallelism()
+        return self._declared_parallelism() or self._host.default_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Set the number of key groups, which is the upper limit of the parallelism; 32,768 by default.
 
         It costs nothing, since state is not stored by key group; it cannot change while a checkpoint is in use.
         """
-        self._max_parallelism = self.checked_parallelism(max_parallelism)
+        self._config.set_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
         """The number of key groups."""
-        return self._max_parallelism
-
-    def checked_parallelism(self, parallelism: int) -> int:
-        """A parallelism, if it is one; raises ProgramError otherwise."""
-        if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= 32_768:
-            raise ProgramError(f"a parallelism must be a whole number from 1 to 32768, not {parallelism!r}")
-        return parallelism
+        return self._config.get_max_parallelism()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         """Choose between streaming and batch execution.
@@ -184,15 +194,21 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """A stream of a source, with a watermark for each of its splits.
 
         With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
-        ``with_idleness`` holds for them.
+        ``with_idleness`` holds for them. Where the elements have no timestamps and the strategy gives them none, there
+        are no watermarks, as in Flink, and a warning says so.
 
         Raises:
-            ProgramError: if the source is not one, or the strategy needs timestamps and has no assigner.
+            ProgramError: if the source is not one, or a generator of your own needs timestamps and there are none.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
         strategy, produced_type = watermark_strategy, type_info or source.get_produced_type()
         has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+        has_no_times = not has_timestamps and not source.gives_timestamps()
+        if has_no_times and isinstance(strategy.generator, BoundedOutOfOrderness):
+            why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"
+            has_no_effect(f"the watermark strategy of {source_name!r}", why)
+            strategy = replace(strategy, generator=NoWatermarks())
         if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
             return self._of_source(SourceTransformation(source_name, source, produced_type, strategy.idle_timeout_ms))
         node = SourceTransformation(source_name, source, produced_type)
@@ -336,9 +352,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return DataStream(self, node)
 
     def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
-        if self._parallelism is not None and self._parallelism > self._max_parallelism:
+        parallelism, max_parallelism = self._declared_parallelism(), self._config.get_max_parallelism()
+        if parallelism is not None and parallelism > max_parallelism:
             raise ProgramError(
-                f"the parallelism {self._parallelism} is above the max parallelism {self._max_parallelism}, the "
+                f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
         unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(sinks)
@@ -347,13 +364,17 @@ class StreamExecutionEnvironment(EnvironmentHints):
                 f"auto generated uids are disabled, and these operators have none of their own: {', '.join(unnamed)}; "
                 "call uid(...) on each"
             )
-        plan = compile_plan(sinks, min(self._planned_parallelism(), self._max_parallelism), self._max_parallelism)
+        plan = compile_plan(sinks, min(self._planned_parallelism(), max_parallelism), max_parallelism)
         return plan.with_job_parameters(self._config.get_global_job_parameters())
+
+    def _declared_parallelism(self) -> int | None:
+        declared = self._config.get_parallelism()
+        return None if declared == ExecutionConfig.PARALLELISM_DEFAULT else declared
 
     def _planned_parallelism(self) -> int:
         """What the program says; else that of its checkpoint, wherever that was made; else what the host has."""
         location = self._checkpoint_config.get_checkpoint_storage_dir()
-        if self._parallelism is None and location is not None:
+        if self._declared_parallelism() is None and location is not None:
             recorded = self._host.recorded_parallelism(location)
             if recorded is not None:
                 return recorded

@@ -25,3 +25,18 @@ def test_a_copy_is_independent_and_prefixes_separate():
     assert other.remove_config("old.a")
     assert not other.remove_config("old.a")
     assert one == other
+
+
+def test_bytes_come_back_as_they_were_set():
+    options = Configuration().set_bytearray("key", bytearray(b"\x00\xff"))
+    assert options.get_bytearray("key", None) == bytearray(b"\x00\xff")
+    assert options.get_bytearray("none", bytearray(b"x")) == bytearray(b"x")
+    assert options.get_bytearray("none", None) is None
+    with pytest.raises(ProgramError, match="option 'n': expected bytes, got 3"):
+        Configuration().set_integer("n", 3).get_bytearray("n", None)
+
+
+def test_a_list_has_brackets_or_semicolons():
+    assert Configuration.parse_list_value("") == []
+    assert Configuration.parse_list_value("['a', b]") == ["a", "b"]
+    assert Configuration.parse_list_value("a; b") == ["a", "b"]

@@ -9,6 +9,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
 from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import ProgramError
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, timed
 
@@ -100,6 +101,17 @@ def test_a_source_may_bring_its_strategy_or_none():
     assert collect(times.window_all(TENS).reduce(max)) == [("a", 1)]
     plain = env.from_source(CollectionSource([1]), WatermarkStrategy.no_watermarks(), "plain")
     assert collect(plain.key_by(lambda e: e).count_window(1).reduce(max)) == [1]
+
+
+def test_a_strategy_without_times_over_a_source_without_times_makes_no_watermarks():
+    """As in Flink, where such a program runs as long as nobody asks for the time."""
+    env = local_environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    with pytest.warns(UserWarning, match="the watermark strategy of 'plain' has no effect: the elements have no times"):
+        plain = env.from_source(CollectionSource([1, 2]), strategy, "plain")
+    assert collect(plain.map(lambda e: e * 10)) == [10, 20]
+    with pytest.raises(ProgramError, match="'plain' have no timestamps"):
+        plain.window_all(TENS)
 
 
 def test_without_watermarks_windows_close_when_the_stream_ends():

@@ -1,5 +1,8 @@
 """The types of elements, and the way between Python values and Arrow columns (PyFlink: ``pyflink.common.typeinfo``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.common.typeinfo._arrow import type_info_from_arrow
 from eventide.common.typeinfo._base import TypeInformation
 from eventide.common.typeinfo._basic import BasicTypeInfo
@@ -24,3 +27,9 @@ __all__ = [
     "TimeWindowTypeInfo",
     "type_info_from_arrow",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

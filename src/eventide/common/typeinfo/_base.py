@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from eventide._absent import says_what_is_absent
 from eventide.errors import TypeMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@says_what_is_absent
 class TypeInformation(ABC):
     """The type of elements, or of a part of them: how they travel as Arrow columns. Made with `Types`.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
 from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError
@@ -20,6 +21,7 @@ FLOAT_LIMIT = 3.4028235677973366e38
 """A number below this one, halfway between the largest 32-bit float and 2**128, rounds to a finite 32-bit float."""
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class BasicTypeInfo(TypeInformation):
     """A type of single values, known by its name in `Types`."""

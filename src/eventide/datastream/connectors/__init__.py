@@ -1,13 +1,19 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
+from eventide.datastream.connectors.base import DeliveryGuarantee
 from eventide.datastream.connectors.collection import CollectionSource
 from eventide.datastream.connectors.file_system import (
+    BucketAssigner,
     FileSink,
     FileSource,
     FileSourceBuilder,
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
+    StreamingFileSink,
 )
 from eventide.datastream.connectors.number_seq import NumberSequenceSource
 from eventide.datastream.connectors.sink import (
@@ -21,9 +27,11 @@ from eventide.datastream.connectors.source import IDLE, Source
 
 __all__ = [
     "IDLE",
+    "BucketAssigner",
     "CollectSink",
     "CollectionSource",
     "DataFrameSink",
+    "DeliveryGuarantee",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
@@ -35,4 +43,11 @@ __all__ = [
     "Sink",
     "Source",
     "StreamFormat",
+    "StreamingFileSink",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

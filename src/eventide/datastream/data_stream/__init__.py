@@ -1,5 +1,8 @@
 """The fluent API: streams, keyed streams, windowed streams."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
 from eventide.datastream.data_stream._connected import ConnectedStreams
 from eventide.datastream.data_stream._keyed import KeyedStream
@@ -18,3 +21,9 @@ __all__ = [
     "KeyedStream",
     "WindowedStream",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from eventide.common._accepted import has_no_effect
+from eventide.datastream.slot_sharing_group import SlotSharingGroup
 
 _CHAINED = "a function runs in the tasks of what it follows, up to the next shuffle"
 
@@ -17,7 +18,7 @@ class Hints:
         has_no_effect("disable_chaining", _CHAINED)
         return self
 
-    def slot_sharing_group(self, slot_sharing_group: Any) -> Self:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Taken for PyFlink's sake."""
         has_no_effect("slot_sharing_group", "Spark has no slots that could be shared")
         return self

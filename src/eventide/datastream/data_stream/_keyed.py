@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eventide._absent import says_what_is_absent
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream._connected import processed
@@ -33,6 +34,7 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, high
 from eventide.runtime.state.key_at_hand import is_rich
 
 
+@says_what_is_absent
 class KeyedStream(DataStream):
     """A stream dealt out by a key. Flink: ``KeyedStream``.
 

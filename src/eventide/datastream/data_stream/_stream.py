@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from eventide.common.execution_config import ExecutionConfig
+from eventide._absent import says_what_is_absent
+from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+@says_what_is_absent
 class DataStream(Distribution, StreamHints):
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
@@ -91,7 +93,7 @@ class DataStream(Distribution, StreamHints):
             ProgramError: if it is not a positive number.
         """
         node = self._transformation
-        node.parallelism = self._env.checked_parallelism(parallelism)
+        node.parallelism = checked_parallelism(parallelism)
         reason = why_without_parallelism(node)
         if reason is not None:
             warnings.warn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from eventide._absent import says_what_is_absent
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 
@@ -44,6 +45,7 @@ class CsvSchema:
         return self.size()
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class CsvSchemaBuilder:
     """Builds a :class:`CsvSchema`; each step returns a new builder."""

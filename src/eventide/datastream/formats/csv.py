@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import (
     as_declared,
@@ -185,3 +186,9 @@ class CsvBulkWriters:
                 "header": "true" if schema.use_header else "false",
             },
         )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

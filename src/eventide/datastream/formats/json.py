@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import (
     as_declared,
@@ -172,3 +173,9 @@ class JsonBulkWriters:
             ProgramError: The type has no columns.
         """
         return BulkWriterFactory("json", check_columns("JSON", row_type))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

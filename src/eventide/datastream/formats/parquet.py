@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import as_declared, check_columns, names_of, type_of_columns
 from eventide.datastream.connectors.file_system._files import File, check_rows
@@ -154,3 +155,9 @@ class ParquetBulkWriters:
             ProgramError: The type has no columns.
         """
         return BulkWriterFactory("parquet", check_columns("Parquet", row_type))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

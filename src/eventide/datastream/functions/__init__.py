@@ -1,5 +1,8 @@
 """The functions that users write (PyFlink: ``pyflink.datastream.functions``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.functions._aggregate import AggregateFunction
 from eventide.datastream.functions._async import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.datastream.functions._basic import (
@@ -87,3 +90,9 @@ __all__ = [
     "RuntimeContext",
     "KeyedStateStore",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

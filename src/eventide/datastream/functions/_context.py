@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from eventide._absent import says_what_is_absent
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class KeyedStateStore(ABC):
         """Return the state that aggregates what is added to it."""
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class RuntimeContext(KeyedStateStore):
     """Where a function runs: the operator and the subtask; and, on a keyed stream, its state.

@@ -1,5 +1,8 @@
 """State that survives a restart: its descriptors and its interfaces (PyFlink: ``pyflink.datastream.state``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.state._descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -41,3 +44,9 @@ __all__ = [
     "ReducingStateDescriptor",
     "AggregatingStateDescriptor",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from eventide._absent import says_what_is_absent
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.errors import ProgramError
@@ -52,6 +53,7 @@ class StateTtlConfig:
         ProcessingTime = 0
         """The time by the clock."""
 
+    @says_what_is_absent
     class CleanupStrategies:
         """How Flink would clean up expired state; here, these make no difference."""
 

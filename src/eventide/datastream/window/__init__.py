@@ -1,5 +1,8 @@
 """Windows, and what belongs to them: assigners, triggers and evictors (PyFlink: ``pyflink.datastream.window``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.window._assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from eventide.datastream.window._continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from eventide.datastream.window._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
@@ -15,6 +18,11 @@ from eventide.datastream.window._fixed import (
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
+)
+from eventide.datastream.window._serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
 )
 from eventide.datastream.window._sessions import (
     DynamicEventTimeSessionWindows,
@@ -67,4 +75,13 @@ __all__ = [
     "CountEvictor",
     "TimeEvictor",
     "DeltaEvictor",
+    "TimeWindowSerializer",
+    "CountWindowSerializer",
+    "GlobalWindowSerializer",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

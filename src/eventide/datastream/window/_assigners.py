@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from eventide._absent import says_what_is_absent
 from eventide.common.time_window import Window
 from eventide.datastream.window._triggers import NeverTrigger, Trigger
 from eventide.datastream.window._windows import GlobalWindow
@@ -20,6 +21,7 @@ W = TypeVar("W", bound=Window)
 W2 = TypeVar("W2", bound=Window)
 
 
+@says_what_is_absent
 class WindowAssigner(ABC, Generic[T, W]):
     """Assigns windows to elements. Elements of one key in one window are a pane, which a `Trigger` fires.
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from eventide._absent import says_what_is_absent
 from eventide.common._ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import Types
@@ -84,6 +85,7 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         """Take a timer back."""
 
 
+@says_what_is_absent
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires whenever the watermark passes a multiple of an interval, and at the window's last millisecond.
 
@@ -128,6 +130,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         ctx.delete_event_time_timer(time)
 
 
+@says_what_is_absent
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     """Fires whenever the clock passes a multiple of an interval, and when it reaches the window's last millisecond.
 

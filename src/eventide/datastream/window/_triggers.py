@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
+from eventide._absent import says_what_is_absent
 from eventide.common.time_window import Window
 from eventide.common.typeinfo import Types
 from eventide.datastream.state import ReducingStateDescriptor, StateDescriptor
@@ -42,6 +43,7 @@ class Trigger(ABC, Generic[T, W]):
     `can_merge` must be true and `on_merge` must carry state and timers over.
     """
 
+    @says_what_is_absent
     class TriggerContext(ABC):
         """Timers and state of one key and window. All times are milliseconds since the epoch (UTC)."""
 

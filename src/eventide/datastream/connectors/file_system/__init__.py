@@ -1,11 +1,16 @@
 """Files as source and as sink (PyFlink: ``pyflink.datastream.connectors.file_system``)."""
 
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
 from eventide.datastream.connectors.file_system._format import BulkFormat, StreamFormat
 from eventide.datastream.connectors.file_system._sink import (
+    BucketAssigner,
     BulkWriterFactory,
     FileSink,
     OutputFileConfig,
     RollingPolicy,
+    StreamingFileSink,
 )
 from eventide.datastream.connectors.file_system._source import FileSource, FileSourceBuilder
 
@@ -15,7 +20,15 @@ __all__ = [
     "BulkFormat",
     "StreamFormat",
     "FileSink",
+    "StreamingFileSink",
+    "BucketAssigner",
     "BulkWriterFactory",
     "OutputFileConfig",
     "RollingPolicy",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

@@ -7,12 +7,14 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from eventide._absent import says_what_is_absent
+from eventide.common._accepted import has_no_effect
 from eventide.common.serialization import Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError
 
-__all__ = ["BulkWriterFactory", "FileSink", "OutputFileConfig", "RollingPolicy"]
+__all__ = ["BucketAssigner", "BulkWriterFactory", "FileSink", "OutputFileConfig", "RollingPolicy", "StreamingFileSink"]
 
 _PART_SIZE = 128 * 1024 * 1024
 _INTERVAL_MS = 60_000
@@ -87,6 +89,28 @@ class RollingPolicy:
 
 
 @dataclass(frozen=True)
+class BucketAssigner:
+    """In which subdirectory an element is written. Taken for PyFlink's sake: Spark writes all into one directory.
+
+    >>> BucketAssigner.base_path_bucket_assigner() == BucketAssigner()
+    True
+    """
+
+    format_str: str | None = None
+    timezone_id: str | None = None
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """Write all into the directory itself, which is what Spark does."""
+        return BucketAssigner()
+
+    @staticmethod
+    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
+        """Write into a subdirectory for the time at which an element comes."""
+        return BucketAssigner(format_str, timezone_id)
+
+
+@dataclass(frozen=True)
 class BulkWriterFactory:
     """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
 
@@ -99,6 +123,7 @@ class BulkWriterFactory:
         return self.row_type
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class FileSink(Sink):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
@@ -117,6 +142,7 @@ class FileSink(Sink):
     writer: Encoder | BulkWriterFactory
     output_file_config: OutputFileConfig = OutputFileConfig()
     rolling_policy: RollingPolicy = RollingPolicy()
+    bucket_assigner: BucketAssigner = BucketAssigner()
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -185,6 +211,7 @@ class FileSink(Sink):
             return FormatSink("text", {"path": self.base_path})
         return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
 
+    @says_what_is_absent
     @dataclass(frozen=True)
     class BaseBuilder:
         """What the builders of both kinds have; each step returns a new builder."""
@@ -199,6 +226,15 @@ class FileSink(Sink):
             """Ask for when part files are closed: on Spark, at the end of every micro-batch."""
             return replace(self, sink=replace(self.sink, rolling_policy=rolling_policy))
 
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Ask for subdirectories, which Spark does not make."""
+            return replace(self, sink=replace(self.sink, bucket_assigner=bucket_assigner))
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """Ask for how often, in milliseconds, is looked for part files to close: without effect."""
+            has_no_effect("with_bucket_check_interval", "Spark closes all files at the end of a micro-batch")
+            return self
+
         def build(self) -> FileSink:
             """The sink; a warning says what was asked for and will not be."""
             asked = []
@@ -206,6 +242,8 @@ class FileSink(Sink):
                 asked.append(f"{self.sink.output_file_config!r}: files are named part-<micro-batch>-<number>")
             if self.sink.rolling_policy not in (RollingPolicy.default_rolling_policy(), RollingPolicy()):
                 asked.append(f"{self.sink.rolling_policy!r}: Spark closes all files at the end of a micro-batch")
+            if self.sink.bucket_assigner != BucketAssigner():
+                asked.append(f"{self.sink.bucket_assigner!r}: all files are in one directory")
             if asked:
                 warnings.warn(f"the file sink {self.sink.base_path!r} ignores " + "; ".join(asked), stacklevel=2)
             return self.sink
@@ -217,3 +255,7 @@ class FileSink(Sink):
     @dataclass(frozen=True)
     class BulkFormatBuilder(BaseBuilder):
         """Builds a ``FileSink`` of rows."""
+
+
+StreamingFileSink = FileSink
+"""PyFlink's older name of :class:`FileSink`."""

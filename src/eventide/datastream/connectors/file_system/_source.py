@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from eventide._absent import says_what_is_absent
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors._storage import absolute
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _NO_FILE = ""
 
 
+@says_what_is_absent
 @dataclass(frozen=True)
 class FileSourceBuilder:
     """Builds a :class:`FileSource`; each step returns a new builder. Flink: ``FileSourceBuilder``.

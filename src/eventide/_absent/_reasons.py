@@ -1,0 +1,197 @@
+"""Why a name of PyFlink's is not here, and what to do instead: half a sentence each, which follows a colon.
+
+Members are those of a class, by its name; names are those of modules and facades; modules are whole ones. A name that
+comes to eventide leaves this table: `tests/parity` finds one that stands in both.
+"""
+
+from __future__ import annotations
+
+_JAVA = "it is about an object of Java, and there is none behind a name of eventide"
+_CONNECTOR = (
+    "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
+    "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
+)
+_KAFKA = (
+    "it wraps Flink's connector, written in Java; read topics with env.from_data_frame(spark.readStream"
+    '.format("kafka")...), and write with sink_to(FormatSink("kafka", {...}))'
+)
+_INTERNAL = "it is a part that PyFlink makes for itself, and programs have no use for it"
+_SAVEPOINT = (
+    "every micro-batch is a checkpoint, and there are no savepoints; cancel() the job, copy its checkpoint directory "
+    "if the state is to be kept, and start a program on that directory"
+)
+_ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
+_SHIP = "Spark brings files to the workers: start the program with spark-submit "
+_LISTING = "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
+_COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
+_TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
+_CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
+_COMPACTION = "Spark does not put small files together; let a job of its own, or a table format, do that"
+_SCHEMA = "no source or sink takes a schema of bytes; call json.loads, csv.reader and their like in a map"
+_AVRO = (
+    "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
+    'sink_to(FormatSink("avro", {...}))'
+)
+_ARRAYS = "Arrow reads the columns of CSV files one value each; split the text of an array in a map"
+_METRICS = "functions count nothing of their own; what operators count, get_metrics() of the job's client says"
+_SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
+
+MODULES = {
+    "table": "SQL and the Table API stay in Flink; use Spark SQL, with to_data_frame() of a stream and "
+    "env.from_data_frame(...) as the ways there and back",
+    "java_gateway": "there is no gateway to a JVM of Flink's; Spark's session is SparkSession.active()",
+    "fn_execution": "it is what runs functions within Flink's workers; here, Spark's Python workers do",
+    "util": _INTERNAL,
+    "common.utils": _JAVA,
+    "common.io": "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's",
+    "datastream.utils": "it moves values between Python and Java, and here they stay in Python",
+    "datastream.formats.avro": _AVRO,
+    "datastream.formats.orc": 'write ORC with sink_to(FormatSink("orc", {...}))',
+    "datastream.connectors.cassandra": _CONNECTOR,
+    "datastream.connectors.dynamic_kafka": _KAFKA,
+    "datastream.connectors.elasticsearch": _CONNECTOR,
+    "datastream.connectors.hybrid_source": "a source does not follow another one here; union(...) reads both at once, "
+    "or let a program read the first with set_available_now(), and another the second",
+    "datastream.connectors.jdbc": _CONNECTOR,
+    "datastream.connectors.kafka": _KAFKA,
+    "datastream.connectors.kinesis": _CONNECTOR,
+    "datastream.connectors.pulsar": _CONNECTOR,
+    "datastream.connectors.rabbitmq": _CONNECTOR,
+}
+
+NAMES = {
+    # in the facades, of modules that are absent
+    **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _CONNECTOR),
+    **dict.fromkeys(["KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA),
+    **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _KAFKA),
+    **dict.fromkeys(["KafkaRecordDeserializationSchema", "KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _KAFKA),
+    **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _KAFKA),
+    **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
+    **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
+    **dict.fromkeys(["AvroRowDeserializationSchema", "AvroRowSerializationSchema"], _AVRO),
+    # in modules that are here
+    **dict.fromkeys(["JsonRowDeserializationSchema", "JsonRowSerializationSchema", "ByteArraySchema"], _SCHEMA),
+    **dict.fromkeys(["CsvRowDeserializationSchema", "CsvRowSerializationSchema", "RowFieldExtractorSchema"], _SCHEMA),
+    "BulkWriterFactory": "it stands in eventide.datastream.connectors.file_system",
+    "RowDataBulkWriterFactory": _INTERNAL,
+    "AvroParquetReaders": "Parquet has types of its own; read with ParquetColumnarRowInputFormat",
+    "AvroParquetWriters": "Parquet has types of its own; write with ParquetBulkWriters",
+    "AssignerWithPeriodicWatermarksWrapper": "it wraps an assigner of Java; subclass AssignerWithPeriodicWatermarks",
+    "CustomStateBackend": "it wraps a class of Java; state lies in Spark's state store",
+    "CustomCheckpointStorage": "it wraps a class of Java; name the directory of the checkpoint with "
+    "get_checkpoint_config().set_checkpoint_storage_dir(...)",
+    "CachedDataStream": _CACHE,
+    "SinkFunction": "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id",
+    "StreamTransformer": _INTERNAL,
+    "SupportsPreprocessing": _INTERNAL,
+    "OperatorStateStore": "a function has no state beside that of its keys and of a broadcast stream",
+    "DefaultRollingPolicy": "call RollingPolicy.default_rolling_policy()",
+    "OnCheckpointRollingPolicy": "call RollingPolicy.on_checkpoint_rolling_policy()",
+    "FileCompactStrategy": _COMPACTION,
+    "FileCompactor": _COMPACTION,
+    "FileEnumeratorProvider": _LISTING + "set_split_by(...)",
+    "FileSplitAssignerProvider": _LISTING + "set_split_by(...)",
+    **dict.fromkeys(["BasicType", "BasicArrayTypeInfo", "ObjectArrayTypeInfo", "PrimitiveArrayTypeInfo"], _TYPES),
+    **dict.fromkeys(["DateTypeInfo", "TimeTypeInfo", "TimestampTypeInfo", "SqlTimeTypeInfo"], _TYPES),
+    **dict.fromkeys(["InstantTypeInfo", "LocalTimeTypeInfo"], _TYPES),
+    "ExternalTypeInfo": "it gives a row type of the Table API another form; declare Types.ROW_NAMED(...)",
+    **dict.fromkeys(["WINDOW_STATE_NAME", "WindowOperationDescriptor", "Min"], _INTERNAL),
+    **dict.fromkeys(["long_to_int_with_bit_mixing", "mod_inverse"], _INTERNAL),
+    **dict.fromkeys(["AsyncFunctionDescriptor", "FunctionWrapper", "ReduceFunctionWrapper"], _INTERNAL),
+    **dict.fromkeys(["NullByteKeySelector", "PassThroughWindowFunction", "PassThroughAllWindowFunction"], _INTERNAL),
+    **dict.fromkeys(["InternalWindowFunction", "InternalProcessWindowContext"], _INTERNAL),
+    **dict.fromkeys(["InternalProcessAllWindowContext"], _INTERNAL),
+    **{
+        f"Internal{kind}{function}Function": _INTERNAL
+        for kind in ("SingleValue", "Iterable")
+        for function in ("Window", "AllWindow", "ProcessWindow", "ProcessAllWindow")
+    },
+    "JavaFunctionWrapper": _JAVA,
+    # of Flink 1
+    "MemoryStateBackend": "Flink 1 had it; name HashMapStateBackend",
+    "FsStateBackend": "Flink 1 had it; name HashMapStateBackend, and give a FileSystemCheckpointStorage the directory",
+    "RocksDBStateBackend": "Flink 1 had it; name EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup": "Flink 1 had it; name ExternalizedCheckpointRetention",
+}
+
+MEMBERS = {
+    "StreamExecutionEnvironment": {
+        "add_jars": "jars bring classes of Java to Flink; Spark takes its own with spark.jars or spark.jars.packages",
+        "add_classpaths": "they bring classes of Java to Flink; Spark takes its own with spark.jars",
+        "add_python_file": _SHIP + "--py-files",
+        "add_python_archive": _SHIP + "--archives",
+        "set_python_requirements": "packages are installed before a job starts; " + _SHIP + "--archives and a packed "
+        "environment",
+        "set_python_executable": "Spark starts its workers with PYSPARK_PYTHON, or what spark.pyspark.python says",
+        "register_cached_file": _SHIP + "--files, and find them with pyspark.SparkFiles",
+        "create_input": "an InputFormat is an object of Java; use from_source(...) with a FileSource, or "
+        "from_data_frame(...)",
+        "get_default_local_parallelism": "Spark's master says it: get_parallelism() is the number of cores",
+        "set_default_local_parallelism": 'Spark\'s master says it: Configuration().set_string("spark.master", '
+        '"local[4]") for get_execution_environment(...), or set_parallelism(...)',
+        "_j_stream_execution_environment": _JAVA,
+    },
+    "DataStream": {
+        "cache": _CACHE,
+        "_j_data_stream": _JAVA,
+    },
+    "KeyedStream": {"AccumulateType": _INTERNAL},
+    "RuntimeContext": {"get_metrics_group": _METRICS},
+    "Trigger.TriggerContext": {"get_metric_group": _METRICS},
+    "StateTtlConfig.CleanupStrategies": dict.fromkeys(
+        ["EMPTY_STRATEGY", "CleanupStrategy", "EmptyCleanupStrategy"], _INTERNAL
+    ),
+    "CsvSchemaBuilder": {
+        "disable_array_element_separator": _ARRAYS,
+        "remove_array_element_separator": _ARRAYS,
+        "set_array_element_separator": _ARRAYS,
+        "set_allow_comments": "Arrow knows no comments in CSV files; take them out with a filter over lines of text",
+        "set_any_property_name": "every column has a name; FileSource.csv(...) takes them from the first file",
+    },
+    "WatermarkStrategy": {
+        "with_watermark_alignment": "Spark gives every split of a source its share of each micro-batch, and none is "
+        "held back; set_max_rows_per_batch(...) limits how far splits run apart",
+    },
+    "JobClient": {
+        "get_accumulators": _ACCUMULATORS,
+        "stop_with_savepoint": _SAVEPOINT,
+        "trigger_savepoint": _SAVEPOINT,
+    },
+    "JobExecutionResult": {
+        "get_accumulator_result": _ACCUMULATORS,
+        "get_all_accumulator_results": _ACCUMULATORS,
+    },
+    "TypeInformation": {
+        "get_java_type_info": _JAVA,
+        "from_internal_type": _COLUMNS,
+        "need_conversion": _COLUMNS,
+        "to_internal_type": _COLUMNS,
+    },
+    "BasicTypeInfo": {
+        f"{name}_TYPE_INFO": "call Types.STRING(), or the like"
+        for name in (
+            *("STRING", "CHAR", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE"),
+            *("BIG_INT", "BIG_DEC", "INSTANT"),
+        )
+    },
+    "RowKind": {"to_j_row_kind": _JAVA},
+    "OutputTag": {"get_java_output_tag": _JAVA},
+    "MemorySize": {"get_java_memory_size": _JAVA},
+    "SlotSharingGroup": {"get_java_slot_sharing_group": _JAVA},
+    "FileSink": {
+        "get_transformer": _INTERNAL,
+        "DefaultRowFormatBuilder": _INTERNAL,
+        "DefaultBulkFormatBuilder": _INTERNAL,
+    },
+    "FileSink.BaseBuilder": {
+        "disable_compact": _COMPACTION,
+        "enable_compact": _COMPACTION,
+    },
+    "FileSourceBuilder": {
+        "set_file_enumerator": _LISTING + "set_split_by(...)",
+        "set_split_assigner": _LISTING + "set_split_by(...)",
+    },
+    "WindowAssigner": {"get_window_serializer": _SERIALIZER},
+    "ContinuousEventTimeTrigger": {"register_next_fire_timestamp": _INTERNAL},
+    "ContinuousProcessingTimeTrigger": {"register_next_fire_timestamp": _INTERNAL},
+}

@@ -1,0 +1,12 @@
+"""`InputDependencyConstraint`, which Flink's scheduler had once."""
+
+from enum import Enum
+
+__all__ = ["InputDependencyConstraint"]
+
+
+class InputDependencyConstraint(Enum):
+    """When a task of Flink's could start: with any of its inputs, or with all. No setting takes it any more."""
+
+    ANY = 0
+    ALL = 1

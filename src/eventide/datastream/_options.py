@@ -1,0 +1,104 @@
+"""Flink's options by name, and what they set in an environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from eventide.common._accepted import has_no_effect
+from eventide.common.configuration import Configuration
+from eventide.common.execution_config import ExecutionConfig
+from eventide.datastream.checkpoint_config import CheckpointConfig
+from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.errors import ProgramError
+
+_OF_SPARK = "spark."
+_MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Configurable(Protocol):
+    """What options are set in: an environment."""
+
+    def get_config(self) -> ExecutionConfig:
+        """Settings of the whole job."""
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Where the job keeps its checkpoint."""
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> object:
+        """Choose between streaming and batch execution."""
+
+
+def split_options(configuration: Configuration) -> tuple[Configuration, Configuration]:
+    """The options of Spark, for a session that is made, and all others."""
+    options = configuration.to_dict()
+    of_spark = {key: value for key, value in options.items() if key.startswith(_OF_SPARK)}
+    others = {key: value for key, value in options.items() if key not in of_spark}
+    return Configuration.from_dict(of_spark), Configuration.from_dict(others)
+
+
+def apply_options(configuration: Configuration, env: Configurable) -> None:
+    """Set in an environment what the options say that it knows, and warn of the others.
+
+    Raises:
+        ProgramError: if a known option has a value that is none.
+    """
+    options = configuration.to_dict()
+    for key, value in options.items():
+        if key in OPTIONS:
+            try:
+                OPTIONS[key](env, value)
+            except (ValueError, KeyError) as error:
+                raise ProgramError(f"the option {key!r} cannot be {value!r}") from error
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
+        has_no_effect(", ".join(unknown), why)
+
+
+def milliseconds(text: str) -> int:
+    """The milliseconds of a length of time as Flink writes it; raises ValueError where it is none.
+
+    >>> milliseconds("200 ms"), milliseconds("3s"), milliseconds("500")
+    (200, 3000, 500)
+    """
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip())
+    if match is None or match[2] not in _MS:
+        raise ValueError(text)
+    return int(match[1]) * _MS[match[2]]
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _auto_generate_uids(env: Configurable, value: str) -> None:
+    config = env.get_config()
+    _ = config.enable_auto_generated_uids() if _truth(value) else config.disable_auto_generated_uids()
+
+
+def _job_parameters(env: Configurable, value: str) -> None:
+    pairs = (pair.partition(":") for pair in value.split(",") if pair.strip())
+    env.get_config().set_global_job_parameters({name.strip(): text.strip() for name, _, text in pairs})
+
+
+def _checkpoint_directory(env: Configurable, value: str) -> None:
+    env.get_checkpoint_config().set_checkpoint_storage_dir(value)
+
+
+def _watermark_interval(env: Configurable, value: str) -> None:
+    env.get_config().set_auto_watermark_interval(milliseconds(value))
+
+
+OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
+    "parallelism.default": lambda env, value: env.get_config().set_parallelism(int(value)),
+    "pipeline.max-parallelism": lambda env, value: env.get_config().set_max_parallelism(int(value)),
+    "pipeline.auto-watermark-interval": _watermark_interval,
+    "pipeline.auto-generate-uids": _auto_generate_uids,
+    "pipeline.global-job-parameters": _job_parameters,
+    "execution.runtime-mode": lambda env, value: env.set_runtime_mode(RuntimeExecutionMode[value.upper()]),
+    "execution.checkpointing.dir": _checkpoint_directory,
+    "state.checkpoints.dir": _checkpoint_directory,
+}
+"""What is known of Flink's options: the name, and what it sets."""

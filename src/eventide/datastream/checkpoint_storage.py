@@ -1,0 +1,76 @@
+"""Where checkpoints are stored, as older programs say it: ``CheckpointConfig.set_checkpoint_storage`` takes these."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from eventide._absent import no_such_name
+from eventide.errors import ProgramError
+
+__all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
+
+
+class CheckpointStorage(ABC):
+    """Where checkpoints are stored. Flink: ``CheckpointStorage``."""
+
+    checkpoint_path: str | None
+
+    def get_checkpoint_path(self) -> str | None:
+        """The directory, if one is named."""
+        return None if self.checkpoint_path is None else str(self.checkpoint_path)
+
+    def get_savepoint_path(self) -> str | None:
+        """None: there are no savepoints."""
+        return None
+
+
+@dataclass(frozen=True)
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """The memory of Flink's job manager. On Spark, a directory: the one that is named, or a temporary one."""
+
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+
+    checkpoint_path: str | None = None
+    max_state_size: int | None = None
+
+    def get_max_state_size(self) -> int:
+        """What was set, in bytes; it makes no difference."""
+        return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
+
+
+@dataclass(frozen=True)
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """A directory: a path, or a URI such as ``s3a://…``, as Spark takes it. The sizes make no difference.
+
+    Raises:
+        ProgramError: if no directory is named.
+
+    >>> FileSystemCheckpointStorage("s3a://orders/checkpoint").get_checkpoint_path()
+    's3a://orders/checkpoint'
+    """
+
+    MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
+
+    checkpoint_path: str | None = None
+    file_state_size_threshold: int | None = None
+    write_buffer_size: int = -1
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_path is None:
+            raise ProgramError("FileSystemCheckpointStorage needs the path of a directory")
+
+    def get_min_file_size_threshold(self) -> int:
+        """What was set, in bytes; by default Flink's 20 kB."""
+        return 20 * 1024 if self.file_state_size_threshold is None else self.file_state_size_threshold
+
+    def get_write_buffer_size(self) -> int:
+        """What was set, in bytes; by default Flink's 4 kB."""
+        return 4096 if self.write_buffer_size < 0 else self.write_buffer_size
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

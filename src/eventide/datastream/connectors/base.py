@@ -1,0 +1,29 @@
+"""What all connectors have in common (PyFlink: ``pyflink.datastream.connectors.base``)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
+from eventide.datastream.connectors.sink import Sink
+from eventide.datastream.connectors.source import Source
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]
+
+
+class DeliveryGuarantee(Enum):
+    """How often an element gets where a sink puts it, when a job fails in between.
+
+    The sinks of eventide do not ask for it: files are written exactly once; of any other place, the sink says it.
+    """
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

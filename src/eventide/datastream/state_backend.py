@@ -1,0 +1,91 @@
+"""State backends: where Flink keeps state. On Spark it is the session's state store: descriptions, without effect."""
+
+from __future__ import annotations
+
+from abc import ABC
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from eventide._absent import no_such_name
+
+__all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
+
+
+class StateBackend(ABC):
+    """Where state is kept; ``env.set_state_backend`` takes one, without effect. Flink: ``StateBackend``.
+
+    Spark keeps state in the store that ``spark.sql.streaming.stateStore.providerClass`` names: RocksDB, which both
+    backends of Flink come to here.
+    """
+
+
+class HashMapStateBackend(StateBackend):
+    """State in memory. Flink: ``HashMapStateBackend``."""
+
+
+class PredefinedOptions(Enum):
+    """What RocksDB is tuned for."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State in RocksDB. Flink: ``EmbeddedRocksDBStateBackend``. What is set can be asked for.
+
+    >>> backend = EmbeddedRocksDBStateBackend(True)
+    >>> backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    >>> backend.is_incremental_checkpoints_enabled(), backend.get_predefined_options().name
+    (True, 'FLASH_SSD_OPTIMIZED')
+    """
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        self._incremental = bool(enable_incremental_checkpointing)
+        self._paths: tuple[str, ...] = ()
+        self._predefined_options = PredefinedOptions.DEFAULT
+        self._options: str | None = None
+        self._transfer_threads = 4
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Set the local directories of RocksDB; on Spark, ``spark.local.dir`` says them."""
+        self._paths = paths
+
+    def get_db_storage_paths(self) -> list[str]:
+        """The local directories."""
+        return list(self._paths)
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints are to be incremental; on Spark they are with changelog checkpointing."""
+        return self._incremental
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Set what RocksDB is tuned for."""
+        self._predefined_options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """What RocksDB is tuned for."""
+        return self._predefined_options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Set the name of a class of Java that makes options."""
+        self._options = options_factory_class_name
+
+    def get_options(self) -> str | None:
+        """The name of a class of Java that makes options."""
+        return self._options
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Set how many threads move files."""
+        self._transfer_threads = number_of_transfering_threads
+
+    def get_number_of_transfer_threads(self) -> int:
+        """How many threads move files."""
+        return self._transfer_threads
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

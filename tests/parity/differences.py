@@ -1,0 +1,158 @@
+"""What is in eventide under PyFlink's name and differs from it, by its path below `pyflink`: half a sentence each."""
+
+from __future__ import annotations
+
+_NO_EFFECT = "taken without effect; what was set can be asked for"
+_ALWAYS = "says what always holds"
+_EMPTY = "always empty: there is neither Kryo nor a class of Java"
+_VALUE = "a description that is taken without effect"
+_NEW = "gives a new strategy that keeps all the rest"
+_CLEAN_UP = "taken without effect: state that expires leaves the checkpoint by itself"
+_ONE_BY_ONE = "elements are dealt out in turn, so that a micro-batch that is run again gives the same"
+
+
+def _members(owner: str, names: str, why: str) -> dict[str, str]:
+    return {f"{owner}.{name}": why for name in names.split()}
+
+
+_CONFIG = "common.execution_config.ExecutionConfig"
+_CHECKPOINTS = "datastream.checkpoint_config.CheckpointConfig"
+_ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironment"
+_STREAM = "datastream.data_stream.DataStream"
+_STRATEGY = "common.watermark_strategy.WatermarkStrategy"
+_FILES = "datastream.connectors.file_system"
+_TTL = "datastream.state.StateTtlConfig"
+
+DIFFERENCES = {
+    # common
+    "common.completable_future.CompletableFuture": "is Python's `concurrent.futures.Future`",
+    "common.config_options.ConfigOption": "has `key` and `default_value` as attributes",
+    "common.input_dependency_constraint.InputDependencyConstraint": "no setting takes it, in PyFlink neither",
+    **_members(_CONFIG, "set_latency_tracking_interval get_latency_tracking_interval", _NO_EFFECT),
+    **_members(_CONFIG, "set_task_cancellation_interval get_task_cancellation_interval", _NO_EFFECT),
+    **_members(_CONFIG, "set_task_cancellation_timeout get_task_cancellation_timeout", _NO_EFFECT),
+    **_members(_CONFIG, "enable_closure_cleaner disable_closure_cleaner is_closure_cleaner_enabled", _NO_EFFECT),
+    **_members(_CONFIG, "enable_force_kryo disable_force_kryo is_force_kryo_enabled", _NO_EFFECT),
+    **_members(_CONFIG, "enable_force_avro disable_force_avro is_force_avro_enabled", _NO_EFFECT),
+    **_members(_CONFIG, "enable_generic_types disable_generic_types has_generic_types_disabled", _NO_EFFECT),
+    **_members(_CONFIG, "enable_object_reuse disable_object_reuse is_object_reuse_enabled", _NO_EFFECT),
+    **_members(_CONFIG, "set_use_snapshot_compression is_use_snapshot_compression", _NO_EFFECT),
+    **_members(
+        _CONFIG, "get_default_kryo_serializer_classes get_registered_kryo_types get_registered_pojo_types", _EMPTY
+    ),
+    f"{_CONFIG}.set_auto_watermark_interval": "is the interval of micro-batches, and 0 by default: as soon as can be",
+    **_members(
+        "common.job_status.JobStatus",
+        "CREATED FAILING CANCELLING RESTARTING SUSPENDED RECONCILING",
+        "is there to be named; no job is in it",
+    ),
+    "common.restart_strategy.RestartStrategies": _VALUE + ": Spark repeats tasks that failed",
+    "common.serialization.Encoder": "text is `str(element)`, `('wren', 1)` where PyFlink writes `(wren,1)`",
+    **_members(
+        "common.serialization", "SerializationSchema DeserializationSchema", "for functions; no source or sink takes it"
+    ),
+    "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
+    "common.typeinfo.Types.BIG_DEC": "takes a precision and a scale too",
+    **_members(_STRATEGY, "with_timestamp_assigner with_idleness", _NEW),
+    # environment
+    **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
+    **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),
+    **_members(_ENVIRONMENT, "set_default_savepoint_directory get_default_savepoint_directory", _NO_EFFECT),
+    **_members(_ENVIRONMENT, "is_chaining_enabled is_changelog_state_backend_enabled", _ALWAYS),
+    f"{_ENVIRONMENT}.is_chaining_of_operators_with_different_max_parallelism_enabled": _ALWAYS,
+    **_members(_ENVIRONMENT, "enable_checkpointing get_checkpoint_interval", "every micro-batch is a checkpoint"),
+    **_members(
+        _ENVIRONMENT, "get_checkpointing_mode get_checkpointing_consistency_mode", "exactly once, whatever was set"
+    ),
+    **_members(_ENVIRONMENT, "is_unaligned_checkpoints_enabled is_force_unaligned_checkpoints", _NO_EFFECT),
+    f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
+    f"{_ENVIRONMENT}.get_execution_environment": "makes a session with the options of Spark's, and takes one",
+    f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
+    f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
+    f"{_CHECKPOINTS}.is_checkpointing_enabled": _ALWAYS,
+    **_members(
+        _CHECKPOINTS,
+        "get_checkpointing_mode set_checkpointing_mode",
+        "exactly once, whatever was set; a warning says so",
+    ),
+    **_members(_CHECKPOINTS, "get_checkpoint_interval set_checkpoint_interval", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "get_checkpoint_timeout set_checkpoint_timeout", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "get_min_pause_between_checkpoints set_min_pause_between_checkpoints", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "get_max_concurrent_checkpoints set_max_concurrent_checkpoints", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "is_fail_on_checkpointing_errors set_fail_on_checkpointing_errors", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "get_tolerable_checkpoint_failure_number", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "set_tolerable_checkpoint_failure_number", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "enable_unaligned_checkpoints disable_unaligned_checkpoints", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "is_unaligned_checkpoints_enabled set_force_unaligned_checkpoints", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "is_force_unaligned_checkpoints set_alignment_timeout get_alignment_timeout", _NO_EFFECT),
+    **_members(_CHECKPOINTS, "set_aligned_checkpoint_timeout get_aligned_checkpoint_timeout", _NO_EFFECT),
+    **_members(
+        _CHECKPOINTS,
+        "set_externalized_checkpoint_retention get_externalized_checkpoint_retention",
+        "a checkpoint stays where it is, whatever was set",
+    ),
+    f"{_CHECKPOINTS}.is_externalized_checkpoints_enabled": _ALWAYS,
+    "datastream.checkpoint_storage.JobManagerCheckpointStorage": "a directory, if it names one; else a temporary one",
+    "datastream.checkpoint_storage.FileSystemCheckpointStorage": "its directory is used; its sizes make no difference",
+    **_members(
+        "datastream.state_backend",
+        "StateBackend HashMapStateBackend EmbeddedRocksDBStateBackend PredefinedOptions",
+        _VALUE,
+    ),
+    **_members("datastream.slot_sharing_group", "MemorySize SlotSharingGroup", _VALUE),
+    # streams
+    **_members(_STREAM, "disable_chaining start_new_chain slot_sharing_group set_buffer_timeout", _NO_EFFECT),
+    f"{_STREAM}.set_uid_hash": "taken without effect: it is about checkpoints of Flink's",
+    f"{_STREAM}.set_description": "taken; nobody shows it, `name` is what is shown",
+    f"{_STREAM}.set_max_parallelism": "taken without effect: the environment's holds for all",
+    f"{_STREAM}.set_parallelism": "without effect on what is chained",
+    f"{_STREAM}.print": "prints `str(element)`, on the driver",
+    f"{_STREAM}.shuffle": _ONE_BY_ONE,
+    f"{_STREAM}.rescale": _ONE_BY_ONE,
+    f"{_STREAM}.process": "runs in the tasks of what it follows",
+    f"{_STREAM}.sink_to": "takes a function of a DataFrame and a batch id too",
+    f"{_STREAM}.add_sink": "is `sink_to` under an older name; no class of Java is taken",
+    f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has so many elements",
+    **_members(
+        "datastream.data_stream.DataStreamSink",
+        "disable_chaining slot_sharing_group set_uid_hash set_description set_parallelism",
+        "taken without effect",
+    ),
+    **_members("datastream.data_stream.KeyedStream", "min_by max_by", "takes `first=False` too, as in Java"),
+    "datastream.data_stream.KeyedStream.count_window": "fires after every `slide` elements, as in Java",
+    **_members(
+        "datastream.async_data_stream.AsyncDataStream",
+        "unordered_wait unordered_wait_with_retry",
+        "waits within the micro-batch, and keeps the order",
+    ),
+    "datastream.functions.SourceFunction": "is written in Python, with `run(ctx)` and `cancel()`, as in Java",
+    # windows and state
+    **_members(
+        "datastream.window",
+        "TimeWindowSerializer CountWindowSerializer GlobalWindowSerializer",
+        "nobody asks for it: windows are stored as they are",
+    ),
+    **_members("datastream.window", "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger", "merges, as in Java"),
+    **_members("datastream.window", "TimeWindow CountWindow GlobalWindow", "hashes as the tuple of its fields"),
+    **_members(
+        f"{_TTL}.Builder",
+        "cleanup_full_snapshot cleanup_incrementally cleanup_in_rocksdb_compact_filter disable_cleanup_in_background",
+        _CLEAN_UP,
+    ),
+    "datastream.window.CountTumblingWindowAssigner": "functions see a `GlobalWindow`, as in Java",
+    f"{_TTL}.CleanupStrategies": _CLEAN_UP,
+    # connectors
+    "datastream.connectors.base.Source": "describes splits in Python; sources of your own are subclasses",
+    "datastream.connectors.base.Sink": "describes what Spark writes; subclasses are eventide's own",
+    "datastream.connectors.base.DeliveryGuarantee": "no sink asks for it: files are written exactly once",
+    f"{_FILES}.FileSource": "reads with Arrow, in Python",
+    f"{_FILES}.FileSourceBuilder": "each step gives a new builder",
+    f"{_FILES}.FileSink": "Spark writes the files, named after their micro-batch",
+    f"{_FILES}.FileSink.BaseBuilder.with_bucket_check_interval": "taken without effect",
+    **_members(
+        _FILES,
+        "BucketAssigner RollingPolicy OutputFileConfig",
+        _VALUE + "; a warning says so where it is not the default",
+    ),
+    f"{_FILES}.StreamingFileSink": "is `FileSink` under an older name",
+}

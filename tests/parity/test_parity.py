@@ -1,0 +1,142 @@
+"""The parity table: each name of PyFlink's has one place, and is found, or refused with a reason, there."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from eventide._absent import MEMBERS, MODULES, NAMES
+from eventide.common import JobStatus
+from eventide.testing import local_environment
+from parity.differences import DIFFERENCES
+from parity.names import CLASSES, FACADES, FUNCTIONS, Place, all_names, counterpart, is_here, verdict
+from parity.table import page
+
+ROOT = Path(__file__).parents[2]
+READ_ON = "See 'From PyFlink' and 'Parity' in eventide's documentation."
+
+ABSENT = [path for path in all_names() if verdict(path).place is Place.ABSENT]
+
+
+def test_every_name_of_pyflinks_has_a_place() -> None:
+    """`verdict` raises for a name that is neither here nor said to be absent."""
+    assert {verdict(path).place for path in all_names()} == set(Place)
+
+
+def test_the_page_is_what_is_true() -> None:
+    written = (ROOT / "docs" / "parity.md").read_text()
+    assert written == page(), "run PYTHONPATH=src:tests python -m parity.table > docs/parity.md"
+
+
+def test_what_differs_is_here() -> None:
+    assert [path for path in DIFFERENCES if verdict(path).place is not Place.DIFFERS] == []
+
+
+def test_what_is_said_to_be_absent_is_not_here() -> None:
+    """A name that came to eventide leaves the table of eventide/_absent/_reasons.py."""
+    known = [*FUNCTIONS, *CLASSES, *(f"{facade}.{name}" for facade, names in FACADES.items() for name in names)]
+    stale = [path for path in known if path.rpartition(".")[2] in NAMES and is_here(path)]
+    stale += [module for module in MODULES if is_here(module)]
+    for path in CLASSES:
+        cls = counterpart(path) if is_here(path) else None
+        stale += [f"{path}.{name}" for name in MEMBERS.get(getattr(cls, "__qualname__", ""), {}) if hasattr(cls, name)]
+    assert stale == []
+
+
+def test_every_entry_of_the_table_of_absences_is_of_use() -> None:
+    """Each name and member in it is one of PyFlink's, one of Flink 1, or a private one that programs reach for."""
+    names = {part for path in [*FUNCTIONS, *CLASSES, *all_names()] for part in path.split(".")}
+    assert {name for name, why in NAMES.items() if not why.startswith("Flink 1 had it")} - names == set()
+    members = {name for reasons in MEMBERS.values() for name in reasons if not name.startswith("_j_")}
+    assert members - names == set()
+
+
+@pytest.mark.parametrize("path", [path for path in ABSENT if path.rpartition(".")[0] not in CLASSES])
+def test_an_import_of_what_is_not_here_says_why(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    with pytest.raises(ImportError) as caught:
+        exec(f"from eventide.{module} import {name}")
+    assert str(caught.value).endswith(READ_ON)
+    assert verdict(path).why in str(caught.value)
+
+
+def test_a_member_that_is_not_here_says_why() -> None:
+    for path in ABSENT:
+        owner, _, name = path.rpartition(".")
+        if owner in CLASSES and is_here(owner):
+            cls = counterpart(owner)
+            assert not hasattr(cls, name)
+            with pytest.raises(AttributeError) as caught:
+                getattr(next(iter(cls)) if issubclass(cls, Enum) else cls, name)
+            assert str(caught.value).endswith(READ_ON)
+            assert verdict(path).why in str(caught.value)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_that_is_not_here_says_why(module: str) -> None:
+    with pytest.raises(ModuleNotFoundError) as caught:
+        __import__(f"eventide.{module}")
+    assert str(caught.value).endswith(READ_ON)
+
+
+def test_a_module_that_pyflink_has_not_either_is_just_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'eventide\.nonsense'$"):
+        __import__("eventide.nonsense")
+
+
+@pytest.mark.parametrize("module", ["common", "datastream", "datastream.window", "datastream.state_backend"])
+def test_a_name_that_pyflink_has_not_either_is_just_not_there(module: str) -> None:
+    with pytest.raises(ImportError, match=r"^cannot import name 'nonsense' from "):
+        exec(f"from eventide.{module} import nonsense")
+    loaded = sys.modules[f"eventide.{module}"]
+    assert not hasattr(loaded, "nonsense")
+
+
+def test_a_name_of_flink_1_is_refused_with_its_successor() -> None:
+    with pytest.raises(ImportError, match="Flink 1 had it; name ExternalizedCheckpointRetention"):
+        exec("from eventide.datastream.checkpoint_config import ExternalizedCheckpointCleanup")
+    with pytest.raises(ImportError, match="Flink 1 had it; name HashMapStateBackend"):
+        exec("from eventide.datastream import MemoryStateBackend")
+
+
+def test_a_module_has_not_what_it_would_refuse_to_import() -> None:
+    import eventide.datastream.functions as functions
+
+    assert not hasattr(functions, "SinkFunction")
+    with pytest.raises(AttributeError, match="it wraps a class of Java"):
+        functions.SinkFunction  # noqa: B018
+
+
+def test_objects_of_classes_with_absent_members_are_copied_and_pickled() -> None:
+    env = local_environment()
+    stream = env.from_collection([1, 2])
+    assert not hasattr(env, "add_jars")
+    assert not hasattr(stream, "_j_data_stream")
+    assert list(copy.copy(stream).execute_and_collect()) == [1, 2]
+    assert pickle.loads(pickle.dumps(JobStatus.RUNNING)) is JobStatus.RUNNING
+
+
+def test_type_checkers_do_not_know_what_is_absent(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from eventide.common import nonsense\n"
+        "from eventide.datastream import DataStream, SinkFunction\n"
+        "def f(stream: DataStream) -> None:\n    stream.cache()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", str(tmp_path), str(program)],
+        env={"MYPYPATH": str(ROOT / "src"), "PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line.partition("program.py:")[2] for line in done.stdout.splitlines() if "program.py" in line]
+    assert [line.partition(":")[0] for line in found] == ["1", "2", "4"]

@@ -1,0 +1,85 @@
+"""Flink's options by name: what an environment takes of them."""
+
+import warnings
+
+import pytest
+
+from eventide.common import Configuration
+from eventide.datastream import RuntimeExecutionMode
+from eventide.datastream._options import split_options
+from eventide.errors import ProgramError
+from eventide.testing import local_environment
+
+
+@pytest.fixture
+def env():
+    return local_environment()
+
+
+def test_known_options_set_what_they_name(env):
+    options = Configuration.from_dict(
+        {
+            "parallelism.default": "3",
+            "pipeline.max-parallelism": "16",
+            "pipeline.auto-watermark-interval": "2 s",
+            "pipeline.auto-generate-uids": "false",
+            "pipeline.global-job-parameters": "limit:5, name:orders",
+            "execution.runtime-mode": "batch",
+            "execution.checkpointing.dir": "s3a://checkpoints",
+        }
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert env.configure(options) is env
+    assert (env.get_parallelism(), env.get_max_parallelism()) == (3, 16)
+    assert env.get_config().get_auto_watermark_interval() == 2_000
+    assert not env.get_config().has_auto_generated_uids_enabled()
+    assert env.get_config().get_global_job_parameters() == {"limit": "5", "name": "orders"}
+    assert env._settings(None).runtime_mode is RuntimeExecutionMode.BATCH
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "s3a://checkpoints"
+
+
+def test_what_is_not_named_stays_as_it_was(env):
+    env.set_parallelism(7).configure(Configuration().set_string("pipeline.auto-watermark-interval", "100"))
+    assert env.get_parallelism() == 7
+
+
+def test_one_warning_names_all_options_without_effect(env):
+    options = Configuration().set_string("state.backend.type", "rocksdb").set_string("python.fn-execution.x", "1")
+    with pytest.warns(UserWarning, match="has no effect") as caught:
+        env.configure(options.set_integer("parallelism.default", 2))
+    assert [str(w.message).partition(" has no effect")[0] for w in caught] == [
+        "python.fn-execution.x, state.backend.type"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("parallelism.default", "many"),
+        ("pipeline.auto-watermark-interval", "2 weeks"),
+        ("pipeline.auto-generate-uids", "perhaps"),
+        ("execution.runtime-mode", "slowly"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(env, key, value):
+    with pytest.raises(ProgramError, match=f"the option '{key}' cannot be '{value}'"):
+        env.configure(Configuration().set_string(key, value))
+
+
+def test_options_of_spark_are_for_its_session():
+    options = Configuration().set_string("spark.driver.memory", "2g").set_string("parallelism.default", "2")
+    of_spark, others = split_options(options)
+    assert (of_spark.key_set(), others.key_set()) == ({"spark.driver.memory"}, {"parallelism.default"})
+
+
+def test_the_parallelism_of_the_configuration_is_that_of_the_environment(env):
+    config = env.get_config()
+    assert config.get_parallelism() == config.PARALLELISM_DEFAULT
+    config.set_parallelism(5).set_max_parallelism(8)
+    assert (env.get_parallelism(), env.get_max_parallelism()) == (5, 8)
+    default = local_environment().get_parallelism()
+    config.set_parallelism(config.PARALLELISM_DEFAULT)
+    assert env.get_parallelism() == default
+    with pytest.raises(ProgramError, match="a parallelism must be a whole number"):
+        config.set_parallelism(0)
