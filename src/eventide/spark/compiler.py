@@ -94,7 +94,14 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
 def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
     """What of a source travels to the workers, with what a message calls it."""
     if isinstance(source, DataFrameSourceSpec):
-        chain = ChainSpec(source.name, source.type_info, source.root, job_parameters=source.job_parameters)
+        chain = ChainSpec(
+            source.name,
+            source.type_info,
+            source.root,
+            parallelism=source.parallelism,
+            max_parallelism=source.max_parallelism,
+            job_parameters=source.job_parameters,
+        )
         return chain, f"the functions behind {source.name!r}"
     return source, f"the source {source.name!r} or a function behind it"
 

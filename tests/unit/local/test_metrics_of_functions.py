@@ -36,7 +36,7 @@ from eventide.datastream.state import MapStateDescriptor
 from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, runner, timed
+from twin import by_sink, plan_of, runner, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
@@ -371,3 +371,27 @@ def test_the_number_of_subtasks_shows_in_gauges_alone():
     assert [*three.pop("last")] == [0, 1, 2]
     assert one == three
     assert one["seen"] == 20
+
+
+class Where(MapFunction):
+    """Gives where it works."""
+
+    def open(self, runtime_context):
+        self.where = (
+            runtime_context.get_task_name_with_subtasks(),
+            runtime_context.get_number_of_parallel_subtasks(),
+            runtime_context.get_max_number_of_parallel_subtasks(),
+        )
+
+    def map(self, value):
+        return self.where
+
+
+def test_functions_that_are_chained_know_their_parallelism():
+    numbers = local_environment().from_collection([1])
+    keyed_numbers = keyed(numbers.map(lambda n: (n, n)))
+    behind_operator = keyed_numbers.map(Where()).map(Where()).name("behind")
+    plan = plan_of(numbers.map(Where()).name("before"), behind_operator, parallelism=3)
+    [(result, _)], [(behind, _)] = next(by_sink(plan, batch) for batch in runner(plan).batches())
+    assert result == ("before (1/3)", 3, 128)
+    assert behind == ("behind (1/3)", 3, 128)

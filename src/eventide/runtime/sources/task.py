@@ -38,13 +38,15 @@ _SPECIAL = {type(IDLE), Counted, pa.RecordBatch, TimestampedValue, Watermark}
 class ChainSpec:
     """What is chained to a source: its name, the type of its elements, and what they run through; picklable.
 
-    ``job_parameters`` are what the functions may ask for, ``function_metrics`` what they count with, where they are
-    open.
+    ``parallelism``, ``max_parallelism`` and ``job_parameters`` are what the functions may ask for: a source has as many
+    tasks at most, a DataFrame as many as Spark says. ``function_metrics`` is what they count with, where they are open.
     """
 
     name: str
     type_info: TypeInformation
     root: ChainNode
+    parallelism: int = field(default=1, kw_only=True)
+    max_parallelism: int = field(default=1, kw_only=True)
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False, kw_only=True)
 

@@ -21,6 +21,12 @@ class _HasChain(Protocol):
     def root(self) -> ChainNode: ...
 
     @property
+    def parallelism(self) -> int: ...
+
+    @property
+    def max_parallelism(self) -> int: ...
+
+    @property
     def job_parameters(self) -> Mapping[str, str]: ...
 
     @property
@@ -72,17 +78,17 @@ def _functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Itera
 
 def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
     for source in sources:
-        yield from _chained(source, 1)
+        yield from _chained(source)
     for task in tasks:
         for function in task.user_functions():
             yield _Opened(function, task.runtime_context())
-        yield from _chained(task, task.parallelism)
+        yield from _chained(task)
 
 
-def _chained(spec: _HasChain, parallelism: int) -> Iterator[_Opened]:
+def _chained(spec: _HasChain) -> Iterator[_Opened]:
     for node in spec.root.all_nodes():
         if node.step is not None and node.step.user_function is not None:
-            yield _Opened(node.step.user_function, _where(spec, node.step.name, parallelism))
+            yield _Opened(node.step.user_function, _where(spec, node.step.name, spec.parallelism))
         for edge in node.edges:
             for name, function in edge.outlet.user_functions():
                 yield _Opened(function, _where(spec, name, edge.subtasks))
@@ -90,4 +96,4 @@ def _chained(spec: _HasChain, parallelism: int) -> Iterator[_Opened]:
 
 def _where(spec: _HasChain, name: str, parallelism: int) -> RuntimeContext:
     group = spec.function_metrics.group(name)
-    return RuntimeContext(name, parallelism, 0, spec.job_parameters, metrics=group)
+    return RuntimeContext(name, parallelism, 0, spec.job_parameters, spec.max_parallelism, metrics=group)
