@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from eventide.common.execution_config import ExecutionConfig
     from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
     from eventide.common.serialization import (
+        ByteArraySchema,
         DeserializationSchema,
         Encoder,
         SerializationSchema,
@@ -62,6 +63,7 @@ _MODULES = {
     "SerializationSchema": "eventide.common.serialization",
     "DeserializationSchema": "eventide.common.serialization",
     "SimpleStringSchema": "eventide.common.serialization",
+    "ByteArraySchema": "eventide.common.serialization",
     "Encoder": "eventide.common.serialization",
     "JobClient": "eventide.common.job",
     "JobExecutionResult": "eventide.common.job",
@@ -96,6 +98,7 @@ __all__ = [
     "SerializationSchema",
     "DeserializationSchema",
     "SimpleStringSchema",
+    "ByteArraySchema",
     "Encoder",
     "JobClient",
     "JobExecutionResult",

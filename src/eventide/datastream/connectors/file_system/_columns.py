@@ -82,9 +82,9 @@ def _cast(file: File, column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     try:
         if pa.types.is_string(column.type) and pa.types.is_timestamp(field.type):
-            return _points_in_time(column, field.type)
+            return points_in_time(column, field.type)
         if pa.types.is_string(column.type) and pa.types.is_time(field.type):
-            return _points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
+            return points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise bad_column(file, field.name, field.type, error) from error
@@ -95,7 +95,7 @@ def bad_column(file: File, name: str, wanted: pa.DataType, error: object) -> Dat
     return DataError(f"the file {file.path}: the column {name!r} cannot be read as {wanted}: {error}")
 
 
-def _points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+def points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Text in ISO 8601 as points in time, those without a zone in UTC; or as the time of day there."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from eventide.common.serialization import Encoder
+from eventide.common.serialization import BulkWriterFactory, Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError
@@ -84,19 +84,6 @@ class RollingPolicy:
     def on_checkpoint_rolling_policy() -> RollingPolicy:
         """Close files at every checkpoint alone, which is what Spark does: every micro-batch is one."""
         return RollingPolicy()
-
-
-@dataclass(frozen=True)
-class BulkWriterFactory:
-    """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
-
-    format: str
-    row_type: TypeInformation
-    options: dict[str, str] = field(default_factory=dict)
-
-    def get_row_type(self) -> TypeInformation:
-        """The type of the rows."""
-        return self.row_type
 
 
 @dataclass(frozen=True)
