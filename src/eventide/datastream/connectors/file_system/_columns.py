@@ -51,6 +51,22 @@ def names_of(type_info: TypeInformation) -> list[str] | None:
     return list(type_info.names) if isinstance(type_info, RowTypeInfo) and type_info.names is not None else None
 
 
+def names_to_read(where: str, file: File, there: list[str], type_info: TypeInformation) -> list[str]:
+    """The names of the columns to read of those that are there, in the order of the type.
+
+    Raises:
+        DataError: if one is not there.
+    """
+    names = names_of(type_info)
+    wanted = check_columns(where, type_info)
+    if names is None and len(there) >= len(wanted.field_types):
+        return list(there[: len(wanted.field_types)])
+    missing = [name for name in names or wanted.field_names[len(there) :] if name not in there]
+    if missing:
+        raise DataError(f"the file {file.path} has no column {missing[0]!r}; it has {', '.join(there) or 'none'}")
+    return names or []
+
+
 def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
     """A row type with only some of its columns, in their order; at least one, and others than rows stay whole."""
     names = names_of(type_info)
