@@ -2,12 +2,14 @@
 
 import datetime as dt
 import pickle
+import sys
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from eventide.common import Instant, Row, Types
+from eventide.datastream.formats.avro import AvroSchema
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError, ProgramError, TypeMismatch
@@ -265,6 +267,12 @@ class TestManyAtOnce:
         schema = json_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])).ignore_parse_errors().build()
         messages = pa.array([b'{"a": 1}{"a": 2}', b'{"a":', b'{"b": 1}}'], pa.binary())
         assert [row and row["a"] for row in schema.deserialize_column(messages).to_pylist()] == [1, None, None]
+
+
+def test_avro_without_its_library_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(ProgramError, match=r"pip install 'eventide\[avro\]'"):
+        AvroSchema.parse_string('"string"')
 
 
 def test_schemas_travel_and_work_in_a_program():
