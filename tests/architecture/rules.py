@@ -18,6 +18,7 @@ FLOORS = {
     "eventide": 0,
     "eventide.errors": 0,
     "eventide.common": 1,
+    "eventide.metrics": 1,
     "eventide.aggregates": 2,
     "eventide.joins": 2,
     "eventide.datastream": 2,

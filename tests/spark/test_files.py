@@ -17,9 +17,11 @@ from eventide.datastream.connectors import FileSink, FileSource
 from eventide.datastream.connectors.file_system import FileSourceBuilder
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters
+from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
+from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark
 
@@ -105,6 +107,17 @@ def test_what_is_there_goes_into_csv_and_json_and_a_second_run_adds_what_is_new(
     assert run() == ([("a", 2), ("b", 1)],) * 2
     events(folder / "2", 4)
     assert run() == ([("a", 2), ("a", 4), ("b", 1)],) * 2
+
+
+def test_what_is_written_as_orc_is_read_again(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    row_type = Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.LONG())])
+    rows = [Row(user="a", tags=[1, None]), Row(user=None, tags=[]), Row(user="ü", tags=None)]
+    stream = env.from_collection(rows, row_type)
+    stream.sink_to(FileSink.for_bulk_format(str(tmp_path / "out"), OrcBulkWriters.for_row_type(row_type)).build())
+    env.execute()
+    files = FileSource.orc(tmp_path / "out", type_info=row_type).build()
+    again = local_environment().from_source(files, WatermarkStrategy.no_watermarks(), "files")
+    assert sorted(again.execute_and_collect(), key=repr) == sorted(rows, key=repr)
 
 
 def test_a_monitored_directory_gets_files_while_the_job_runs(env: StreamExecutionEnvironment, tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from eventide.common import Types
 from eventide.datastream import MapFunction
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.steps import Map
 from eventide.runtime.pickles import dumps_program
+from eventide.runtime.sources.task import ChainSpec
 from eventide.spark import programs
 from eventide.spark.programs import OpenedPrograms
 
@@ -34,7 +36,7 @@ def opened():
 def payload(start):
     function = Noted()
     root = ChainNode(nodes=(ChainNode(Map("map", function.map, function)),))
-    return dumps_program(SimpleNamespace(name="source", root=root, job_parameters={}), "a source", start=start)
+    return dumps_program(ChainSpec("source", Types.PICKLED_BYTE_ARRAY(), root), "a source", start=start)
 
 
 def test_functions_are_opened_once_for_each_subtask_and_start(opened):

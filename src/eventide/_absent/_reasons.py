@@ -27,13 +27,12 @@ _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...)
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
 _CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
 _COMPACTION = "Spark does not put small files together; let a job of its own, or a table format, do that"
-_SCHEMA = "no source or sink takes a schema of bytes; call json.loads, csv.reader and their like in a map"
 _AVRO = (
     "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
     'sink_to(FormatSink("avro", {...}))'
 )
 _ARRAYS = "Arrow reads the columns of CSV files one value each; split the text of an array in a map"
-_METRICS = "functions count nothing of their own; what operators count, get_metrics() of the job's client says"
+_METRICS = "triggers count nothing of their own; a window function does, with get_metrics_group() of its RuntimeContext"
 _SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
 
 MODULES = {
@@ -45,8 +44,6 @@ MODULES = {
     "common.utils": _JAVA,
     "common.io": "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's",
     "datastream.utils": "it moves values between Python and Java, and here they stay in Python",
-    "datastream.formats.avro": _AVRO,
-    "datastream.formats.orc": 'write ORC with sink_to(FormatSink("orc", {...}))',
     "datastream.connectors.cassandra": _CONNECTOR,
     "datastream.connectors.dynamic_kafka": _KAFKA,
     "datastream.connectors.elasticsearch": _CONNECTOR,
@@ -68,11 +65,8 @@ NAMES = {
     **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _KAFKA),
     **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
     **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
-    **dict.fromkeys(["AvroRowDeserializationSchema", "AvroRowSerializationSchema"], _AVRO),
     # in modules that are here
-    **dict.fromkeys(["JsonRowDeserializationSchema", "JsonRowSerializationSchema", "ByteArraySchema"], _SCHEMA),
-    **dict.fromkeys(["CsvRowDeserializationSchema", "CsvRowSerializationSchema", "RowFieldExtractorSchema"], _SCHEMA),
-    "BulkWriterFactory": "it stands in eventide.datastream.connectors.file_system",
+    **dict.fromkeys(["AvroBulkWriters", "AvroInputFormat", "GenericRecordAvroTypeInfo"], _AVRO),
     "RowDataBulkWriterFactory": _INTERNAL,
     "AvroParquetReaders": "Parquet has types of its own; read with ParquetColumnarRowInputFormat",
     "AvroParquetWriters": "Parquet has types of its own; write with ParquetBulkWriters",
@@ -136,7 +130,6 @@ MEMBERS = {
         "_j_data_stream": _JAVA,
     },
     "KeyedStream": {"AccumulateType": _INTERNAL},
-    "RuntimeContext": {"get_metrics_group": _METRICS},
     "Trigger.TriggerContext": {"get_metric_group": _METRICS},
     "StateTtlConfig.CleanupStrategies": dict.fromkeys(
         ["EMPTY_STRATEGY", "CleanupStrategy", "EmptyCleanupStrategy"], _INTERNAL

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
     from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
     from eventide.common.serialization import (
+        ByteArraySchema,
         DeserializationSchema,
         Encoder,
         SerializationSchema,
@@ -69,6 +70,7 @@ _MODULES = {
     "SerializationSchema": "eventide.common.serialization",
     "DeserializationSchema": "eventide.common.serialization",
     "SimpleStringSchema": "eventide.common.serialization",
+    "ByteArraySchema": "eventide.common.serialization",
     "Encoder": "eventide.common.serialization",
     "JobClient": "eventide.common.job",
     "JobExecutionResult": "eventide.common.job",
@@ -81,6 +83,12 @@ _MODULES = {
     "RestartStrategies": "eventide.common.restart_strategy",
     "RestartStrategyConfiguration": "eventide.common.restart_strategy",
     "TypeSerializer": "eventide.common.serializer",
+    # PyFlink hands these out here, too. They belong to a floor above this one, so that nothing here imports them.
+    **{
+        f"{format_name.capitalize()}Row{way}Schema": f"eventide.datastream.formats.{format_name}"
+        for format_name in ("json", "csv", "avro")
+        for way in ("Serialization", "Deserialization")
+    },
 }
 
 __all__ = [
@@ -110,6 +118,7 @@ __all__ = [
     "SerializationSchema",
     "DeserializationSchema",
     "SimpleStringSchema",
+    "ByteArraySchema",
     "Encoder",
     "JobClient",
     "JobExecutionResult",

@@ -59,12 +59,14 @@ class JobStatus(Enum):
 class JobExecutionResult:
     """What is known of a job that has ended.
 
-    ``metrics`` are counters by operator, among them ``numLateRecordsDropped`` and ``numLateRecordsToSideOutput``.
+    ``metrics`` are by operator: eventide's own counters, among them ``numLateRecordsDropped`` and
+    ``numLateRecordsToSideOutput``, and the metrics of functions. A counter is a number; a gauge has a value for each
+    subtask; a meter has ``count`` and ``rate``; a distribution has ``count``, ``sum``, ``min``, ``max`` and ``mean``.
     """
 
     job_id: JobID
     net_runtime_ms: int
-    metrics: dict[str, dict[str, int]] = field(default_factory=dict)
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def get_job_id(self) -> JobID:
         """The id of the job."""
@@ -81,13 +83,13 @@ class BatchProgress:
 
     Attributes:
         batch: The number of the micro-batch, from 0.
-        counters: By operator, added up since the start.
+        counters: By operator, added up since the start, as in :class:`JobExecutionResult`; so are metrics of functions.
         watermarks: The watermark of each operator, in milliseconds.
         splits: The watermark of each split, in milliseconds.
     """
 
     batch: int
-    counters: dict[str, dict[str, int]]
+    counters: dict[str, dict[str, Any]]
     watermarks: dict[str, int]
     splits: dict[str, int]
 
@@ -113,8 +115,8 @@ class JobClient(ABC):
         """The result, when the job has ended; its ``result()`` waits, and raises what made the job fail."""
 
     @abstractmethod
-    def get_metrics(self) -> dict[str, dict[str, int]]:
-        """Counters by operator, up to the last finished micro-batch."""
+    def get_metrics(self) -> dict[str, dict[str, Any]]:
+        """Counters, and metrics of functions, by operator, up to the last finished micro-batch."""
 
     @abstractmethod
     def get_progress(self) -> list[BatchProgress]:
@@ -159,8 +161,8 @@ class FinishedJob(JobClient):
         """The result."""
         return completed(self._result)
 
-    def get_metrics(self) -> dict[str, dict[str, int]]:
-        """The counters of the whole job."""
+    def get_metrics(self) -> dict[str, dict[str, Any]]:
+        """Those of the whole job."""
         return self._result.metrics
 
     def get_progress(self) -> list[BatchProgress]:

@@ -4,35 +4,77 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import DataError, ProgramError
 
-__all__ = ["DeserializationSchema", "Encoder", "SerializationSchema", "SimpleStringSchema"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
 
 
 class SerializationSchema(ABC):
-    """Turns elements into bytes. Not asked by any sink yet: call it in a ``map`` before one.
-
-    It is here for functions of the program's own and for PyFlink's sake; a sink that does not take one refuses it.
-    """
+    """Turns elements into bytes: call it in a ``map`` before a sink of bytes. PyFlink: ``SerializationSchema``."""
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
-        """Return the bytes of an element; a `DataError` says that it cannot be written."""
+        """Return the bytes of an element.
+
+        Raises:
+            DataError: It cannot be written; the error says which element.
+        """
 
 
 class DeserializationSchema(ABC):
-    """Turns bytes into elements. Not asked by any source yet: call it in a ``map`` behind one."""
+    """Turns messages, which are bytes, into elements: one in a ``map``, or a column of them at once.
+
+    One of your own needs :meth:`deserialize`, and says with :meth:`get_produced_type` of which type the elements are.
+    PyFlink: ``DeserializationSchema``.
+    """
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the element in a message; a `DataError` says that it cannot be read."""
+        """Return the element in a message; None where there is none, so that it is to be left out.
+
+        Raises:
+            DataError: It cannot be read; the error says which message.
+        """
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the elements; by default any object, pickled."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the elements of many messages, each at the place of its message, as an Arrow array of their type.
+
+        It means the same as :meth:`deserialize` with each of them. It is null where that gives None, and where there
+        is no message.
+
+        Args:
+            messages: Bytes.
+
+        Raises:
+            DataError: One cannot be read; the error says which.
+        """
+        elements = [None if message is None else self.deserialize(message) for message in messages.to_pylist()]
+        return self.get_produced_type().to_arrow(elements)
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Elements that are text, for use in a ``map``: ``stream.map(SimpleStringSchema().serialize)``.
+    """Elements that are text, such as ``stream.map(SimpleStringSchema().serialize)``. PyFlink: ``SimpleStringSchema``.
 
     Raises:
         ProgramError: Python does not know the encoding.
@@ -63,6 +105,73 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             text = f"SimpleStringSchema: {bytes(message)!r} is not {self.charset}"
             raise DataError(text) from error
 
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of text."""
+        return Types.STRING()
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the decoded texts; see :meth:`DeserializationSchema.deserialize_column`."""
+        import pyarrow as pa
+
+        if codecs.lookup(self.charset).name == "utf-8":
+            with suppress(pa.ArrowInvalid):  # to find out which it is
+                return messages.cast(pa.string())
+        return super().deserialize_column(messages)
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Elements that are bytes, which stay as they are. PyFlink: ``ByteArraySchema``.
+
+    >>> ByteArraySchema().deserialize(b"as it is")
+    b'as it is'
+    """
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the bytes."""
+        if not isinstance(element, bytes | bytearray):
+            message = f"ByteArraySchema: expected bytes, got {element!r}"
+            raise DataError(message)
+        return bytes(element)
+
+    def deserialize(self, message: bytes) -> bytes:
+        """Return the bytes."""
+        return bytes(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of bytes."""
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the messages; see :meth:`DeserializationSchema.deserialize_column`."""
+        return messages.cast(self.get_produced_type().arrow_type())
+
+
+@dataclass(frozen=True)
+class RowFieldExtractorSchema(SerializationSchema):
+    """One field of a row, which is bytes already: the key of a message, say. PyFlink: ``RowFieldExtractorSchema``.
+
+    Raises:
+        ProgramError: The index is below zero.
+
+    >>> from eventide.common import Row
+    >>> RowFieldExtractorSchema(0).serialize(Row(b"key", 5))
+    b'key'
+    """
+
+    field_index: int
+
+    def __post_init__(self) -> None:
+        if self.field_index < 0:
+            message = f"the index of a field is 0 or more, not {self.field_index!r}"
+            raise ProgramError(message)
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the field."""
+        if element is None or not self.field_index < len(element):
+            message = f"RowFieldExtractorSchema: {element!r} has no field {self.field_index}"
+            raise DataError(message)
+        return ByteArraySchema().serialize(element[self.field_index])
+
 
 class Encoder:
     r"""Writes the elements of a file sink: each as text, on a line of its own.
@@ -86,6 +195,19 @@ class Encoder:
     def encode(self, element: Any) -> bytes:
         """Return the bytes to append to the file."""
         return f"{element}\n".encode(self.charset_name)
+
+
+@dataclass(frozen=True)
+class BulkWriterFactory:
+    """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
+
+    format: str
+    row_type: TypeInformation
+    options: dict[str, str] = field(default_factory=dict)
+
+    def get_row_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self.row_type
 
 
 def _known_charset(charset: str) -> str:

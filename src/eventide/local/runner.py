@@ -14,7 +14,7 @@ from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import OperatorCounters, add_up
+from eventide.runtime.metrics import JobMetrics
 from eventide.runtime.pickles import classes_of
 from eventide.runtime.sources.offsets import (
     Offsets,
@@ -87,11 +87,11 @@ class LocalRunner:
         self._available_now = available_now
         self._in_batch = in_batch
         self._targets: dict[str, dict[str, int]] = {}
-        self._metrics: list[OperatorCounters] = []
+        self._metrics = JobMetrics()
 
     def batches(self) -> Iterator[BatchResult]:
         """Run until the sources have nothing more to give; meanwhile, those that wait for more let the clock go on."""
-        open_all(self._plan.sources, self._plan.operators)
+        open_all(self._sources, self._plan.operators)
         try:
             while True:
                 bring(self._classes)
@@ -105,15 +105,15 @@ class LocalRunner:
         finally:
             for spec in self._sources:
                 spec.source.stop()
-            close_all(self._plan.sources, self._plan.operators)
+            close_all(self._sources, self._plan.operators)
 
     def tick(self) -> BatchResult | None:
         """Run a micro-batch for the clock alone; None if nobody has anything to do by it."""
         return self._run_batch(self.checkpoint.offsets) if self._is_due() else None
 
-    def metrics(self) -> OperatorCounters:
-        """What was counted so far, by operator."""
-        return add_up(self._metrics)
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """What was counted and measured so far, by operator."""
+        return self._metrics.values()
 
     def _next_offsets(self) -> dict[str, Offsets] | None:
         if self.checkpoint.planned is not None:
@@ -184,7 +184,7 @@ class LocalRunner:
     ) -> BatchResult:
         watermarks: dict[str, int] = {}
         for frame in waiting.pop((METRICS, 0), []):
-            self._metrics.append(frame.content["operators"])
+            self._metrics.add(frame.content)
             watermarks |= frame.content.get("watermarks", {})
         sinks = {sink.number: sink for sink in self._plan.sinks}
         elements: dict[int, list[tuple[Any, int | None]]] = defaultdict(list)

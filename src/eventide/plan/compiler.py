@@ -100,11 +100,14 @@ class _Compiler:
     def _source(self, node: InputTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chains.chain(node)
         fields = used_fields(node, self._chains.consumers, self._operators)
+        spec: SourceSpec | DataFrameSourceSpec
         if isinstance(node, SourceTransformation):
-            return SourceSpec(name, node.type_info, root, node.source, fields)
-        if isinstance(node, DataFrameTransformation):
-            return DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
-        raise TypeError(f"{node.name!r} is no source that can be run")
+            spec = SourceSpec(name, node.type_info, root, node.source, fields)
+        elif isinstance(node, DataFrameTransformation):
+            spec = DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
+        else:
+            raise TypeError(f"{node.name!r} is no source that can be run")
+        return replace(spec, parallelism=self._parallelism, max_parallelism=self._max_parallelism)
 
     def _task(self, node: Transformation) -> TaskSpec:
         # What comes here comes from sources and from levels before, whose chains were built before this one.

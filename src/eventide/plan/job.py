@@ -28,7 +28,9 @@ class DataFrameSourceSpec:
     type_info: TypeInformation
     root: ChainNode
     fields: tuple[str, ...] | None = None
-    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int = field(default=1, kw_only=True)
+    max_parallelism: int = field(default=1, kw_only=True)
+    job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def pruned(self) -> DataFrameSourceSpec:
         """The same, with a reader that leaves out what nobody uses."""

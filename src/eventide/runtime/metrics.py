@@ -1,9 +1,12 @@
-"""Plain counters with Flink's names, per operator."""
+"""What is counted of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from eventide.metrics._readings import Reading, from_json, merged
 
 RECORDS_IN = "numRecordsIn"
 RECORDS_OUT = "numRecordsOut"
@@ -14,10 +17,24 @@ WITHOUT_TIMESTAMP = "numRecordsWithoutTimestamp"
 PARTS_LOST = "numPartsLost"
 TIMERS_LEFT = "numTimersNotFired"
 
+OWN = frozenset(
+    {
+        RECORDS_IN,
+        RECORDS_OUT,
+        LATE_DROPPED,
+        LATE_TO_SIDE_OUTPUT,
+        WITHOUT_WINDOW,
+        WITHOUT_TIMESTAMP,
+        PARTS_LOST,
+        TIMERS_LEFT,
+    }
+)
+"""The names that functions cannot have for theirs."""
+
 OperatorCounters: TypeAlias = dict[str, dict[str, int]]
 
 
-def warning_of_timers(job_name: str, counters: OperatorCounters) -> str | None:
+def warning_of_timers(job_name: str, counters: Mapping[str, Mapping[str, Any]]) -> str | None:
     """What to say at the end of a job that leaves timers of processing time behind; None if it leaves none."""
     left = {operator: c[TIMERS_LEFT] for operator, c in counters.items() if c.get(TIMERS_LEFT)}
     if not left:
@@ -60,3 +77,35 @@ def add_up(parts: list[OperatorCounters]) -> OperatorCounters:
             for name, n in counters.items():
                 into[name] = into.get(name, 0) + n
     return total
+
+
+class JobMetrics:
+    """All that tasks have said of what was counted since the job was started, as one.
+
+    >>> metrics = JobMetrics()
+    >>> metrics.add({"operators": {"parse": {RECORDS_IN: 5}}, "functions": [{"parse": {"bad": ["count", 2]}}]})
+    >>> metrics.add({"operators": {"parse": {RECORDS_IN: 3}}, "functions": [{"parse": {"bad": ["count", 1]}}]})
+    >>> metrics.values()
+    {'parse': {'numRecordsIn': 8, 'bad': 3}}
+    """
+
+    def __init__(self) -> None:
+        self._counters: OperatorCounters = {}
+        self._readings: dict[str, dict[str, Reading]] = {}
+
+    def add(self, content: Mapping[str, Any]) -> None:
+        """Take what a task has said in one micro-batch, which must come once, and behind that of those before it."""
+        self._counters = add_up([self._counters, content["operators"]])
+        for part in content.get("functions", ()):
+            for operator, readings in part.items():
+                into = self._readings.setdefault(operator, {})
+                for name, values in readings.items():
+                    reading = from_json(values)
+                    into[name] = merged(into[name], reading) if name in into else reading
+
+    def values(self) -> dict[str, dict[str, Any]]:
+        """Counters, and what the metrics of functions show, by operator and name."""
+        shown: dict[str, dict[str, Any]] = {operator: dict(counters) for operator, counters in self._counters.items()}
+        for operator, readings in self._readings.items():
+            shown.setdefault(operator, {}).update({name: readings[name].value for name in sorted(readings)})
+        return shown

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pyspark
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common._pickles import bring
@@ -34,7 +34,12 @@ Ship = Callable[[Any, str], bytes]
 
 
 def frames_of(
-    plan: JobPlan, settings: JobSettings, spark: SparkSession, *, batch: bool, observation: str = OBSERVATION
+    plan: JobPlan,
+    settings: JobSettings,
+    spark: SparkSession,
+    *,
+    batch: bool,
+    observation: str | Observation = OBSERVATION,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -43,7 +48,7 @@ def frames_of(
         settings: how it is to be run.
         spark: the session.
         batch: whether to read everything at once, as one batch job.
-        observation: its name, which must be the only one of its kind in a query.
+        observation: its name, which must be the only one of its kind in a query, or what gets it.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
@@ -89,7 +94,14 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
 def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
     """What of a source travels to the workers, with what a message calls it."""
     if isinstance(source, DataFrameSourceSpec):
-        chain = ChainSpec(source.name, source.type_info, source.root, job_parameters=source.job_parameters)
+        chain = ChainSpec(
+            source.name,
+            source.type_info,
+            source.root,
+            parallelism=source.parallelism,
+            max_parallelism=source.max_parallelism,
+            job_parameters=source.job_parameters,
+        )
         return chain, f"the functions behind {source.name!r}"
     return source, f"the source {source.name!r} or a function behind it"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 import warnings
@@ -18,11 +17,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eventide.common._stack import place_in_the_program
 from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.errors import TimersLeftWarning
-from eventide.runtime.metrics import OperatorCounters, add_up, warning_of_timers
+from eventide.runtime.metrics import JobMetrics, warning_of_timers
 from eventide.spark.collected import Collected, Taken
 from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
-from eventide.spark.progress import ProgressView, gathered
+from eventide.spark.progress import ProgressView, contents_of, gathered
 
 _POLL_S = 0.1
 _KEPT = 1_000
@@ -56,7 +55,7 @@ class StreamingJob(JobClient):
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # nobody who waits for it can take it away
-        self._counters: OperatorCounters = {}
+        self._metrics = JobMetrics()
         self._progress: deque[BatchProgress] = deque(maxlen=_KEPT)
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
@@ -96,9 +95,9 @@ class StreamingJob(JobClient):
         """Done when the query has ended."""
         return self._result
 
-    def get_metrics(self) -> OperatorCounters:
-        """What the finished micro-batches counted."""
-        return self._counters
+    def get_metrics(self) -> dict[str, dict[str, Any]]:
+        """What the finished micro-batches counted and measured."""
+        return self._metrics.values()
 
     def get_progress(self) -> list[BatchProgress]:
         """Counters and watermarks after each of the last 1,000 micro-batches."""
@@ -119,7 +118,7 @@ class StreamingJob(JobClient):
             if failure is None:
                 self._tell_of_timers()
                 took_ms = int((time.monotonic() - self._started) * 1000)
-                self._result.set_result(JobExecutionResult(self._id, took_ms, self._counters))
+                self._result.set_result(JobExecutionResult(self._id, took_ms, self._metrics.values()))
             else:
                 self._result.set_exception(failure)
         finally:
@@ -165,7 +164,7 @@ class StreamingJob(JobClient):
             self._query.stop()
 
     def _tell_of_timers(self) -> None:
-        left = None if self._cancelled else warning_of_timers(self._view.title, self._counters)
+        left = None if self._cancelled else warning_of_timers(self._view.title, self._metrics.values())
         if left is not None:
             with suppress(Exception):  # who makes errors of warnings gets the result all the same
                 warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
@@ -178,9 +177,10 @@ class StreamingJob(JobClient):
         for progress in self._query.recentProgress if last.batchId > self._next_batch else [last]:
             if progress.batchId >= self._next_batch and OBSERVATION in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
-                contents = [json.loads(text) for text in progress.observedMetrics[OBSERVATION]["counters"]]
-                self._counters = add_up([self._counters, *(content["operators"] for content in contents)])
-                self._progress.append(gathered(progress.batchId, contents, self._counters))
+                said = contents_of(progress.observedMetrics[OBSERVATION]["counters"])
+                for content in said:
+                    self._metrics.add(content)
+                self._progress.append(gathered(progress.batchId, said, self._metrics.values()))
                 self._view.show(self._progress[-1])
 
 

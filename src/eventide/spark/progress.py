@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -13,17 +14,22 @@ from rich.status import Status
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.job import BatchProgress
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN, OperatorCounters
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN
 
 
-def gathered(batch: int, contents: list[dict[str, Any]], counters: OperatorCounters) -> BatchProgress:
-    """What the tasks of a micro-batch said, as one."""
+def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
+    """What tasks have said in one micro-batch, in an order of its own: Spark's is another one each time."""
+    return [json.loads(text) for text in sorted(texts)]
+
+
+def gathered(batch: int, contents: list[dict[str, Any]], metrics: dict[str, dict[str, Any]]) -> BatchProgress:
+    """What the tasks of a micro-batch said, as one; ``metrics`` are those of the job so far."""
     watermarks: dict[str, int] = {}
     splits: dict[str, int] = {}
     for content in contents:
         watermarks |= content.get("watermarks", {})
         splits |= content.get("splits", {})
-    return BatchProgress(batch, counters, watermarks, splits)
+    return BatchProgress(batch, metrics, watermarks, splits)
 
 
 def have_ended(progress: StreamingQueryProgress) -> bool:

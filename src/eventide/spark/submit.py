@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,6 +25,7 @@ from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.plan.settings import Host, JobSettings
+from eventide.runtime.metrics import JobMetrics
 from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of
@@ -32,7 +33,7 @@ from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
-from eventide.spark.progress import NothingNew, ProgressView, have_ended
+from eventide.spark.progress import NothingNew, ProgressView, contents_of, have_ended
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -128,13 +129,17 @@ class SparkHost(Host):
         collected: list[Any] = []
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
-            frames = frames_of(plan, settings, self.spark, batch=True)
+            observation = Observation()
+            frames = frames_of(plan, settings, self.spark, batch=True, observation=observation)
             try:
                 write_batch(frames, plan.sinks, collected.append)
             except Exception as error:
                 raise original(error) from error
         took_ms = int((time.monotonic() - started) * 1000)
-        return FinishedJob(JobExecutionResult(JobID(uuid.uuid4().hex), took_ms), collected)
+        metrics = JobMetrics()
+        for content in contents_of(observation.get["counters"]):
+            metrics.add(content)
+        return FinishedJob(JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected)
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
         """The DataFrame of a plan with one sink; the caller starts the query."""

@@ -1,8 +1,10 @@
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common import Encoder, SimpleStringSchema
+from eventide.common import ByteArraySchema, DeserializationSchema, Encoder, Row, SimpleStringSchema, Types
+from eventide.common.serialization import RowFieldExtractorSchema
 from eventide.errors import DataError, ProgramError
 
 
@@ -32,3 +34,49 @@ def test_an_unknown_encoding_is_refused():
 
 def test_the_encoder_writes_lines():
     assert Encoder.simple_string_encoder().encode("é") == b"\xc3\xa9\n"
+
+
+class Doubles(DeserializationSchema):
+    """A schema of a program's own, which knows of one message at a time."""
+
+    def deserialize(self, message):
+        return None if message == b"skip" else 2 * int(message)
+
+    def get_produced_type(self):
+        return Types.LONG()
+
+
+@pytest.mark.parametrize(
+    ("schema", "messages", "elements"),
+    [
+        (Doubles(), [b"1", None, b"skip", b"4"], [2, None, None, 8]),
+        (SimpleStringSchema(), ["é".encode(), None], ["é", None]),
+        (SimpleStringSchema("latin-1"), [b"\xe9"], ["é"]),
+        (ByteArraySchema(), [b"\xff", None], [b"\xff", None]),
+    ],
+)
+def test_a_column_of_messages_means_what_they_mean_one_by_one(schema, messages, elements):
+    column = schema.deserialize_column(pa.array(messages, pa.binary()))
+    assert column.type == schema.get_produced_type().arrow_type()
+    assert column.to_pylist() == elements
+
+
+def test_a_bad_message_in_a_column_is_named():
+    with pytest.raises(DataError, match="xe9"):
+        SimpleStringSchema().deserialize_column(pa.array([b"a", b"\xe9"], pa.binary()))
+
+
+def test_bytes_stay_as_they_are():
+    assert ByteArraySchema().serialize(bytearray(b"a")) == ByteArraySchema().deserialize(b"a") == b"a"
+    with pytest.raises(DataError, match="'a'"):
+        ByteArraySchema().serialize("a")
+
+
+def test_one_field_of_a_row_is_taken_if_it_is_bytes():
+    schema = RowFieldExtractorSchema(1)
+    assert schema.serialize(Row("a", b"key")) == b"key"
+    for bad in (Row("a", "b"), Row("a"), None):
+        with pytest.raises(DataError):
+            schema.serialize(bad)
+    with pytest.raises(ProgramError, match="-1"):
+        RowFieldExtractorSchema(-1)

@@ -8,11 +8,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from eventide.common import Types
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
+from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from eventide.errors import DataError, ProgramError
 
@@ -117,6 +119,44 @@ def test_an_empty_parquet_file_ends_where_it_begins(tmp_path):
     (part,) = source.parts({})
     assert source.latest_position(part) > 0
     assert batches(source) == []
+
+
+def test_orc_has_the_columns_of_its_first_file(tmp_path):
+    orc.write_table(pa.table(TABLE), tmp_path / "a.orc")
+    source = FileSource.orc(tmp_path).build()
+    assert source.get_produced_type() == Types.ROW_NAMED(
+        ["user", "ms", "more"], [Types.STRING(), Types.LONG(), Types.DOUBLE()]
+    )
+    assert rows(source) == [("a", 1, 0.5), ("b", 2, None), (None, 3, 1.5)]
+    assert rows(FileSource.orc(tmp_path, type_info=PAIR).build()) == [("a", 1), ("b", 2), (None, 3)]
+    by_position = Types.TUPLE([Types.STRING(), Types.INT()])
+    assert rows(FileSource.orc(tmp_path, type_info=by_position).build()) == [("a", 1), ("b", 2), (None, 3)]
+    missing = Types.ROW_NAMED(["nothing"], [Types.LONG()])
+    with pytest.raises(DataError, match=r"a\.orc has no column 'nothing'; it has user, ms, more"):
+        rows(FileSource.orc(tmp_path, type_info=missing).build())
+
+
+def test_any_two_rows_of_an_orc_file_bound_a_range(tmp_path):
+    numbers = list(range(3_000))
+    orc.write_table(
+        pa.table({"n": numbers, "text": [str(n) * 100 for n in numbers]}), tmp_path / "a.orc", stripe_size=1
+    )
+    assert orc.ORCFile(tmp_path / "a.orc").nstripes > 2
+    source = FileSource.orc(tmp_path).build()
+    (part,) = source.parts({})
+    bounds = [0, 1, 1_023, 1_024, 1_025, 2_047, 2_048, 2_100, 3_000]
+    for start in bounds:
+        for end in (bound for bound in bounds if bound >= start):
+            read = [n for batch in source.read(part, 2 * start, 2 * end) for n in batch["n"].to_pylist()]
+            assert read == numbers[start:end]
+
+
+def test_orc_without_a_file_or_columns_is_refused(tmp_path):
+    with pytest.raises(ProgramError, match="there is no ORC file yet"):
+        FileSource.orc(tmp_path).build()
+    with pytest.raises(ProgramError, match="ORC gives rows"):
+        FileSource.orc(tmp_path, type_info=Types.STRING())
+    assert OrcBulkWriters.for_row_type(PAIR).get_row_type() == PAIR
 
 
 def test_columns_that_are_not_used_are_left_out_in_every_format(tmp_path):

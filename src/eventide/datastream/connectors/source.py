@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -23,6 +24,13 @@ class _Idle(Enum):
 IDLE = _Idle.IDLE
 """What :meth:`Source.read` may yield to say that its split has nothing to say for now: if nothing follows in the same
 micro-batch, it no longer holds the watermark back, until its next watermark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What :meth:`Source.read` may yield to say what the source has counted: readings of metrics, as JSON values."""
+
+    by_name: Mapping[str, list[Any]]
 
 
 class Source(ABC):

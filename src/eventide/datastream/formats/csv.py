@@ -1,4 +1,4 @@
-"""CSV files: read by Arrow, written by Spark."""
+"""CSV: files, read by Arrow and written by Spark; and messages, each a line."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from eventide.datastream.connectors.file_system._columns import (
 from eventide.datastream.connectors.file_system._files import File
 from eventide.datastream.connectors.file_system._format import BLOCK, StreamFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
+from eventide.datastream.formats._csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats._csv_schema import CsvSchema, CsvSchemaBuilder, check_csv_types
 from eventide.errors import DataError, ProgramError
 
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.csv
 
-__all__ = ["CsvBulkWriters", "CsvReaderFormat", "CsvSchema", "CsvSchemaBuilder"]
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
 
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 

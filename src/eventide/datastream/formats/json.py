@@ -1,4 +1,4 @@
-"""Files with a JSON object in each line: read by Arrow, written by Spark."""
+"""JSON: files with an object in each line, read by Arrow and written by Spark; and messages, each an object."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from eventide.datastream.connectors.file_system._columns import (
 from eventide.datastream.connectors.file_system._files import File
 from eventide.datastream.connectors.file_system._format import BLOCK, StreamFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
+from eventide.datastream.formats._json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["JsonBulkWriters", "JsonReaderFormat"]
+__all__ = ["JsonBulkWriters", "JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
 
 @dataclass(frozen=True)

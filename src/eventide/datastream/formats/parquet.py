@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.connectors.file_system._columns import as_declared, check_columns, names_of, type_of_columns
+from eventide.datastream.connectors.file_system._columns import (
+    as_declared,
+    check_columns,
+    names_to_read,
+    type_of_columns,
+)
 from eventide.datastream.connectors.file_system._files import File, check_rows
 from eventide.datastream.connectors.file_system._format import BulkFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
-from eventide.errors import DataError, ProgramError
+from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -88,7 +93,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             rows = parquet.metadata.num_rows
             if to_its_end or end > rows:
                 check_rows(file, end, rows)
-            names = _columns(file, parquet, type_info)
+            names = names_to_read("Parquet", file, parquet.schema_arrow.names, type_info)
             for batch in self._batches(parquet, names, start, end):
                 yield as_declared(file, [batch.column(name) for name in names], type_info)
 
@@ -122,19 +127,6 @@ def _opened(file: File) -> Iterator[ParquetFile]:
 
     with file.reading(), file.random() as source:
         yield pq.ParquetFile(source, pre_buffer=True)
-
-
-def _columns(file: File, parquet: ParquetFile, type_info: TypeInformation) -> list[str]:
-    """The names of the columns to read, in the order of the type."""
-    there = parquet.schema_arrow.names
-    names = names_of(type_info)
-    wanted = check_columns("Parquet", type_info)
-    if names is None and len(there) >= len(wanted.types):
-        return list(there[: len(wanted.types)])
-    missing = [name for name in names or wanted.field_names[len(there) :] if name not in there]
-    if missing:
-        raise DataError(f"the file {file.path} has no column {missing[0]!r}; it has {', '.join(there) or 'none'}")
-    return names or []
 
 
 class ParquetBulkWriters:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import says_what_is_absent
 from eventide.errors import ProgramError
+from eventide.metrics import MetricGroup
 
 if TYPE_CHECKING:
     from eventide.datastream.state import (
@@ -50,7 +50,6 @@ class KeyedStateStore(ABC):
         """Return the state that aggregates what is added to it."""
 
 
-@says_what_is_absent
 @dataclass(frozen=True)
 class RuntimeContext(KeyedStateStore):
     """Where a function runs: the operator and the subtask; and, on a keyed stream, its state.
@@ -62,6 +61,7 @@ class RuntimeContext(KeyedStateStore):
         job_parameters: What the job was started with, as text.
         max_parallelism: The number of key groups.
         state: Where the state of the function is; None where there are no keys.
+        metrics: What the function counts with.
 
     >>> context = RuntimeContext("orders", parallelism=4, index=1, job_parameters={"currency": "EUR"})
     >>> context.get_job_parameter("currency", "USD"), context.get_job_parameter("country", "DE")
@@ -74,6 +74,7 @@ class RuntimeContext(KeyedStateStore):
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     max_parallelism: int = 1
     state: KeyedStateStore | None = None
+    metrics: MetricGroup = field(default_factory=MetricGroup)
 
     def get_task_name(self) -> str:
         """Return the name of the operator."""
@@ -102,6 +103,30 @@ class RuntimeContext(KeyedStateStore):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return the parameter of the job, or `default_value` where it was not given."""
         return self.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group of the operator, in which the function makes its metrics when it is opened.
+
+        >>> from eventide.datastream.functions import MapFunction
+        >>> class Parse(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.bad = runtime_context.get_metrics_group().counter("bad")
+        ...     def map(self, value):
+        ...         if not value.isdigit():
+        ...             self.bad.inc()
+        ...             return None
+        ...         return int(value)
+        >>> from eventide.testing import local_environment
+        >>> env = local_environment()
+        >>> _ = env.from_collection(["1", "x", "3"]).map(Parse()).name("parse").print()
+        >>> result = env.execute()
+        1
+        None
+        3
+        >>> result.metrics["parse"]
+        {'bad': 1}
+        """
+        return self.metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the state that holds one value; it is that of the key at hand whenever it is used."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.common._ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
-from eventide.datastream.connectors.source import IDLE, Source
+from eventide.datastream.connectors.source import IDLE, Counted, Source
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import ChainNode
@@ -24,26 +24,31 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame, metrics_frame
+from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
-_SPECIAL = {type(IDLE), pa.RecordBatch, TimestampedValue, Watermark}
+_SPECIAL = {type(IDLE), Counted, pa.RecordBatch, TimestampedValue, Watermark}
 
 
 @dataclass(frozen=True, slots=True)
 class ChainSpec:
     """What is chained to a source: its name, the type of its elements, and what they run through; picklable.
 
-    ``job_parameters`` are what the functions may ask for.
+    ``parallelism``, ``max_parallelism`` and ``job_parameters`` are what the functions may ask for: a source has as many
+    tasks at most, a DataFrame as many as Spark says. ``function_metrics`` is what they count with, where they are open.
     """
 
     name: str
     type_info: TypeInformation
     root: ChainNode
+    parallelism: int = field(default=1, kw_only=True)
+    max_parallelism: int = field(default=1, kw_only=True)
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,10 @@ class SourceTask:
         self._name = spec.name
         self._type_info = spec.type_info
         self._metrics = Metrics()
+        self._function_metrics = spec.function_metrics
+        self._counted: list[dict[str, Any]] = []
+        self._task = task
+        self._clock_ms = clock_ms
         self._chains = SplitChains(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Iterable[SplitRange], ends_source: bool) -> Iterator[Frame]:
@@ -112,6 +121,9 @@ class SourceTask:
         try:
             for item in _items(source, part):
                 kind = type(item)
+                if kind is Counted:
+                    self._counted.append({self._name: item.by_name})
+                    continue
                 if may_be_idle and kind is not type(IDLE):
                     way.mark_active(behind=sequence - 1)
                     may_be_idle = False
@@ -155,7 +167,8 @@ class SourceTask:
     def _last_frames(self) -> Iterator[Frame]:
         """What all splits sent together, what they reported, and what this task counted."""
         yield from self._chains.last_frames()
-        yield metrics_frame({"operators": self._metrics.counters()})
+        functions = [*self._counted, *self._function_metrics.take(self._task, self._clock_ms)]
+        yield metrics_frame({"operators": self._metrics.counters(), "functions": functions})
 
 
 def _items(source: Source, part: SplitRange) -> Iterator[Any]:

@@ -99,6 +99,9 @@ class LevelRun:
 def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
     """What the tasks of a level counted, as one."""
     content: dict[str, Any] = {"operators": add_up([one["operators"] for one in counted])}
+    functions = [part for one in counted for part in one["functions"]]
+    if functions:
+        content["functions"] = functions
     for what in ("watermarks", "splits"):
         known = {name: ms for one in counted for name, ms in one.get(what, {}).items()}
         if known:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import calling
 from eventide.runtime.tasks.task import TaskSpec
 
@@ -20,7 +21,16 @@ class _HasChain(Protocol):
     def root(self) -> ChainNode: ...
 
     @property
+    def parallelism(self) -> int: ...
+
+    @property
+    def max_parallelism(self) -> int: ...
+
+    @property
     def job_parameters(self) -> Mapping[str, str]: ...
+
+    @property
+    def function_metrics(self) -> FunctionMetrics: ...
 
 
 class _Opened(NamedTuple):
@@ -30,8 +40,10 @@ class _Opened(NamedTuple):
     where: RuntimeContext
 
 
-def open_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec], index: int = 0) -> None:
-    """Call ``open`` of every function, once before its first element."""
+def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int = 0) -> None:
+    """Call ``open`` of every function, once before its first element; their metrics begin anew."""
+    for spec in (*sources, *tasks):
+        spec.function_metrics.clear()
     for function, where in _functions(sources, tasks):
         open_function(function, replace(where, index=index))
 
@@ -57,28 +69,31 @@ def close_function(name: str, function: Any) -> None:
 
 
 def _functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
-    """Each function object once: one that works before a shuffle too may be the same object on both sides of it."""
-    seen: set[int] = set()
-    for opened in _all_functions(sources, tasks):
-        if id(opened.function) not in seen:
-            seen.add(id(opened.function))
-            yield opened
+    """Each function object once: one that works before a shuffle too may be the same object on both sides of it.
+
+    It is that of the operator behind the shuffle then, which knows what it has counted before it too.
+    """
+    return iter({id(opened.function): opened for opened in _all_functions(sources, tasks)}.values())
 
 
 def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
     for source in sources:
-        yield from _chained(source, 1)
+        yield from _chained(source)
     for task in tasks:
         for function in task.user_functions():
             yield _Opened(function, task.runtime_context())
-        yield from _chained(task, task.parallelism)
+        yield from _chained(task)
 
 
-def _chained(spec: _HasChain, parallelism: int) -> Iterator[_Opened]:
+def _chained(spec: _HasChain) -> Iterator[_Opened]:
     for node in spec.root.all_nodes():
         if node.step is not None and node.step.user_function is not None:
-            where = RuntimeContext(node.step.name, parallelism, 0, spec.job_parameters)
-            yield _Opened(node.step.user_function, where)
+            yield _Opened(node.step.user_function, _where(spec, node.step.name, spec.parallelism))
         for edge in node.edges:
             for name, function in edge.outlet.user_functions():
-                yield _Opened(function, RuntimeContext(name, edge.subtasks, 0, spec.job_parameters))
+                yield _Opened(function, _where(spec, name, edge.subtasks))
+
+
+def _where(spec: _HasChain, name: str, parallelism: int) -> RuntimeContext:
+    group = spec.function_metrics.group(name)
+    return RuntimeContext(name, parallelism, 0, spec.job_parameters, spec.max_parallelism, metrics=group)

@@ -128,7 +128,10 @@ class OperatorTask:
 
     def metrics(self) -> dict[str, Any]:
         """What was counted, and, from the first subtask, where its watermark and those of the splits stand."""
-        content: dict[str, Any] = {"operators": self._metrics.counters()}
+        content: dict[str, Any] = {
+            "operators": self._metrics.counters(),
+            "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
+        }
         if self._subtask == 0:
             splits = self._gate.split_watermarks()
             several = len({edge for edge, _ in splits}) > 1

@@ -136,7 +136,10 @@ class SplitTask:
 
     def metrics(self) -> dict[str, Any]:
         """What was counted."""
-        return {"operators": self._metrics.counters()}
+        return {
+            "operators": self._metrics.counters(),
+            "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
+        }
 
     def _splits(self, frames: Iterable[Frame]) -> list[_Split]:
         """What there is of each split, by edge and name: also of those without frames."""

@@ -11,6 +11,7 @@ from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.state.backend import StateBackend
 
 
@@ -32,7 +33,10 @@ class Task(Protocol):
         """
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted, as plain values: ``operators``, and the ``watermarks`` and ``splits`` that it knows."""
+        """What was counted: plain values by ``operators``, ``functions``, ``watermarks`` and ``splits``.
+
+        Called once, behind :meth:`run`.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,7 @@ class TaskSpec(ABC):
         in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
             happens then.
         job_parameters: what its functions may ask for.
+        function_metrics: what its functions count with, where they are open.
     """
 
     number: int
@@ -67,6 +72,7 @@ class TaskSpec(ABC):
     speed: str = ""
     in_batch: bool = False
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False)
 
     @property
     def has_generators(self) -> bool:
@@ -84,7 +90,14 @@ class TaskSpec(ABC):
 
     def runtime_context(self) -> RuntimeContext:
         """What the functions of its operator are told about where they work, in the first subtask."""
-        return RuntimeContext(self.name, self.parallelism, 0, self.job_parameters, self.max_parallelism)
+        return RuntimeContext(
+            self.name,
+            self.parallelism,
+            0,
+            self.job_parameters,
+            self.max_parallelism,
+            metrics=self.function_metrics.group(self.name),
+        )
 
     @abstractmethod
     def user_functions(self) -> list[Any]:

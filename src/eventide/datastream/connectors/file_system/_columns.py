@@ -51,6 +51,22 @@ def names_of(type_info: TypeInformation) -> list[str] | None:
     return list(type_info.names) if isinstance(type_info, RowTypeInfo) and type_info.names is not None else None
 
 
+def names_to_read(where: str, file: File, there: list[str], type_info: TypeInformation) -> list[str]:
+    """The names of the columns to read of those that are there, in the order of the type.
+
+    Raises:
+        DataError: if one is not there.
+    """
+    names = names_of(type_info)
+    wanted = check_columns(where, type_info)
+    if names is None and len(there) >= len(wanted.field_types):
+        return list(there[: len(wanted.field_types)])
+    missing = [name for name in names or wanted.field_names[len(there) :] if name not in there]
+    if missing:
+        raise DataError(f"the file {file.path} has no column {missing[0]!r}; it has {', '.join(there) or 'none'}")
+    return names or []
+
+
 def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
     """A row type with only some of its columns, in their order; at least one, and others than rows stay whole."""
     names = names_of(type_info)
@@ -82,9 +98,9 @@ def _cast(file: File, column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     try:
         if pa.types.is_string(column.type) and pa.types.is_timestamp(field.type):
-            return _points_in_time(column, field.type)
+            return points_in_time(column, field.type)
         if pa.types.is_string(column.type) and pa.types.is_time(field.type):
-            return _points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
+            return points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise bad_column(file, field.name, field.type, error) from error
@@ -95,7 +111,7 @@ def bad_column(file: File, name: str, wanted: pa.DataType, error: object) -> Dat
     return DataError(f"the file {file.path}: the column {name!r} cannot be read as {wanted}: {error}")
 
 
-def _points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+def points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Text in ISO 8601 as points in time, those without a zone in UTC; or as the time of day there."""
     import pyarrow as pa
     import pyarrow.compute as pc

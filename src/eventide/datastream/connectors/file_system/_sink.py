@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.common._accepted import has_no_effect
-from eventide.common.serialization import Encoder
+from eventide.common.serialization import BulkWriterFactory, Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError
@@ -108,19 +108,6 @@ class BucketAssigner:
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
         """Write into a subdirectory for the time at which an element comes."""
         return BucketAssigner(format_str, timezone_id)
-
-
-@dataclass(frozen=True)
-class BulkWriterFactory:
-    """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
-
-    format: str
-    row_type: TypeInformation
-    options: dict[str, str] = field(default_factory=dict)
-
-    def get_row_type(self) -> TypeInformation:
-        """The type of the rows."""
-        return self.row_type
 
 
 @says_what_is_absent

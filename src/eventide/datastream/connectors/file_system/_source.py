@@ -97,7 +97,7 @@ class FileSourceBuilder:
 
 
 class FileSource(Source):
-    r"""Reads the files below some paths: Parquet, CSV, JSON lines, or text.
+    r"""Reads the files below some paths: Parquet, ORC, CSV, JSON lines, or text.
 
     Files are read by Arrow in Spark's Python workers; their rows never are in the JVM. They are begun in the order in
     which they were last changed, then of their path. Each is a split of its own, as in Flink: it counts from when it
@@ -148,6 +148,19 @@ class FileSource(Source):
         from eventide.datastream.formats.parquet import ParquetColumnarRowInputFormat
 
         return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(type_info), *paths)
+
+    @staticmethod
+    def orc(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of ORC files; see ``OrcColumnarRowInputFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                that of the first file.
+        """
+        from eventide.datastream.formats.orc import OrcColumnarRowInputFormat
+
+        return FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(type_info), *paths)
 
     @staticmethod
     def csv(*paths: str, type_info: TypeInformation | None = None, header: bool = True) -> FileSourceBuilder:

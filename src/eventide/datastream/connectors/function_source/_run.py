@@ -13,9 +13,10 @@ from eventide.common._pickles import dumps, loads
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
 from eventide.datastream.connectors.function_source._log import LogWriter
-from eventide.datastream.connectors.source import IDLE
+from eventide.datastream.connectors.source import IDLE, Counted
 from eventide.datastream.functions import RuntimeContext, SourceContext, SourceFunction
 from eventide.errors import ProgramError, UserFunctionError
+from eventide.metrics._readings import to_json
 
 _MAX_ITEMS = 100_000
 _MAX_BYTES = 64 * 1024 * 1024
@@ -46,8 +47,7 @@ class FunctionRun:
     ) -> None:
         self._function = function
         self._log = log
-        self._operator = operator
-        self._job_parameters = job_parameters or {}
+        self._where = RuntimeContext(operator, 1, 0, job_parameters or {})
         self._emission = Emission(max_items, max_bytes)
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._work, name=f"eventide {operator}", daemon=True)
@@ -81,7 +81,8 @@ class FunctionRun:
         if up_to is not None and up_to <= self._log.end:
             return self._log.end  # so that the function waits in time, and does not fill the disk
         self._emission.take(self._keep)
-        if is_over:
+        if is_over and not self._log.is_complete:
+            self._keep(())
             self._log.complete()
         return self._log.end
 
@@ -129,15 +130,25 @@ class FunctionRun:
         state = self._log.state()
         if state is not None and hasattr(self._function, "restore_state"):
             self._function.restore_state(loads(state))
-        self._function.open(RuntimeContext(self._operator, 1, 0, self._job_parameters))
+        self._function.open(self._where)
         try:
             self._function.run(_Context(self._emission))
         finally:
             self._function.close()
 
     def _keep(self, items: Sequence[bytes]) -> None:
-        snapshot = getattr(self._function, "snapshot_state", None)
-        self._log.append(items, None if snapshot is None else dumps(snapshot()))
+        items = [*items, *self._counted()]
+        if items:
+            snapshot = getattr(self._function, "snapshot_state", None)
+            self._log.append(items, None if snapshot is None else dumps(snapshot()))
+
+    def _counted(self) -> list[bytes]:
+        """What the function has counted since the last call, as the item that comes behind what it has emitted."""
+        clock_ms = time.time_ns() // 1_000_000
+        metrics = [*self._where.metrics.metrics().items()]  # the function's thread may be making more
+        readings = {name: metric.take(0, clock_ms) for name, metric in metrics}
+        new = {name: to_json(reading) for name, reading in readings.items() if reading is not None}
+        return [dumps(Counted(new))] if new else []
 
 
 class _Context(SourceContext):

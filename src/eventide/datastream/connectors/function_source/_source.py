@@ -12,7 +12,7 @@ from eventide.common.watermark import Watermark
 from eventide.datastream.connectors._storage import absolute
 from eventide.datastream.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
-from eventide.datastream.connectors.source import IDLE, Source
+from eventide.datastream.connectors.source import IDLE, Counted, Source
 from eventide.datastream.functions import SourceFunction
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
@@ -24,9 +24,9 @@ _AVAILABLE_S = 1.0
 class FunctionSource(Source):
     """What ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` and the log of what it emitted.
 
-    A position is a number of items: elements, watermarks and remarks that it is idle. Where micro-batches are planned,
-    the function runs in a thread; each planning writes what has come since the one before into the log, and says how
-    far the log goes. Workers read the log. What has been committed twice is deleted.
+    A position is a number of items: elements, watermarks, remarks that it is idle, and readings of its metrics. Where
+    micro-batches are planned, the function runs in a thread; each planning writes what has come since the one before
+    into the log, and says how far the log goes. Workers read the log. What has been committed twice is deleted.
 
     It ends when the function returns, but nobody knows that beforehand, so that it is not bounded. A run that handles
     what is there, and then stops, gives the function one second.
@@ -171,4 +171,4 @@ class FunctionSource(Source):
 
 def _is_signal(value: Any) -> bool:
     """Whether something that was emitted as an element would be taken for something else by who reads it."""
-    return value is IDLE or isinstance(value, Watermark | TimestampedValue)
+    return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)

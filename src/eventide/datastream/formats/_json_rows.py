@@ -1,0 +1,190 @@
+"""Rows as messages of JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.datastream.formats._json_columns import are_for_arrow, has_objects, read_at_once
+from eventide.datastream.formats._json_schema import type_of_schema
+from eventide.datastream.formats._json_values import Read, Write, parsed, reader, writer
+from eventide.datastream.formats._messages import halved, row_type_of, said
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class JsonRowDeserializationSchema(DeserializationSchema):
+    """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
+
+    Numbers and truth values may be texts too, and text may be anything. Dates are ISO 8601, bytes are in base64. Points
+    in time are as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as
+    in Flink.
+
+    >>> from eventide.common import Types
+    >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
+    >>> schema = JsonRowDeserializationSchema.builder().type_info(row_type).build()
+    >>> schema.deserialize(b'{"at": "2026-05-01T08:00:00Z", "user": "wren", "more": 1}')
+    Row(user='wren', at=datetime.datetime(2026, 5, 1, 8, 0))
+    """
+
+    row_type: CompositeTypeInfo
+    fails_on_missing_field: bool = False
+    ignores_parse_errors: bool = False
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Start without a type."""
+        return JsonRowDeserializationSchema.Builder()
+
+    @cached_property
+    def _read(self) -> Read:
+        return reader(self.row_type, lenient=self.ignores_parse_errors, complete=self.fails_on_missing_field)
+
+    @cached_property
+    def _is_for_arrow(self) -> bool:
+        whole = self.fails_on_missing_field and any(map(has_objects, self.row_type.field_types))
+        return are_for_arrow(self.row_type) and not whole
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row; None for ``null``, and, if parse errors are ignored, for what is no JSON object.
+
+        Raises:
+            DataError: It is not JSON, or a field is not of its type or missing where it must not be.
+        """
+        try:
+            return self._read(parsed(bytes(message)))
+        except (ValueError, RecursionError) as error:
+            if self.ignores_parse_errors:
+                return None
+            raise DataError(
+                f"the message {said(message)} cannot be read as JSON of {self.row_type}: {error}"
+            ) from error
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self.row_type
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`.
+
+        Text, truth values, numbers, dates and points in time are read by Arrow, and rows and lists of them, if the
+        dates and points in time stand at the top. With others, messages are read one by one.
+        """
+        if not self._is_for_arrow:
+            return super().deserialize_column(messages)
+        return halved(messages, self._at_once, super().deserialize_column)
+
+    def _at_once(self, messages: pa.Array) -> pa.Array | None:
+        rows = read_at_once(messages, self.row_type)
+        if rows is not None and self.fails_on_missing_field and any(column.null_count for column in rows.flatten()):
+            return None  # what is null may be missing
+        return rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row_type, self.fails_on_missing_field, self.ignores_parse_errors)
+
+    @dataclass(frozen=True)
+    class Builder:
+        """Builds a :class:`JsonRowDeserializationSchema`; each step returns a new builder."""
+
+        _type_info: TypeInformation | None = None
+        _fails_on_missing_field: bool = False
+        _ignores_parse_errors: bool = False
+
+        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows, by whose names fields are found."""
+            return replace(self, _type_info=type_info)
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows to what a JSON schema describes.
+
+            Raises:
+                ProgramError: It describes something that there is no type for.
+            """
+            return replace(self, _type_info=type_of_schema(json_schema))
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Refuse an object that does not have all fields; by default, a field that is missing is None."""
+            return replace(self, _fails_on_missing_field=True)
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Take a field that cannot be read as None, and leave out what is no object at all."""
+            return replace(self, _ignores_parse_errors=True)
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """The schema.
+
+            Raises:
+                ProgramError: There is no type, or one that JSON has no form of; or errors are to be refused and to be
+                    ignored.
+            """
+            if self._fails_on_missing_field and self._ignores_parse_errors:
+                raise ProgramError("fail_on_missing_field and ignore_parse_errors exclude each other; choose one")
+            row_type = row_type_of("JsonRowDeserializationSchema", self._type_info)
+            schema = JsonRowDeserializationSchema(row_type, self._fails_on_missing_field, self._ignores_parse_errors)
+            _ = schema._read  # refuses what has no form
+            return schema
+
+
+@dataclass(frozen=True)
+class JsonRowSerializationSchema(SerializationSchema):
+    """Writes rows as JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowSerializationSchema``.
+
+    What it writes, :class:`JsonRowDeserializationSchema` reads. A field that is None is null.
+
+    >>> from eventide.common import Row, Types
+    >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
+    >>> JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(Row("wren", 1.5))
+    b'{"user":"wren","amount":1.5}'
+    """
+
+    row_type: CompositeTypeInfo
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Start without a type."""
+        return JsonRowSerializationSchema.Builder()
+
+    @cached_property
+    def _write(self) -> Write:
+        return writer(self.row_type)
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the object.
+
+        Raises:
+            DataError: The element is not of the type.
+        """
+        if element is None:
+            raise DataError(f"there is no JSON object for None; it should be of {self.row_type}")
+        [declared] = self.row_type.as_declared([element])
+        return self._write(declared).encode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row_type,)
+
+    @dataclass(frozen=True)
+    class Builder:
+        """Builds a :class:`JsonRowSerializationSchema`; each step returns a new builder."""
+
+        _type_info: TypeInformation | None = None
+
+        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+            """Set the type of the rows, whose names become those of the fields."""
+            return replace(self, _type_info=type_info)
+
+        def build(self) -> JsonRowSerializationSchema:
+            """The schema.
+
+            Raises:
+                ProgramError: There is no type, or one that JSON has no form of.
+            """
+            schema = JsonRowSerializationSchema(row_type_of("JsonRowSerializationSchema", self._type_info))
+            _ = schema._write  # refuses what has no form
+            return schema

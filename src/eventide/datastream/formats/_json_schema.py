@@ -1,0 +1,91 @@
+"""The type that a JSON schema describes, as Flink understands it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+
+_FORMATS = {"date-time": Types.SQL_TIMESTAMP, "date": Types.SQL_DATE, "time": Types.SQL_TIME}
+
+
+def type_of_schema(json_schema: str) -> TypeInformation:
+    """The type of the objects that a JSON schema describes. Flink: ``JsonRowSchemaConverter``.
+
+    A number is a ``BIG_DEC``, an integer a ``BIG_INT``, a text one that its ``format`` or ``contentEncoding`` tells of.
+    An array of one kind of items is an array, one of several kinds a row. What may be null besides is what it is.
+
+    Raises:
+        ProgramError: if it is no JSON, describes no object, or says something that no type has.
+
+    >>> type_of_schema('{"type": "object", "properties": {"user": {"type": "string"}, "tags": {"type": "array", '
+    ...                '"items": {"type": "integer"}}}}')
+    ROW(user: STRING, tags: OBJECT_ARRAY(BIG_INT))
+    """
+    try:
+        root = json.loads(json_schema)
+    except ValueError as error:
+        raise ProgramError(f"the JSON schema is no JSON: {error}") from error
+    if not isinstance(root, dict) or "properties" not in root:
+        raise ProgramError(f"the JSON schema must describe an object with properties, not {json_schema!r:.200}")
+    return _type(root, root, "the JSON schema")
+
+
+def _type(node: Any, root: dict[str, Any], where: str) -> TypeInformation:
+    if not isinstance(node, dict):
+        raise ProgramError(f"{where}: expected an object that describes a type, got {node!r}")
+    if "$ref" in node:
+        return _type(_found(node["$ref"], root, where), root, where)
+    if "oneOf" in node:
+        return _type(_not_null(node["oneOf"], {"type": "null"}, where), root, where)
+    kind = node.get("type")
+    if isinstance(kind, list):
+        kind = _not_null(kind, "null", where)
+    match kind:
+        case "object" if isinstance(node.get("properties"), dict) and node["properties"]:
+            fields = {name: _type(field, root, f"{where}, {name!r}") for name, field in node["properties"].items()}
+            return Types.ROW_NAMED([*fields], [*fields.values()])
+        case "array" if isinstance(node.get("items"), dict):
+            return Types.OBJECT_ARRAY(_type(node["items"], root, f"{where}, items"))
+        case "array" if isinstance(node.get("items"), list) and node["items"]:
+            if node.get("additionalItems", True) is not False:
+                raise ProgramError(f"{where}: an array of several kinds of items needs additionalItems: false")
+            raise ProgramError(f"{where}: an array whose items differ has no type here; describe items of one kind")
+        case "string":
+            return _text(node, where)
+        case "number":
+            return Types.BIG_DEC()
+        case "integer":
+            return Types.BIG_INT()
+        case "boolean":
+            return Types.BOOLEAN()
+    raise ProgramError(f"{where}: {json.dumps(node)[:200]} describes nothing that there is a type for")
+
+
+def _text(node: dict[str, Any], where: str) -> TypeInformation:
+    if "contentEncoding" in node:
+        if node["contentEncoding"] != "base64":
+            raise ProgramError(f"{where}: the contentEncoding {node['contentEncoding']!r} is not known, base64 is")
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+    return _FORMATS.get(node.get("format", ""), Types.STRING)()
+
+
+def _not_null(several: Any, null: Any, where: str) -> Any:
+    left = [one for one in several if one != null] if isinstance(several, list) else []
+    if len(left) != 1 or len(several) > 2:
+        raise ProgramError(f"{where}: of several types, one may be given beside null, not {several!r}")
+    return left[0]
+
+
+def _found(reference: Any, root: dict[str, Any], where: str) -> Any:
+    """What a reference within the schema means."""
+    node: Any = root
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")
+    for part in reference[2:].split("/"):
+        if not isinstance(node, dict) or part not in node:
+            raise ProgramError(f"{where}: the reference {reference!r} leads nowhere")
+        node = node[part]
+    return node

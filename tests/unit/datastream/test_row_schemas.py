@@ -1,0 +1,284 @@
+"""What schemas of rows make of single messages: Flink's meaning, and errors that say which message and field."""
+
+import datetime as dt
+import pickle
+import sys
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from eventide.common import Instant, Row, Types
+from eventide.datastream.formats.avro import AvroSchema
+from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from eventide.errors import DataError, ProgramError, TypeMismatch
+from eventide.testing import local_environment
+
+USER = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.INT()])
+
+
+def json_of(row_type):
+    return JsonRowDeserializationSchema.builder().type_info(row_type)
+
+
+def one(type_info):
+    """The type of rows with one field."""
+    return Types.ROW_NAMED(["f"], [type_info])
+
+
+def value(type_info, text):
+    return json_of(one(type_info)).build().deserialize(f'{{"f": {text}}}'.encode()).f
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        ("type_info", "text", "expected"),
+        [
+            (Types.STRING(), "5", "5"),
+            (Types.STRING(), "true", "true"),
+            (Types.STRING(), '{"a": [1.50, "ü", null]}', '{"a":[1.50,"ü",null]}'),
+            (Types.INT(), '" 5 "', 5),
+            (Types.BOOLEAN(), '"TRUE"', True),
+            (Types.BOOLEAN(), '"yes"', False),
+            (Types.DOUBLE(), '"NaN"', pytest.approx(float("nan"), nan_ok=True)),
+            (Types.DOUBLE(), '"-Infinity"', float("-inf")),
+            (Types.FLOAT(), "1e39", float("inf")),
+            (Types.FLOAT(), "0.1", 0.10000000149011612),
+            (Types.BIG_DEC(), "1.10", Decimal("1.10")),
+            (Types.BIG_INT(), "12345678901234567890123", 12345678901234567890123),
+            (Types.SQL_DATE(), '"2026-05-01"', dt.date(2026, 5, 1)),
+            (Types.SQL_TIME(), '"10:11:12.5Z"', dt.time(10, 11, 12, 500_000)),
+            (Types.SQL_TIMESTAMP(), '"2026-05-01T10:00:00.25Z"', dt.datetime(2026, 5, 1, 10, 0, 0, 250_000)),  # noqa: DTZ001
+            (Types.SQL_TIMESTAMP(), '"2026-05-01 10:00:00-0130"', dt.datetime(2026, 5, 1, 11, 30)),  # noqa: DTZ001
+            (Types.INSTANT(), '"1970-01-01T00:00:01.5Z"', Instant(1, 500_000_000)),
+            (Types.PRIMITIVE_ARRAY(Types.BYTE()), '"AAH/"', b"\x00\x01\xff"),
+            (Types.MAP(Types.INT(), Types.STRING()), '{"1": "a"}', {1: "a"}),
+            (Types.LIST(Types.INT()), "[1, null]", [1, None]),
+            (Types.ROW([Types.INT()]), '{"f0": 3}', Row(f0=3)),
+            (Types.TUPLE([Types.INT(), Types.INT()]), '{"f0": 3}', (3, None)),
+            (Types.INT(), "null", None),
+        ],
+    )
+    def test_values_have_flinks_forms(self, type_info, text, expected):
+        assert value(type_info, text) == expected
+
+    @pytest.mark.parametrize(
+        ("type_info", "text"),
+        [
+            (Types.INT(), "1.0"),
+            (Types.INT(), "2147483648"),
+            (Types.INT(), "[1]"),
+            (Types.LONG(), '"1_000"'),
+            (Types.DOUBLE(), '"inf"'),
+            (Types.SQL_DATE(), '"2026-02-30"'),
+            (Types.SQL_TIMESTAMP(), '"2026-05-01"'),
+            (Types.PRIMITIVE_ARRAY(Types.BYTE()), '"?"'),
+            (Types.BIG_DEC(4, 1), "1.25"),
+            (Types.CHAR(), '"ab"'),
+            (Types.LIST(Types.INT()), '{"0": 1}'),
+            (Types.ROW([Types.INT()]), "[3]"),
+            (Types.MAP(Types.INT(), Types.STRING()), '{"a": "a"}'),
+            (Types.STRING(), '"\\ud800"'),
+        ],
+    )
+    def test_what_is_not_of_its_type_is_refused_or_ignored(self, type_info, text):
+        with pytest.raises(DataError, match="field f"):
+            value(type_info, text)
+        lenient = json_of(one(type_info)).ignore_parse_errors().build()
+        found = lenient.deserialize(f'{{"f": {text}}}'.encode())
+        assert found.f is None or found.f == {None: "a"}
+
+    def test_an_error_says_which_message_and_field(self):
+        inner = Types.ROW_NAMED(["tags"], [Types.LIST(Types.INT())])
+        with pytest.raises(DataError, match=r"""message b'.*' cannot .*: field f\.tags\[1\]: expected INT, got "x\""""):
+            value(inner, '{"tags": [1, "x"]}')
+
+    @pytest.mark.parametrize("message", [b"", b"{", b"[]", b"5", b"\xff", b'{"user": NaN}'])
+    def test_what_is_no_object_is_refused_or_left_out(self, message):
+        with pytest.raises(DataError, match="cannot be read as JSON"):
+            json_of(USER).build().deserialize(message)
+        assert json_of(USER).ignore_parse_errors().build().deserialize(message) is None
+
+    def test_a_field_that_is_missing_is_none_unless_it_must_be_there(self):
+        message = b'{"amount": 5, "more": 1}'
+        assert json_of(USER).build().deserialize(message) == Row(user=None, amount=5)
+        with pytest.raises(DataError, match="field user: it is missing"):
+            json_of(USER).fail_on_missing_field().build().deserialize(message)
+        with pytest.raises(ProgramError, match="exclude each other"):
+            json_of(USER).fail_on_missing_field().ignore_parse_errors().build()
+
+    def test_null_is_no_row_and_what_comes_behind_an_object_is_not_looked_at(self):
+        schema = json_of(USER).build()
+        assert schema.deserialize(b"null") is None
+        assert schema.deserialize(b' {"user": "a"} and more') == Row(user="a", amount=None)
+
+    def test_objects_are_written_without_spaces_and_with_all_fields(self):
+        types = [Types.BIG_DEC(), Types.SQL_TIMESTAMP(), Types.SQL_TIME(), Types.DOUBLE(), Types.STRING()]
+        schema = JsonRowSerializationSchema.builder().with_type_info(Types.ROW(types)).build()
+        row = Row(Decimal("1.10"), dt.datetime(2026, 5, 1), dt.time(1), float("nan"), None)  # noqa: DTZ001
+        assert schema.serialize(row) == (
+            b'{"f0":1.10,"f1":"2026-05-01T00:00:00Z","f2":"01:00:00Z","f3":"NaN","f4":null}'
+        )
+
+    def test_what_is_not_of_the_type_is_not_written(self):
+        schema = JsonRowSerializationSchema.builder().with_type_info(USER).build()
+        with pytest.raises(TypeMismatch, match="field amount: expected INT, got 'x'"):
+            schema.serialize(Row(user="a", amount="x"))
+        with pytest.raises(DataError, match="None"):
+            schema.serialize(None)
+
+    @pytest.mark.parametrize(
+        "type_info", [None, Types.STRING(), one(Types.PICKLED_BYTE_ARRAY()), one(Types.TIME_WINDOW())]
+    )
+    def test_a_type_without_a_form_is_refused_when_the_schema_is_built(self, type_info):
+        with pytest.raises(ProgramError):
+            json_of(type_info).build()
+        with pytest.raises(ProgramError):
+            JsonRowSerializationSchema.builder().with_type_info(type_info).build()
+
+    def test_the_type_may_come_from_a_json_schema(self):
+        schema = """{"type": "object", "definitions": {"id": {"type": "integer"}}, "properties": {
+            "id": {"$ref": "#/definitions/id"}, "at": {"type": "string", "format": "date-time"},
+            "data": {"type": "string", "contentEncoding": "base64"}, "ratio": {"type": ["number", "null"]},
+            "open": {"oneOf": [{"type": "null"}, {"type": "boolean"}]},
+            "tags": {"type": "array", "items": {"type": "string"}}}}"""
+        assert JsonRowDeserializationSchema.builder().json_schema(
+            schema
+        ).build().get_produced_type() == Types.ROW_NAMED(
+            ["id", "at", "data", "ratio", "open", "tags"],
+            [
+                Types.BIG_INT(),
+                Types.SQL_TIMESTAMP(),
+                Types.PRIMITIVE_ARRAY(Types.BYTE()),
+                Types.BIG_DEC(),
+                Types.BOOLEAN(),
+                Types.OBJECT_ARRAY(Types.STRING()),
+            ],
+        )
+
+    @pytest.mark.parametrize(
+        ("schema", "says"),
+        [
+            ("{", "is no JSON"),
+            ("[]", "an object with properties"),
+            ('{"properties": {}, "type": "object"}', "nothing that there is a type for"),
+            ('{"type": "object", "properties": {"a": {"type": "null"}}}', "'a'.* nothing that there is a type for"),
+            ('{"type": "object", "properties": {"a": {"type": ["string", "number"]}}}', "one may be given beside null"),
+            ('{"type": "object", "properties": {"a": {"$ref": "other.json"}}}', "leads out of the schema"),
+            ('{"type": "object", "properties": {"a": {"$ref": "#/x"}}}', "leads nowhere"),
+        ],
+    )
+    def test_a_json_schema_without_a_type_is_refused(self, schema, says):
+        with pytest.raises(ProgramError, match=says):
+            JsonRowDeserializationSchema.builder().json_schema(schema)
+
+
+class TestCsv:
+    def reader(self, row_type=USER):
+        return CsvRowDeserializationSchema.Builder(row_type)
+
+    def test_cells_are_found_by_position(self):
+        assert self.reader().build().deserialize(b'"a, b", 5\nmore') == Row(user="a, b", amount=5)
+        schema = self.reader(Types.TUPLE([Types.SQL_TIMESTAMP(), Types.SQL_TIME(), Types.SQL_DATE()])).build()
+        assert schema.deserialize(b"2026-05-01 10:00:00.0,10:00:00,2026-05-01") == (
+            dt.datetime(2026, 5, 1, 10),  # noqa: DTZ001
+            dt.time(10),
+            dt.date(2026, 5, 1),
+        )
+
+    @pytest.mark.parametrize(
+        ("message", "says"),
+        [
+            (b"", "it is empty"),
+            (b"a", r"expected 2 cell\(s\), got 1"),
+            (b"a,1,2", r"expected 2 cell\(s\), got 3"),
+            (b"a,x", "field amount: expected INT, got 'x'"),
+            (b"a,", "field amount: expected INT, got ''"),
+            (b'"a', "unexpected end of data"),
+        ],
+    )
+    def test_a_line_that_does_not_fit_is_refused(self, message, says):
+        with pytest.raises(DataError, match=says):
+            self.reader().build().deserialize(message)
+
+    def test_with_errors_ignored_there_is_as_much_as_can_be_read(self):
+        schema = self.reader().set_ignore_parse_errors(True).build()
+        messages = [b"", b"a", b"a,1,2", b"a,x", b"\xff"]
+        assert [*map(schema.deserialize, messages)] == [
+            None,
+            Row(user="a", amount=None),
+            Row(user="a", amount=1),
+            Row(user="a", amount=None),
+            None,
+        ]
+
+    def test_a_literal_stands_for_none_and_a_comment_for_no_row(self):
+        schema = self.reader().set_null_literal("").set_allow_comments(True).build()
+        assert [*map(schema.deserialize, [b",", b"# a,1"])] == [Row(user=None, amount=None), None]
+
+    def test_lines_are_written_with_quotes_where_they_are_needed(self):
+        builder = CsvRowSerializationSchema.Builder(Types.ROW([Types.STRING(), Types.LIST(Types.INT())]))
+        assert builder.build().serialize(Row('a"b', [1, 2])) == b'"a""b",1;2\n'
+        escaped = builder.set_escape_character("\\").set_line_delimiter("").set_null_literal("-").build()
+        assert escaped.serialize(Row('a"b', None)) == b'"a\\"b",-'
+        bare = builder.disable_quote_character().set_field_delimiter("|").set_array_element_delimiter(" ").build()
+        assert bare.serialize(Row("a,b", [1, 2])) == b"a,b|1 2\n"
+        with pytest.raises(DataError, match="needs quotes"):
+            bare.serialize(Row("a|b", []))
+
+    def test_a_part_with_the_character_between_parts_is_refused(self):
+        schema = CsvRowSerializationSchema.Builder(Types.ROW([Types.LIST(Types.STRING())])).build()
+        with pytest.raises(DataError, match=r"'a;b' has ';' in it"):
+            schema.serialize(Row(["a;b"]))
+
+    @pytest.mark.parametrize(
+        "type_info", [Types.MAP(Types.INT(), Types.INT()), Types.LIST(Types.LIST(Types.INT())), one(USER)]
+    )
+    def test_a_type_without_a_form_is_refused_when_the_schema_is_built(self, type_info):
+        with pytest.raises(ProgramError, match="a cell of CSV has no form of"):
+            self.reader(one(type_info)).build()
+        with pytest.raises(ProgramError, match="a cell of CSV has no form of"):
+            CsvRowSerializationSchema.Builder(one(type_info)).build()
+
+    @pytest.mark.parametrize("char", ["", "ab"])
+    def test_separators_are_single_characters(self, char):
+        with pytest.raises(ProgramError, match="single character"):
+            self.reader().set_field_delimiter(char)
+
+
+class TestManyAtOnce:
+    def test_one_bad_message_among_many_is_named_or_left_out(self):
+        messages = [b'{"user": "u", "amount": %d}' % i for i in range(1000)]
+        messages[700], messages[701] = b"broken", None
+        column = pa.array(messages, pa.binary())
+        with pytest.raises(DataError, match="broken"):
+            json_of(USER).build().deserialize_column(column)
+        rows = json_of(USER).ignore_parse_errors().build().deserialize_column(column)
+        assert [i for i, row in enumerate(rows.to_pylist()) if row is None] == [700, 701]
+        assert rows.to_pylist()[702] == {"user": "u", "amount": 702}
+
+    def test_no_messages_are_no_rows(self):
+        empty = pa.array([], pa.binary())
+        for schema in (json_of(USER).build(), CsvRowDeserializationSchema.Builder(USER).build()):
+            assert schema.deserialize_column(empty).equals(USER.to_arrow([]))
+
+    def test_objects_that_lie_across_messages_are_not_put_together(self):
+        schema = json_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])).ignore_parse_errors().build()
+        messages = pa.array([b'{"a": 1}{"a": 2}', b'{"a":', b'{"b": 1}}'], pa.binary())
+        assert [row and row["a"] for row in schema.deserialize_column(messages).to_pylist()] == [1, None, None]
+
+
+def test_avro_without_its_library_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(ProgramError, match=r"pip install 'eventide\[avro\]'"):
+        AvroSchema.parse_string('"string"')
+
+
+def test_schemas_travel_and_work_in_a_program():
+    text = Types.PRIMITIVE_ARRAY(Types.BYTE())
+    read = pickle.loads(pickle.dumps(json_of(USER).build()))
+    write = pickle.loads(pickle.dumps(CsvRowSerializationSchema.Builder(USER).build()))
+    messages = local_environment().from_collection([b'{"user": "wren", "amount": 3}'], text)
+    lines = messages.map(read.deserialize, read.get_produced_type()).map(write.serialize, text)
+    assert list(lines.execute_and_collect()) == [b"wren,3\n"]
