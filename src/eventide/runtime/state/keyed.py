@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
+from itertools import repeat
 from typing import Any
+
+import numpy as np
 
 from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
@@ -15,7 +18,7 @@ from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.entries import Entry, read, stored
 from eventide.runtime.state.expiring import forget_expired
-from eventide.runtime.state.linear_hashing import address
+from eventide.runtime.state.linear_hashing import address, addresses
 from eventide.runtime.state.timers import Timers
 
 _BUCKET_BYTES = 2_048
@@ -80,7 +83,8 @@ class KeyedState:
     def open(self, key: Any) -> Entry:
         """Have the entry of a key that is not at hand yet."""
         key_hash = stable_hash(key)
-        self._take_in([key_hash], check=type(key) not in _PLAIN)
+        number = address(key_hash, self._store.count)
+        self._take_in([key_hash], [number], check=type(key) not in _PLAIN)
         return self.entries.get(key) or self._new(key, key_hash)
 
     def open_all(self, keys: Iterable[Any]) -> None:
@@ -92,8 +96,9 @@ class KeyedState:
                 self.open(key)
             return
         with without_collection():
-            hashes = hashes_of(new).tolist()
-            self._take_in(hashes, check=not _PLAIN.issuperset(map(type, new)))
+            found = hashes_of(new)
+            hashes, numbers = found.tolist(), addresses(found, self._store.count).tolist()
+            self._take_in(hashes, numbers, check=not _PLAIN.issuperset(map(type, new)))
             for key, key_hash in zip(new, hashes, strict=True):
                 if key not in entries:
                     self._new(key, key_hash)
@@ -101,7 +106,7 @@ class KeyedState:
     def open_everything(self) -> None:
         """Have every entry: for harnesses."""
         for number in range(self._store.count):
-            self._take_in(self._bucket(number).entries)
+            self._take_in(self._bucket(number).entries, repeat(number))
 
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every entry that has a timer of a kind at or before a time."""
@@ -112,7 +117,7 @@ class KeyedState:
         with without_collection():
             for number in due:
                 bucket = self._bucket(number)
-                self._take_in(bucket.due(kind, until_ms))
+                self._take_in(bucket.due(kind, until_ms), repeat(number))
                 later = bucket.later(kind, until_ms)
                 if later is not None:
                     schedule.again(number, later)
@@ -147,7 +152,7 @@ class KeyedState:
         with without_collection():
             for number in schedule.due(clock_ms):
                 self._looked_through.add(number)
-                self._take_in(self._bucket(number).due(EXPIRY, clock_ms))
+                self._take_in(self._bucket(number).due(EXPIRY, clock_ms), repeat(number))
             for entry in self.entries.values():
                 forget_expired(entry.values, clock_ms)
 
@@ -184,18 +189,19 @@ class KeyedState:
             bucket = self._buckets[number] = Bucket.read(self._store.get(number))
         return bucket
 
-    def _take_in(self, hashes: Iterable[int], *, check: bool = True) -> None:
-        """Have the entries that have some hashes; ``check`` whether their keys still have those.
+    def _take_in(self, hashes: Iterable[int], numbers: Iterable[int], *, check: bool = True) -> None:
+        """Have the entries that have some hashes, given their buckets; ``check`` whether their keys still have those.
 
         Raises:
             StateError: if one does not.
         """
-        count = self._store.count
-        for key_hash in hashes:
-            if key_hash in self._read:
+        known = self._read
+        for key_hash, number in zip(hashes, numbers, strict=False):
+            if key_hash in known:
                 continue
-            number = address(key_hash, count)
-            content = self._read[key_hash] = self._bucket(number).content(key_hash)
+            content = known[key_hash] = self._bucket(number).content(key_hash)
+            if content is None and not check:
+                continue
             found = [] if content is None else self._entries_of(key_hash, content)
             if check and number not in self._checked:
                 self._checked.add(number)
@@ -204,11 +210,12 @@ class KeyedState:
                 if key in self.entries:
                     raise _other_hash(key)
                 self.entries[key] = entry
-                for timers in self._timers:
-                    timers.take_in(key, entry)
+                for timers, set_for in zip(self._timers, entry.timers, strict=True):
+                    if set_for:
+                        timers.take_in(key, entry)
 
     def _entries_of(self, key_hash: int, content: bytes) -> list[tuple[Any, Entry]]:
-        return list(read(content, key_hash, group_of(key_hash, self._max_parallelism)))
+        return read(content, key_hash, group_of(key_hash, self._max_parallelism))
 
     def _first_entries(self, number: int) -> list[tuple[Any, Entry]]:
         """The entries of the first hash in a bucket, if there is any."""
@@ -226,11 +233,15 @@ class KeyedState:
         of_hash: dict[int, list[tuple[Any, Entry]]] = {}
         for key, entry in self.entries.items():
             of_hash.setdefault(entry.hash, []).append((key, entry))
-        changed: defaultdict[int, dict[int, StoredEntry | None]] = defaultdict(dict)
+        other: dict[int, StoredEntry | None] = {}
         for key_hash, entries in of_hash.items():
             new = stored(entries)
             if (new and new[0]) != self._read.get(key_hash):
-                changed[address(key_hash, self._store.count)][key_hash] = new
+                other[key_hash] = new
+        changed: defaultdict[int, dict[int, StoredEntry | None]] = defaultdict(dict)
+        numbers = addresses(np.fromiter(other, np.uint64, len(other)), self._store.count).tolist()
+        for (key_hash, new), number in zip(other.items(), numbers, strict=True):
+            changed[number][key_hash] = new
         return changed
 
     def _write(self, changed: dict[int, dict[int, StoredEntry | None]]) -> None:

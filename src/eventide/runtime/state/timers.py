@@ -47,6 +47,7 @@ class Timers:
 
     Those that were set wait unsorted until one of them may be due; then they join a heap. Where most are new, all are
     sorted instead, which is cheaper, and a sorted list is a heap; from one that is sorted, many are taken at once.
+    Those that are set while others fire, and are to fire with them, have a heap of their own.
 
     Flink: one of the two queues of ``InternalTimerService``.
     """
@@ -59,7 +60,9 @@ class Timers:
         self._is_sorted = True
         self._new: list[_Timer] = []
         self._earliest_new = MAX_MS
+        self._looked_at = 0
         self._firing_until: int | None = None
+        self._meanwhile: list[_Timer] = []
         self.number = number
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
@@ -74,10 +77,9 @@ class Timers:
             self.number = timers[at] = number = self.number + 1
             timer = (time_ms, entry.group, number, key, namespace)
             if self._firing_until is not None and time_ms <= self._firing_until:
-                heapq.heappush(self._heap, timer)
-                self._is_sorted = False
+                heapq.heappush(self._meanwhile, timer)
             else:
-                self._wait(timer)
+                self._new.append(timer)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
@@ -91,18 +93,11 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        if self._earliest_new <= until_ms:
-            self._settle()
-        entries, kind, heap = self._entries, self._kind, self._heap
-        ready = self._many_ready(until_ms)
+        entries, kind = self._entries, self._kind
+        ready = self._taken(until_ms)
         self._firing_until = until_ms
         try:
-            while ready or (heap and heap[0][0] <= until_ms):
-                if ready and (not heap or ready[-1] < heap[0]):
-                    time_ms, _, number, key, namespace = ready.pop()
-                else:
-                    time_ms, _, number, key, namespace = heapq.heappop(heap)
-                    self._is_sorted = False
+            for time_ms, _, number, key, namespace in self._with_those_set_meanwhile(ready):
                 timers = entries[key].timers[kind]
                 at = (time_ms, namespace)
                 if timers.get(at) == number:
@@ -134,19 +129,23 @@ class Timers:
 
     def take_in(self, key: Any, entry: Entry) -> None:
         """Take note of the timers of an entry that was read."""
-        for (time_ms, namespace), number in entry.timers[self._kind].items():
-            self._wait((time_ms, entry.group, number, key, namespace))
+        timers, group = entry.timers[self._kind], entry.group
+        self._new += [(time_ms, group, number, key, namespace) for (time_ms, namespace), number in timers.items()]
 
     def clear(self) -> None:
         """Forget what is at hand."""
         self._heap.clear()
         self._is_sorted = True
         self._new.clear()
-        self._earliest_new = MAX_MS
+        self._earliest_new, self._looked_at = MAX_MS, 0
 
-    def _wait(self, timer: _Timer) -> None:
-        self._new.append(timer)
-        self._earliest_new = min(self._earliest_new, timer[0])
+    def _is_due(self, until_ms: int) -> bool:
+        """Whether one of the timers that wait unsorted is due."""
+        new = self._new
+        if len(new) > self._looked_at:
+            self._earliest_new = min(self._earliest_new, min(new[self._looked_at :])[0])
+            self._looked_at = len(new)
+        return self._earliest_new <= until_ms
 
     def _settle(self) -> None:
         """Have the timers that were set since the last time in the heap."""
@@ -160,19 +159,33 @@ class Timers:
                 heapq.heappush(heap, timer)
             self._is_sorted = self._is_sorted and not new
         self._new = []
-        self._earliest_new = MAX_MS
+        self._earliest_new, self._looked_at = MAX_MS, 0
 
-    def _many_ready(self, until_ms: int) -> list[_Timer]:
-        """The timers that are due, the last one first, if they are sorted and many: taken out of the heap."""
-        if not self._is_sorted:
-            return []
-        count = bisect_right(self._heap, until_ms, key=_time_of)
-        if count <= _MANY:
-            return []
-        ready = self._heap[:count]
-        del self._heap[:count]
-        ready.reverse()
+    def _taken(self, until_ms: int) -> list[_Timer]:
+        """The timers that are due, in their order: taken out of the heap."""
+        if self._is_due(until_ms):
+            self._settle()
+        heap = self._heap
+        count = bisect_right(heap, until_ms, key=_time_of) if self._is_sorted else 0
+        if count > _MANY:
+            ready = heap[:count]
+            del heap[:count]
+            return ready
+        ready = []
+        while heap and heap[0][0] <= until_ms:
+            ready.append(heapq.heappop(heap))
+            self._is_sorted = False
         return ready
+
+    def _with_those_set_meanwhile(self, ready: list[_Timer]) -> Iterator[_Timer]:
+        """Timers in their order, with those that are set, to fire with them, while they fire."""
+        meanwhile = self._meanwhile
+        for timer in ready:
+            while meanwhile and meanwhile[0] < timer:
+                yield heapq.heappop(meanwhile)
+            yield timer
+        while meanwhile:
+            yield heapq.heappop(meanwhile)
 
     def _is_gone(self, time_ms: int, group: int, number: int, key: Any, namespace: Hashable) -> bool:
         return self._entries[key].timers[self._kind].get((time_ms, namespace)) != number
