@@ -34,7 +34,7 @@ FULL = Sizes(
     few_batches=4,
     small_batches=40,
     element_rows=200_000,
-    function_rows=400_000,
+    function_rows=250_000,
     join_rows=1_000_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
 )
