@@ -1,0 +1,61 @@
+"""The queries, each in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eventide.datastream import DataStream
+from examples.nexmark.queries.q00 import every_bid
+from examples.nexmark.queries.q01 import in_euros
+from examples.nexmark.queries.q02 import of_some_auctions
+from examples.nexmark.queries.q03 import local_sellers
+from examples.nexmark.queries.q04 import average_prices
+from examples.nexmark.queries.q05 import hot_auctions
+from examples.nexmark.queries.q07 import highest_bids
+from examples.nexmark.queries.q08 import new_sellers
+from examples.nexmark.queries.q09 import winning_bids
+from examples.nexmark.queries.q11 import bids_of_a_session
+from examples.nexmark.queries.q12 import bids_by_the_clock
+from examples.nexmark.queries.q13 import with_side_input
+from examples.nexmark.queries.q16 import channels_by_day
+from examples.nexmark.queries.q17 import auctions_by_day
+from examples.nexmark.queries.q18 import last_bids
+from examples.nexmark.queries.q20 import bids_with_auctions
+from examples.nexmark.source import Streams
+
+
+@dataclass(frozen=True)
+class Query:
+    """One of them.
+
+    Attributes:
+        title: what it asks.
+        program: makes the stream of its results.
+        replaces_by: the fields that say which result takes the place of which; none if every result stays.
+    """
+
+    title: str
+    program: Callable[[Streams], DataStream]
+    replaces_by: tuple[str, ...] = ()
+
+
+QUERIES: dict[int, Query] = {
+    0: Query("every bid", every_bid),
+    1: Query("prices in euros", in_euros),
+    2: Query("bids for some auctions", of_some_auctions),
+    3: Query("who sells nearby", local_sellers),
+    4: Query("average price by category", average_prices, ("category",)),
+    5: Query("auctions with the most bids", hot_auctions),
+    7: Query("highest bids", highest_bids),
+    8: Query("new sellers", new_sellers),
+    9: Query("winning bids", winning_bids),
+    11: Query("bids of a session", bids_of_a_session),
+    12: Query("bids by the clock", bids_by_the_clock),
+    13: Query("bids with a side input", with_side_input),
+    16: Query("channels by day", channels_by_day),
+    17: Query("auctions by day", auctions_by_day),
+    18: Query("last bid of each bidder", last_bids, ("bidder", "auction")),
+    20: Query("bids with their auction", bids_with_auctions),
+}
+"""By their numbers in Nexmark."""
