@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from eventide.common import Duration, TypeInformation, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from examples.nexmark.generator import AUCTION, AUCTIONS, BID, BIDS, PERSON, PERSONS, Kind, Recipe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TYPES = {PERSONS: PERSON, AUCTIONS: AUCTION, BIDS: BID}
 _AT_ONCE = 50_000

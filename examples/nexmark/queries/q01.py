@@ -4,7 +4,6 @@ from decimal import Decimal
 
 from eventide.common import Row, Types
 from eventide.datastream import DataStream
-from examples.nexmark.generator import BID
 from examples.nexmark.source import Streams
 
 DOLLAR_IN_EUROS = Decimal("0.908")

@@ -1,4 +1,4 @@
-"""Query 7: the highest bids of every ten seconds. An aggregate of all elements, joined with the elements themselves."""
+"""Query 7: the highest bids of every ten seconds. An aggregate, joined with what it was made of."""
 
 from eventide.aggregates import max_
 from eventide.common import Time, Types
