@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from examples.nexmark.generator import Recipe
+
 _TEN_SECONDS = "window(dateTime, '10 seconds')"
 _RANKS = ("TRUE", "price < 10000", "price >= 10000 AND price < 1000000", "price >= 1000000")
 _OF_RANK = ("total", "rank1", "rank2", "rank3")
@@ -103,12 +105,16 @@ class Streaming:
     """A query of Spark's Structured Streaming.
 
     Attributes:
-        sql: its text; in braces are numbers of the recipe.
+        sql: its text; in braces are attributes of the recipe.
         mode: the output mode.
     """
 
     sql: str
     mode: str = "append"
+
+    def text(self, recipe: Recipe) -> str:
+        """The text for the events of a recipe."""
+        return self.sql.format(recipe=recipe)
 
 
 STREAMING: dict[int, Streaming] = {
@@ -161,8 +167,8 @@ STREAMING: dict[int, Streaming] = {
     20: Streaming(
         _WITH_AUCTION
         + """
-        AND b.dateTime BETWEEN a.dateTime - INTERVAL {before_ms} MILLISECONDS
-                           AND a.dateTime + INTERVAL {after_ms} MILLISECONDS
+        AND b.dateTime BETWEEN a.dateTime - INTERVAL {recipe.before_ms} MILLISECONDS
+                           AND a.dateTime + INTERVAL {recipe.after_ms} MILLISECONDS
         """
     ),
 }

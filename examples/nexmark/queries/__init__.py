@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from eventide.common import Row
 from eventide.datastream import DataStream
 from examples.nexmark.queries.q00 import every_bid
 from examples.nexmark.queries.q01 import in_euros
@@ -38,6 +39,12 @@ class Query:
     title: str
     program: Callable[[Streams], DataStream]
     replaces_by: tuple[str, ...] = ()
+
+    def at_the_end(self, results: Iterable[Row]) -> list[Row]:
+        """What holds when all results have come: all of them, or those that none behind them has replaced."""
+        if not self.replaces_by:
+            return list(results)
+        return list({tuple(row[field] for field in self.replaces_by): row for row in results}.values())
 
 
 QUERIES: dict[int, Query] = {
