@@ -21,6 +21,8 @@ class Sizes:
     """For the element path without Parquet."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
+    nexmark_events: int
+    """In all micro-batches together."""
 
 
 FULL = Sizes(
@@ -31,6 +33,7 @@ FULL = Sizes(
     small_batches=40,
     element_rows=200_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
+    nexmark_events=2_000_000,
 )
 QUICK = Sizes(
     rows_per_batch=200_000,
@@ -40,4 +43,5 @@ QUICK = Sizes(
     small_batches=12,
     element_rows=50_000,
     growth=(1_000, 10_000),
+    nexmark_events=100_000,
 )
