@@ -7,14 +7,14 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks import page
 from benchmarks.bench import Bench
-from benchmarks.figures import RESULTS, Figure, Part, show, store
+from benchmarks.figures import RESULTS, Line, Part, show, store
 from benchmarks.parts import (
     chained,
     elements,
@@ -24,6 +24,7 @@ from benchmarks.parts import (
     joins,
     limit,
     memory,
+    nexmark,
     small,
     state,
     throughput,
@@ -33,7 +34,7 @@ from benchmarks.queries import SIDES, TUMBLING, Job
 from benchmarks.sizes import FULL, QUICK
 
 # In this order: the memory of a worker is that of one that has not done much else.
-PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
+PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "memory": memory.memory,
     "tumbling-1000": throughput.tumbling_few_keys,
     "tumbling-100000": throughput.tumbling_many_keys,
@@ -49,6 +50,7 @@ PARTS: dict[str, Callable[[Bench], list[Figure]]] = {
     "joins": joins.joins,
     "generators": watermarks.generators,
     "splits": watermarks.splits,
+    "nexmark": nexmark.nexmark,
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
     "side-by-side": small.side_by_side,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -18,8 +18,10 @@ from benchmarks.sizes import Sizes
 
 RESULTS = Path("build/benchmark.json")
 HEADINGS = {"what": 44, "eventide": 16, "beside it": 24, "ratio": 6, "aim": 12}
-"""Of the columns of a table, with their least width on a terminal."""
-NUMBERS = ("eventide", "ratio")
+"""Of the columns of a table of figures, with their least width on a terminal."""
+RACE_HEADINGS = {"what": 32, "eventide": 16, "Spark": 16, "Flink": 16, "who can't, and why": 12}
+"""Of the columns of a table of races."""
+NUMBERS = ("eventide", "ratio", "Spark", "Flink")
 DERIVED = ("ratio", "is_met")
 """What a figure says in JSON beside its fields."""
 
@@ -74,6 +76,51 @@ class Figure:
         return ", ".join(least + most)
 
 
+@dataclass(frozen=True)
+class Race:
+    """One line: what each of several engines has, in rows a second.
+
+    Attributes:
+        what: what was measured.
+        rates: the numbers, by engine; one that has none was not measured.
+        note: who can't, and why.
+    """
+
+    what: str
+    rates: dict[str, float]
+    note: str = ""
+    is_met: ClassVar[bool] = True
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of its row in a table."""
+        engines = list(RACE_HEADINGS)[1:-1]
+        rates = (shown(self.rates[engine], "rows/s") if engine in self.rates else "" for engine in engines)
+        return (self.what, *rates, self.note)
+
+
+Line = Figure | Race
+
+
+def headings_of(lines: Sequence[Line]) -> dict[str, int]:
+    """The headings of the table that lines make, with their least widths."""
+    return RACE_HEADINGS if lines and isinstance(lines[0], Race) else HEADINGS
+
+
+def as_json(line: Line) -> dict[str, Any]:
+    """What is stored of a line: its fields, and what follows from them."""
+    return asdict(line) | ({} if isinstance(line, Race) else {name: getattr(line, name) for name in DERIVED})
+
+
+def from_json(stored: dict[str, Any]) -> Line:
+    """The line of which this was stored.
+
+    >>> from_json(as_json(Race("bids", {"eventide": 3_000_000, "Flink": 400.4}, "Spark: why"))).cells()
+    ('bids', '3.00 M rows/s', '', '400 rows/s', 'Spark: why')
+    """
+    fields = {name: value for name, value in stored.items() if name not in DERIVED}
+    return Race(**fields) if "rates" in fields else Figure(**fields)
+
+
 def shown(number: float, unit: str) -> str:
     """A number with its unit, for a person.
 
@@ -92,7 +139,7 @@ class Part:
 
     name: str
     title: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Line, ...]
 
 
 def show(parts: Iterable[Part], console: Console) -> None:
@@ -100,7 +147,7 @@ def show(parts: Iterable[Part], console: Console) -> None:
     for part in parts:
         console.print(f"\n[bold]{part.title}[/]", highlight=False)
         table = Table(box=None, pad_edge=False, show_header=False)
-        for heading, width in HEADINGS.items():
+        for heading, width in headings_of(part.figures).items():
             table.add_column(justify=_side(heading), min_width=width, no_wrap=True)
         for figure in part.figures:
             table.add_row(*figure.cells(), style=None if figure.is_met else "red")
@@ -120,7 +167,7 @@ def store(parts: Iterable[Part], sizes: Sizes) -> None:
             {
                 "name": part.name,
                 "title": part.title,
-                "figures": [asdict(f) | {name: getattr(f, name) for name in DERIVED} for f in part.figures],
+                "figures": [as_json(line) for line in part.figures],
             }
             for part in parts
         ],

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import DERIVED, HEADINGS, NUMBERS, RESULTS, Figure
+from benchmarks.figures import NUMBERS, RESULTS, from_json, headings_of
 
 PAGE = Path("docs/benchmarks.md")
 _PLACE = re.compile(r"(<!-- figures: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -46,11 +46,13 @@ def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _table(figures: list[dict[str, Any]]) -> str:
-    rows = [Figure(**{name: f[name] for name in f if name not in DERIVED}).cells() for f in figures]
-    used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
-    headings = [list(HEADINGS)[i] for i in used]
-    lines = [f"| {' | '.join(headings)} |", f"|{'|'.join('---:' if name in NUMBERS else '---' for name in headings)}|"]
-    return "\n".join(lines + [f"| {' | '.join(row[i] for i in used)} |" for row in rows])
+    lines = [from_json(figure) for figure in figures]
+    rows = [line.cells() for line in lines]
+    names = list(headings_of(lines))
+    used = [i for i in range(len(names)) if any(row[i] for row in rows)]
+    headings = [names[i] for i in used]
+    head = [f"| {' | '.join(headings)} |", f"|{'|'.join('---:' if name in NUMBERS else '---' for name in headings)}|"]
+    return "\n".join(head + [f"| {' | '.join(row[i] for i in used)} |" for row in rows])
 
 
 def _machine(results: dict[str, Any]) -> str:

@@ -25,6 +25,8 @@ class Sizes:
     """Of each of two streams that are joined, in a micro-batch."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
+    nexmark_events: int
+    """In all micro-batches together."""
 
 
 FULL = Sizes(
@@ -37,6 +39,7 @@ FULL = Sizes(
     function_rows=250_000,
     join_rows=1_000_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
+    nexmark_events=2_000_000,
 )
 QUICK = Sizes(
     rows_per_batch=200_000,
@@ -48,4 +51,5 @@ QUICK = Sizes(
     function_rows=20_000,
     join_rows=50_000,
     growth=(1_000, 10_000),
+    nexmark_events=100_000,
 )

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks import figures, page
+from benchmarks import figures, nexmark_flink, page
 from benchmarks.__main__ import PARTS
 from benchmarks.data import BATCH_MS, DISORDER_MS, START_MS, DataSet
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Race, as_json
+from examples.nexmark.queries import QUERIES
 
 
 def test_the_files_of_a_micro_batch_cover_the_same_time_and_are_out_of_order_by_less_than_a_second(
@@ -46,6 +47,24 @@ def test_a_figure_is_judged_by_its_ratio_if_it_has_one() -> None:
     assert not Figure("", "ms", 120, 100, most=1.15).is_met
     assert Figure("", "rows/s", 500_000, least=400_000).is_met
     assert not Figure("", "micro-batches", 1, 3, most=0).is_met
+
+
+def test_a_race_has_a_column_for_each_engine_that_was_there_and_says_who_can_not() -> None:
+    lines = [Race("bids", {"eventide": 2_000, "Spark": 1_000}), Race("winners", {"eventide": 500}, "Spark: no joins")]
+    results = {"parts": [{"name": "n", "figures": [as_json(line) for line in lines]}]}
+    text, missing = page.filled("<!-- figures: n -->\n<!-- end -->", results)
+    assert missing == []
+    assert text.splitlines()[2:-2] == [
+        "| what | eventide | Spark | who can't, and why |",
+        "|---|---:|---:|---|",
+        "| bids | 2,000 rows/s | 1,000 rows/s |  |",
+        "| winners | 500 rows/s |  | Spark: no joins |",
+    ]
+
+
+def test_flink_is_asked_all_queries_and_its_one_reserved_word_is_quoted() -> None:
+    assert nexmark_flink.QUERIES.keys() == QUERIES.keys()
+    assert nexmark_flink.quoted("dateTime, b.dateTime AS bid_dateTime") == "`dateTime`, b.`dateTime` AS bid_dateTime"
 
 
 def test_the_examples_of_the_docstrings_are_right() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
@@ -183,12 +184,17 @@ def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Each element goes to the subtask of its key, which travels with it."""
+    """Each element goes to the subtask of its key, which travels with it.
+
+    ``key_columns`` are the fields that the key consists of, if it was given by them: then it is found in columns,
+    without a Python object for the element.
+    """
 
     codec: ElementCodec
     select: Callable[[Any], Any]
     max_parallelism: int
     mixes_splits: bool = False
+    key_columns: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
@@ -213,15 +219,25 @@ class _ByKey:
 
     def add(self, batch: Batch) -> None:
         self.size += len(batch)
+        names = self._outlet.key_columns
+        if isinstance(batch, Columns) and names and not batch.values.null_count:
+            self._deal_out(batch, keys_in(batch, names, self._outlet.codec.key_type))
+            return
         for elements in pieces(batch):
             keys = extracted_keys(self._outlet.select, elements, self._producer)
-            for subtask, at in self._subtasks.dealt_out(keys, elements.values, self._producer):
-                if at is None:
-                    self._waiting[subtask].append((elements.columns or elements, keys))
-                    continue
-                indices = at.tolist()
-                part = elements.at(indices) if elements.columns is None else elements.columns.at(pa.array(at))
-                self._waiting[subtask].append((part, [keys[i] for i in indices]))
+            self._deal_out(elements.columns or elements, keys)
+
+    def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
+        def values() -> list[Any]:
+            return as_elements(batch).values
+
+        for subtask, at in self._subtasks.dealt_out(keys, values, self._producer):
+            if at is None:
+                self._waiting[subtask].append((batch, keys))
+                continue
+            indices = at.tolist()
+            part = batch.at(pa.array(at)) if isinstance(batch, Columns) else batch.at(indices)
+            self._waiting[subtask].append((part, [keys[i] for i in indices]))
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
@@ -247,9 +263,14 @@ class SubtasksOfKeys(dict[Any, int]):
             self.update(zip(new, found.tolist(), strict=True))
 
     def dealt_out(
-        self, keys: list[Any], values: list[Any], producer: str
+        self, keys: list[Any], values: Callable[[], list[Any]], producer: str
     ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
         """Which indices of some keys go to which subtask; None stands for all indices.
+
+        Args:
+            keys: the keys.
+            values: gives the elements that they belong to, for a message.
+            producer: the operator that they come from, for a message.
 
         Raises:
             DataError: for a key that has no hash, or none that is the same in every process, naming its element.
@@ -261,7 +282,7 @@ class SubtasksOfKeys(dict[Any, int]):
                 found = list(map(self.get, keys))
             owners = np.array(found)
         except (TypeError, DataError):
-            for key, value in zip(keys, values, strict=True):
+            for key, value in zip(keys, values(), strict=True):
                 self.check(key, value, producer)
             raise
         if self._subtasks == 1:
@@ -279,6 +300,13 @@ class SubtasksOfKeys(dict[Any, int]):
         except (TypeError, DataError) as error:
             reason = error if isinstance(error, DataError) else unhashable(key)
             raise user_function_error(producer, reason, during="when a key was extracted", element=value) from error
+
+
+def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | None) -> list[Any]:
+    """The key of each element, given by one field of it, or by several, whose values make a tuple."""
+    fields = [columns.field(name) for name in names]
+    array = fields[0] if len(fields) == 1 else pa.StructArray.from_arrays(fields, names=list(names))
+    return [] if key_type is None else key_type.from_arrow(array)
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:

@@ -99,4 +99,5 @@ def outlet_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) ->
     """How elements get there: by key, or all of a task to one subtask."""
     if source.key is None or not has_keys:
         return Together(ElementCodec(source.value_type))
-    return ByKey(ElementCodec(source.value_type, source.key.type_info), source.key.select, max_parallelism)
+    key = source.key
+    return ByKey(ElementCodec(source.value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns)

@@ -252,4 +252,4 @@ def _element_outlet(spec: WindowSpec, source: OperatorInput, max_parallelism: in
         return ReducingOutlet(spec.name, spec.contents, panes, codec, select, max_parallelism)
     if key is None:
         return Together(ElementCodec(value_type))
-    return ByKey(ElementCodec(value_type, key.type_info), key.select, max_parallelism)
+    return ByKey(ElementCodec(value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns)

@@ -145,4 +145,4 @@ class _Outbox:
     def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
         if self._outlet.select is None or not keys:
             return iter([(0, None)])
-        return self._subtask_of.dealt_out(keys, values, self._producer)
+        return self._subtask_of.dealt_out(keys, lambda: values, self._producer)

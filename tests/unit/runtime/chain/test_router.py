@@ -1,14 +1,17 @@
 """Every element goes to exactly one subtask, that of its key; signals go to all."""
 
+from operator import itemgetter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.common import Types
+from eventide.common import Row, Types
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.router import Router, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import Frame, Signal
@@ -40,6 +43,40 @@ def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values
         assert part.keys == part.values == [v for v in values if subtask_of(key_group(v, 16), 16, subtasks) == subtask]
         assert part.sequence == sorted(part.sequence)
     assert sorted(o for part in by_subtask.values() for o in part.sequence) == list(range(len(values)))
+
+
+ROW = Types.ROW_NAMED(["user", "at", "shop"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
+ROWS = [Row(user=f"u{i % 7}" if i % 5 else None, at=i // 3, shop=i % 4 / 2) for i in range(50)]
+
+
+@pytest.mark.parametrize("names", [("user",), ("shop",), ("at", "user"), ("user", "at", "shop")])
+@pytest.mark.parametrize("subtasks", [1, 3])
+def test_keys_that_are_named_fields_are_found_in_columns_without_an_object_for_an_element(names, subtasks):
+    types = [kind for name, kind in zip(ROW.field_names, ROW.field_types, strict=True) if name in names]
+    types = types[::-1] if names[0] == "at" else types
+    codec = ElementCodec(ROW, types[0] if len(types) == 1 else Types.TUPLE(types))
+    by_object = keyed_edge(subtasks, itemgetter(*names), codec)
+    by_column = Edge(1, 9, "producer", subtasks, ByKey(codec, untouched, 16, key_columns=names))
+    columns = Columns.of(elements(ROWS), ROW)
+    found = []
+    for edge, batch in ((by_object, elements(ROWS)), (by_column, columns)):
+        router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
+        router.send(edge, batch)
+        found.append({frame.subtask: codec.decode(frame.content) for frame in router.element_frames(3)})
+    assert found[0] == found[1]
+
+
+def test_a_key_in_a_column_that_cannot_be_one_is_refused_with_its_element():
+    codec = ElementCodec(ROW, Types.DOUBLE())
+    edge = Edge(1, 9, "producer", 2, ByKey(codec, untouched, 16, key_columns=("shop",)))
+    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
+    rows = [*ROWS[:2], Row(user="eve", at=1, shop=float("nan"))]
+    with pytest.raises(DataError, match=r"element Row.user='eve'.* is not equal to itself"):
+        router.send(edge, Columns.of(elements(rows), ROW))
+
+
+def untouched(value):
+    raise AssertionError(value)
 
 
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])

@@ -1,0 +1,130 @@
+"""Nexmark: the benchmark of the field, on eventide, Spark's streaming SQL, and Flink SQL where it is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks import nexmark_flink
+from benchmarks.bench import Bench
+from benchmarks.figures import Race, shown
+from benchmarks.queries import PARALLELISM, environment, query_of
+from eventide.datastream.connectors import FormatSink
+from eventide.spark.submit import settings_for_start
+from examples.nexmark import files
+from examples.nexmark.generator import KINDS, Recipe
+from examples.nexmark.queries import QUERIES
+from examples.nexmark.queries.q13 import side_input
+from examples.nexmark.sql import NOT_ON_SPARK, STREAMING
+
+FLINK = "EVENTIDE_FLINK_PYTHON"
+"""The variable that says which Python has `apache-flink`."""
+
+_CHUNKS = 5
+_NOT_ON_FLINK = {13: "as a plain join, because it cannot look up in files"}
+
+
+def nexmark(bench: Bench) -> list[Race]:
+    """Nexmark."""
+    recipe = Recipe(bench.sizes.nexmark_events)
+    chunks = bench.place / "data" / "nexmark"
+    bench.say("writing the data nexmark")
+    files.write(recipe, chunks, _CHUNKS, PARALLELISM)
+    rates = {"eventide": _by_eventide(bench, recipe, chunks), "Spark": _by_spark(bench, recipe, chunks)}
+    rates["Flink"], notes = _by_flink(bench, recipe)
+    return [
+        Race(
+            f"{number}: {query.title}",
+            {engine: rate[number] for engine, rate in rates.items() if number in rate},
+            "; ".join([*_said("Spark", NOT_ON_SPARK, number), *_said("Flink", notes, number)]),
+        )
+        for number, query in QUERIES.items()
+    ]
+
+
+def _said(engine: str, notes: Mapping[int, str], number: int) -> list[str]:
+    return [f"{engine}: {notes[number]}"] if number in notes else []
+
+
+def _by_eventide(bench: Bench, recipe: Recipe, folder: Path) -> dict[int, float]:
+    def start(number: int, place: Path) -> StreamingQuery:
+        env = environment(bench.spark, place)
+        streams = files.read(env, recipe, folder, PARALLELISM)
+        QUERIES[number].program(streams).sink_to(FormatSink("noop"))
+        return query_of(env)
+
+    return {number: _rate(bench, recipe, number, "eventide", start) for number in QUERIES}
+
+
+def _by_spark(bench: Bench, recipe: Recipe, folder: Path) -> dict[int, float]:
+    spark = bench.spark
+    spark.createDataFrame([*side_input().items()], "key LONG, value STRING").createOrReplaceTempView("side_input")
+    for kind in KINDS:
+        place = str(folder / kind.name)
+        rows = spark.readStream.schema(spark.read.parquet(place).schema).option("maxFilesPerTrigger", PARALLELISM)
+        rows.parquet(place).withWatermark("dateTime", f"{recipe.disorder_ms} milliseconds").createTempView(kind.name)
+
+    def start(number: int, place: Path) -> StreamingQuery:
+        said = STREAMING[number]
+        writer = spark.sql(said.text(recipe)).writeStream.format("noop").outputMode(said.mode)
+        with settings_for_start(spark, PARALLELISM):
+            return writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+
+    rates = {number: _rate(bench, recipe, number, "Spark", start) for number in STREAMING}
+    for view in (*(kind.name for kind in KINDS), "side_input"):
+        spark.catalog.dropTempView(view)
+    return rates
+
+
+def _rate(
+    bench: Bench, recipe: Recipe, number: int, engine: str, start: Callable[[int, Path], StreamingQuery]
+) -> float:
+    """Rows a second from the second micro-batch to the end, with all that the end brings."""
+    run = bench.run(f"Nexmark {number}, {engine}", lambda place: start(number, place))
+    bench.clear(run)
+    rate = _rows(recipe, number) * (_CHUNKS - 1) / _CHUNKS / sum(run.seconds[1:])
+    bench.say(f"  {shown(rate, 'rows/s')}")
+    return rate
+
+
+def _rows(recipe: Recipe, number: int) -> int:
+    """How many events a query reads."""
+    return sum(kind.count(recipe.events) for kind in QUERIES[number].reads)
+
+
+def _by_flink(bench: Bench, recipe: Recipe) -> tuple[dict[int, float], dict[int, str]]:
+    """Rows a second of each query, and what is to be said about it."""
+    python = os.environ.get(FLINK)
+    if not python:
+        bench.say(f"Flink is left out: {FLINK} does not name a Python with apache-flink")
+        return {}, {}
+    folder = bench.place / "data" / "nexmark-in-order"
+    files.write(recipe, folder, 1, PARALLELISM)
+    # Its first job is one more than is counted: the first job of a JVM is slow.
+    numbers = [str(number) for number in (0, *QUERIES)]
+    arguments = [str(folder), str(PARALLELISM), str(recipe.disorder_ms), *numbers]
+    jars = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar")
+    told = subprocess.run(
+        [python, nexmark_flink.__file__, *arguments],
+        env={**os.environ, "PYTHONPATH": "", "HADOOP_CLASSPATH": os.pathsep.join(map(str, jars))},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    rates, notes = {}, dict(_NOT_ON_FLINK)
+    for line in told.splitlines():
+        if line.startswith("{"):
+            outcome = json.loads(line)
+            number = outcome["query"]
+            if "seconds" in outcome:
+                rates[number] = _rows(recipe, number) / outcome["seconds"]
+                bench.say(f"Nexmark {number}, Flink: {outcome['seconds']} s, {shown(rates[number], 'rows/s')}")
+            else:
+                notes[number] = outcome["error"]
+    return rates, notes

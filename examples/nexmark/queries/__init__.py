@@ -1,0 +1,71 @@
+"""The queries, each in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from eventide.common import Row
+from eventide.datastream import DataStream
+from examples.nexmark.generator import AUCTIONS, BIDS, PERSONS, Kind
+from examples.nexmark.queries.q00 import every_bid
+from examples.nexmark.queries.q01 import in_euros
+from examples.nexmark.queries.q02 import of_some_auctions
+from examples.nexmark.queries.q03 import local_sellers
+from examples.nexmark.queries.q04 import average_prices
+from examples.nexmark.queries.q05 import hot_auctions
+from examples.nexmark.queries.q07 import highest_bids
+from examples.nexmark.queries.q08 import new_sellers
+from examples.nexmark.queries.q09 import winning_bids
+from examples.nexmark.queries.q11 import bids_of_a_session
+from examples.nexmark.queries.q12 import bids_by_the_clock
+from examples.nexmark.queries.q13 import with_side_input
+from examples.nexmark.queries.q16 import channels_by_day
+from examples.nexmark.queries.q17 import auctions_by_day
+from examples.nexmark.queries.q18 import last_bids
+from examples.nexmark.queries.q20 import bids_with_auctions
+from examples.nexmark.source import Streams
+
+
+@dataclass(frozen=True)
+class Query:
+    """One of them.
+
+    Attributes:
+        title: what it asks.
+        program: makes the stream of its results.
+        reads: the kinds of events that it is about.
+        replaces_by: the fields that say which result takes the place of which; none if every result stays.
+    """
+
+    title: str
+    program: Callable[[Streams], DataStream]
+    reads: tuple[Kind, ...] = (BIDS,)
+    replaces_by: tuple[str, ...] = ()
+
+    def at_the_end(self, results: Iterable[Row]) -> list[Row]:
+        """What holds when all results have come: all of them, or those that none behind them has replaced."""
+        if not self.replaces_by:
+            return list(results)
+        return list({tuple(row[field] for field in self.replaces_by): row for row in results}.values())
+
+
+QUERIES: dict[int, Query] = {
+    0: Query("every bid", every_bid),
+    1: Query("prices in euros", in_euros),
+    2: Query("bids for some auctions", of_some_auctions),
+    3: Query("who sells nearby", local_sellers, (PERSONS, AUCTIONS)),
+    4: Query("average price by category", average_prices, (AUCTIONS, BIDS), ("category",)),
+    5: Query("auctions with the most bids", hot_auctions),
+    7: Query("highest bids", highest_bids),
+    8: Query("new sellers", new_sellers, (PERSONS, AUCTIONS)),
+    9: Query("winning bids", winning_bids, (AUCTIONS, BIDS)),
+    11: Query("bids of a session", bids_of_a_session),
+    12: Query("bids by the clock", bids_by_the_clock),
+    13: Query("bids with a side input", with_side_input),
+    16: Query("channels by day", channels_by_day),
+    17: Query("auctions by day", auctions_by_day),
+    18: Query("last bid of each bidder", last_bids, replaces_by=("bidder", "auction")),
+    20: Query("bids with their auction", bids_with_auctions, (AUCTIONS, BIDS)),
+}
+"""By their numbers in Nexmark."""
