@@ -42,8 +42,10 @@ class Quiet(KeyedProcessFunction):
         self.last = runtime_context.get_state(_LAST)
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        self.last.update(max(ctx.timestamp(), self.last.value() or 0))
-        ctx.timer_service().register_event_time_timer(ctx.timestamp() + _QUIET_MS)
+        at, known = ctx.timestamp(), self.last.value()
+        if known is None or at > known:
+            self.last.update(at)
+        ctx.timer_service().register_event_time_timer(at + _QUIET_MS)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[tuple[str, int]]:
         if timestamp == self.last.value() + _QUIET_MS:
@@ -60,7 +62,8 @@ class QuietBySpark(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         for row in rows:
             known = self._last.get()
-            self._last.update((max(row.at, known[0] if known else 0),))
+            if known is None or row.at > known[0]:
+                self._last.update((row.at,))
             self._handle.registerTimer(row.at + _QUIET_MS)
         return iter(())
 
@@ -152,8 +155,8 @@ class Ruled(KeyedBroadcastProcessFunction):
 
 def two_inputs(bench: Bench) -> list[Figure]:
     """Connected streams, and rules that are broadcast, 1,000 keys."""
-    one = DataSet(1_000, bench.sizes.few_batches, bench.sizes.function_rows)
-    other = DataSet(1_000, bench.sizes.few_batches, bench.sizes.function_rows, other=True)
+    one = DataSet(1_000, bench.sizes.few_batches, bench.sizes.join_rows)
+    other = DataSet(1_000, bench.sizes.few_batches, bench.sizes.join_rows, other=True)
     files = bench.files(one), bench.files(other)
 
     def connected(place: Path) -> StreamingQuery:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
@@ -11,8 +12,17 @@ from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.bucket import StoredEntry
 from eventide.runtime.state.expiring import expiries
 
-TimersOfKey: TypeAlias = dict[tuple[int, Hashable], int]
-"""By time and namespace; the number says in which order timers of all keys were set."""
+TimersOfKey: TypeAlias = dict[Any, int]
+"""By time, or by time and namespace where there is one; the number says in which order timers of all keys were set."""
+
+
+def timer_of(at: Any) -> tuple[int, Hashable]:
+    """The time and the namespace of a timer, of those of its key.
+
+    >>> timer_of(5), timer_of((5, "window"))
+    ((5, None), (5, 'window'))
+    """
+    return at if type(at) is tuple else (at, None)
 
 
 class Entry:
@@ -47,7 +57,7 @@ def stored(entries: Iterable[tuple[Any, Entry]]) -> StoredEntry | None:
 
 def _earliest(kind: int, kept: Iterable[tuple[Any, Entry]]) -> int | None:
     """The earliest timer; one beyond the end of time, or before its beginning, is looked at there."""
-    times = [time_ms for _, entry in kept for time_ms, _ in entry.timers[kind]]
+    times = [at if type(at) is int else at[0] for _, entry in kept for at in entry.timers[kind]]
     return max(MIN_MS, min(MAX_MS, *times)) if times else None
 
 
@@ -60,11 +70,18 @@ def read(content: bytes, key_hash: int, group: int) -> list[tuple[Any, Entry]]:
         entry.values = {_unpacked(namespace): names for namespace, names in zip(parts, parts, strict=True)}
         for kind, set_for in zip(entry.timers, timers, strict=True):
             if set_for:
-                namespaces = set_for[1::3]
-                unpacked = map(_unpacked, namespaces) if any(namespaces) else namespaces
-                kind.update(zip(zip(set_for[::3], unpacked, strict=True), set_for[2::3], strict=True))
+                kind.update(_timers(*set_for))
         found.append((key, entry))
     return found
+
+
+def _timers(times: Any, namespaces: Any, numbers: Any) -> Iterable[tuple[Any, int]]:
+    if namespaces is None:
+        return zip(array("q", times), array("q", numbers), strict=True)
+    at = (
+        (time_ms, _unpacked(ns)) if ns is not None else time_ms for time_ms, ns in zip(times, namespaces, strict=True)
+    )
+    return zip(at, numbers, strict=True)
 
 
 class _Packed(dict[Hashable, Any]):
@@ -81,8 +98,17 @@ def _form(key: Any, entry: Entry) -> tuple[Any, ...]:
     return (
         key,
         [part for namespace, names in entry.values.items() for part in (known[namespace], names)],
-        *[[part for (time_ms, ns), n in timers.items() for part in (time_ms, known[ns], n)] for timers in entry.timers],
+        *[_form_of_timers(timers, known) if timers else None for timers in entry.timers],
     )
+
+
+def _form_of_timers(timers: TimersOfKey, known: _Packed) -> tuple[Any, Any, Any]:
+    """Times, namespaces and numbers; as the bytes of 64-bit numbers where no timer has a namespace."""
+    try:
+        return array("q", timers).tobytes(), None, array("q", timers.values()).tobytes()
+    except (TypeError, OverflowError):
+        set_for = [timer_of(at) for at in timers]
+        return [time_ms for time_ms, _ in set_for], [known[ns] for _, ns in set_for], list(timers.values())
 
 
 def _packed(namespace: Hashable) -> Any:

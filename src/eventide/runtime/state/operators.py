@@ -12,7 +12,7 @@ from eventide.errors import StateError
 from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend
 
-FORMAT = 1
+FORMAT = 2
 """The version of the stored form of state: another one is not read."""
 
 _HEAD = "head"
