@@ -10,6 +10,7 @@ import fractions
 import uuid
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
                 raise _unequal_to_itself(float("nan"))
             return hashing.of_floats(numbers)
         elif kinds == {tuple} and len(set(map(len, keys))) == 1 and keys[0]:
-            return hashing.of_field_columns([hashes_of(field) for field in zip(*keys, strict=True)])
+            fields = (list(map(itemgetter(i), keys)) for i in range(len(keys[0])))
+            return hashing.of_field_columns([hashes_of(field) for field in fields])
     return np.fromiter(map(stable_hash, keys), np.uint64, len(keys))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class InRuns:
         """Keys, values and panes, which are forgotten here; those of one key in their order."""
         runs = [*self._ended, *((key, value, pane) for key, (value, pane) in self._open.items())]
         self._ended, self._open = [], {}
-        keys, values, panes = ([*column] for column in zip(*runs, strict=True)) if runs else ([], [], [])
+        keys, values, panes = (list(map(itemgetter(i), runs)) for i in range(3))
         return keys, values, panes
 
 
