@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.aggregates import (
@@ -126,7 +126,6 @@ def assert_like_the_oracle(aggregates, stream, cuts):
             assert same(result, expected(rows)), (aggregate, group, result, expected(rows))
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_counts_and_sums(stream, cuts):
     aggregates = [(count(), len)]
@@ -138,7 +137,6 @@ def test_counts_and_sums(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_extremes(stream, cuts):
     aggregates = []
@@ -148,7 +146,6 @@ def test_extremes(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_variances(stream, cuts):
     def root(number):
@@ -168,7 +165,6 @@ def test_variances(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_values_by_time(stream, cuts):
     aggregates = []
@@ -181,7 +177,6 @@ def test_values_by_time(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_lists_and_sets(stream, cuts):
     aggregates = []
@@ -192,7 +187,6 @@ def test_lists_and_sets(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(STREAMS, CUTS)
 def test_sketches_of_few_values_are_exact(stream, cuts):
     probabilities = [0.0, 0.1, 0.5, 0.75, 1.0]
@@ -206,7 +200,6 @@ def test_sketches_of_few_values_are_exact(stream, cuts):
     assert_like_the_oracle(aggregates, stream, cuts)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), max_size=12), st.integers(0, 12), st.booleans())
 def test_a_sum_of_integers_is_exact_or_an_error(values, cut, positive):
     """As in Spark, a part may overflow that a later one would have brought back; not so if all have the same sign."""
@@ -234,7 +227,6 @@ def test_a_sum_of_integers_is_exact_or_an_error(values, cut, positive):
             computed()
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(0, 40), st.integers(0, 10**9))
 def test_a_variance_does_not_suffer_from_a_large_mean(values, cut, mean_value):
     """The sum of squares would lose all digits."""

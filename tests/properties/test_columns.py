@@ -115,14 +115,14 @@ def assert_equal(columns, elements):
     assert our_late == their_late
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.integers(0, 20), st.booleans())
 def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bound, keep_late):
     by_name, by_call = (program(batches, windows, key, bound, keep_late=keep_late) for key in ("k", by_function))
     assert_equal(by_name, by_call)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ONE_SPLIT.map(unique_times), FIXED, st.integers(0, 20), st.integers(1, 3))
 def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows, bound, at_once):
     by_name, by_call = (program(batches, windows, key, bound) for key in ("k", by_function))
@@ -130,7 +130,7 @@ def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows
         assert_equal(by_name, by_call)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(BATCHES.map(unique_times), FIXED, st.integers(0, 20))
 def test_late_firings_of_a_batch_come_once_with_the_final_value(batches, windows, lateness):
     plans = [program(batches, windows, key, lateness=lateness) for key in ("k", by_function)]
@@ -141,7 +141,7 @@ def test_late_firings_of_a_batch_come_once_with_the_final_value(batches, windows
     assert our_late == their_late
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(ONE_SPLIT.map(unique_times), st.integers(1, 15), st.integers(1, 9))
 def test_windows_that_fire_at_intervals_are_equal_in_every_batch(batches, size, interval):
     trigger = ContinuousEventTimeTrigger(interval)
@@ -149,7 +149,7 @@ def test_windows_that_fire_at_intervals_are_equal_in_every_batch(batches, size, 
     assert_equal(*plans)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(ONE_SPLIT.map(unique_times), st.integers(1, 5))
 def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size):
     aggregates = (*AGGREGATES, collect_list("t").alias("times"))
@@ -157,7 +157,7 @@ def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size)
     assert_equal(*(program(batches, windows, key, aggregates=aggregates) for key in ("k", by_function)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS))
 def test_windows_over_all_elements_are_those_over_one_key(batches, windows):
     one_key = [[e if isinstance(e, Idle) else (e[0], "a", *e[2:]) for e in batch] for batch in batches]
@@ -170,7 +170,7 @@ def test_windows_over_all_elements_are_those_over_one_key(batches, windows):
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     ONE_SPLIT.map(unique_times),
     st.one_of(FIXED, SESSIONS, st.integers(1, 4).map(CountTumblingWindowAssigner)),

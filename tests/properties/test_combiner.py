@@ -92,4 +92,4 @@ class CombinerMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", list(Members))
 def test_the_combiner_does_what_the_model_does(kind):
     machine = type("Machine", (CombinerMachine,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30))

@@ -182,21 +182,18 @@ def combined(script, timeout=10**9):
     yield [] if asleep else [MAX_MS]
 
 
-@settings(deadline=None)
 @given(scripts(), GENERATED, PARALLELISM)
 def test_the_combined_watermark_is_the_lowest_of_the_active_splits(script, strategy, parallelism):
     found = played(program(script, strategy, parallelism), script)
     assert watermarks(found) == list(combined(script))
 
 
-@settings(deadline=None)
 @given(scripts(), GENERATED, PARALLELISM, st.integers(1, 150))
 def test_a_split_that_is_silent_for_too_long_holds_nobody(script, strategy, parallelism, timeout):
     found = played(program(script, strategy.with_idleness(timeout), parallelism), script)
     assert watermarks(found) == list(combined(script, timeout))
 
 
-@settings(deadline=None)
 @given(scripts(), st.sampled_from([BY_HAND, ON_COLUMNS]), PARALLELISM, st.none() | st.integers(1, 150))
 def test_a_generator_written_by_hand_gives_what_the_built_in_one_gives(script, strategy, parallelism, timeout):
     built_in = BUILT_IN
@@ -212,7 +209,6 @@ class PeriodicOnColumns(BoundedOnColumns):
     is_periodic = True
 
 
-@settings(deadline=None)
 @given(scripts(), st.sampled_from([Bounded, BoundedOnColumns, PeriodicOnColumns]), PARALLELISM)
 def test_behind_a_generator_aggregates_of_columns_are_those_behind_the_built_in_one(script, generator, parallelism):
     by_hand, built_in = (
@@ -295,13 +291,12 @@ SAYS = st.one_of(st.none(), st.none(), st.integers(0, 40), st.just(IDLE), st.jus
 MARKS = st.one_of(st.none(), st.integers(0, 40))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(scripts(SAYS), PARALLELISM, st.just(10**9) | st.integers(1, 150))
 def test_punctuated_watermarks_count_at_their_place_in_the_middle_of_a_batch(script, parallelism, timeout):
     agrees(script, WatermarkStrategy.for_generator(Punctuated), parallelism, timeout)
 
 
-@settings(deadline=None)
 @given(scripts(MARKS), PARALLELISM)
 def test_so_do_those_that_are_found_in_columns(script, parallelism):
     agrees(script, WatermarkStrategy.for_generator(MarkedOnColumns), parallelism)
@@ -317,7 +312,6 @@ def agrees(script, strategy, parallelism, timeout=10**9):
         assert sorted(map(repr, (value for value, _ in late))) == sorted(map(repr, model.late))
 
 
-@settings(deadline=None)
 @given(scripts(MARKS), st.sampled_from([Punctuated, MarkedOnColumns]), PARALLELISM, st.booleans())
 def test_windows_on_columns_mind_the_place_of_a_watermark_too(script, generator, parallelism, keeps_late):
     model = ElementByElement(10)
@@ -368,7 +362,6 @@ def windows_of(found):
     return sorted((*head, sorted(map(repr, content))) for (results, _), _ in found for (*head, content), _ in results)
 
 
-@settings(deadline=None)
 @given(
     scripts(), st.lists(st.integers(0, 40), max_size=6), st.sampled_from([None, Punctuated, Foreseeing]), PARALLELISM
 )
@@ -383,7 +376,6 @@ def test_however_the_input_is_cut_into_batches_the_windows_are_the_same_when_not
     assert [late for (_, late), _ in in_several if late] == []
 
 
-@settings(deadline=None)
 @given(
     scripts(SAYS),
     st.sampled_from([BUILT_IN, BY_HAND, ON_COLUMNS, WatermarkStrategy.for_generator(Punctuated)]),
@@ -407,7 +399,6 @@ def subtasks(results, parallelism):
     return given
 
 
-@settings(deadline=None)
 @given(scripts(), st.sampled_from([BUILT_IN, BY_HAND]), PARALLELISM)
 def test_behind_an_operator_the_watermark_is_the_lowest_of_its_subtasks(script, strategy, parallelism):
     found = played(program(script, BUILT_IN, parallelism, size=5, behind=strategy), script)
@@ -422,7 +413,6 @@ def test_behind_an_operator_the_watermark_is_the_lowest_of_its_subtasks(script, 
         said = max(said, candidate)
 
 
-@settings(deadline=None)
 @given(scripts(MARKS), st.sampled_from([BUILT_IN, WatermarkStrategy.for_generator(Punctuated)]), PARALLELISM)
 def test_behind_an_operator_punctuated_watermarks_count_at_the_place_of_a_result(script, strategy, parallelism):
     found = played(program(script, strategy, parallelism, size=5, behind=EACH), script)
@@ -436,7 +426,6 @@ def test_behind_an_operator_punctuated_watermarks_count_at_the_place_of_a_result
         assert passed.get("second", []) == expected + [mark for mark in passed.get("first", []) if mark == MAX_MS]
 
 
-@settings(deadline=None)
 @given(scripts(), st.integers(1, 150), PARALLELISM)
 def test_behind_an_operator_too_a_generator_by_hand_gives_what_the_built_in_one_gives(script, timeout, parallelism):
     built_in, by_hand = (

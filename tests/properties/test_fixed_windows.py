@@ -4,7 +4,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types, WatermarkStrategy
@@ -129,7 +129,6 @@ def agree(script, windows, build, **how):
     assert fast == results(script, windows, build, trigger=OneByOne(), **how)
 
 
-@settings(deadline=None)
 @given(scripts("s"), WINDOWS, st.integers(0, 8), st.integers(1, 4), st.integers(1, 6), st.booleans())
 def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, bound, handy, at_once, as_columns):
     how = {"type_info": EVENT, "source": AsBatches} if as_columns else {}
@@ -137,7 +136,6 @@ def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, boun
         agree(script, windows, lambda windowed: windowed.reduce(associative(joined)), bound=bound, **how)
 
 
-@settings(deadline=None)
 @given(scripts("st"), WINDOWS, st.integers(0, 8), st.integers(1, 3))
 def test_several_splits_reduced_before_the_shuffle_give_the_same_but_for_their_order(
     script, windows, bound, parallelism
@@ -155,7 +153,6 @@ def test_several_splits_reduced_before_the_shuffle_give_the_same_but_for_their_o
     assert sorted_texts(fast) == sorted_texts(slow)
 
 
-@settings(deadline=None)
 @given(scripts("s"), WINDOWS, st.integers(0, 8), st.booleans())
 def test_a_function_may_change_its_first_argument(script, windows, bound, declared):
     row = lambda e: Row(key=e[0], time=e[1], text=e[2])  # noqa: E731
@@ -164,7 +161,6 @@ def test_a_function_may_change_its_first_argument(script, windows, bound, declar
 
 
 @pytest.mark.parametrize("late", [None, LATE])
-@settings(deadline=None)
 @given(script=scripts("st"), windows=WINDOWS, bound=st.integers(0, 8), lateness=LATENESS)
 def test_elements_that_travel_give_the_same_with_lateness_and_late_elements(late, script, windows, bound, lateness):
     for build in (
@@ -177,7 +173,6 @@ def test_elements_that_travel_give_the_same_with_lateness_and_late_elements(late
         agree(script, windows, build, bound=bound, lateness=lateness, late=late, splits="st")
 
 
-@settings(deadline=None)
 @given(scripts("st"), st.integers(0, 8))
 def test_windows_without_keys_are_reduced_before_the_shuffle_too(script, bound):
     def reduced(trigger):

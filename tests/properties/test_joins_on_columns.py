@@ -60,7 +60,6 @@ def _interval_plan(batches, bounds, key, *, late=True):
 
 
 @given(_BATCHES, _BATCHES, st.integers(-12, 12), st.integers(0, 12))
-@settings(deadline=None)
 def test_an_interval_join_gives_the_same_in_the_same_order_on_columns(left_batches, right_batches, lower, width):
     batches, bounds = (left_batches, right_batches), (lower, lower + width)
     by_element = run(_interval_plan(batches, bounds, lambda row: row["k"]))
@@ -72,7 +71,7 @@ def test_an_interval_join_gives_the_same_in_the_same_order_on_columns(left_batch
 
 
 @given(_BATCHES, _BATCHES, st.integers(-12, 12), st.integers(0, 12))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_an_interval_join_on_columns_goes_on_after_a_restart(left_batches, right_batches, lower, width):
     batches, bounds = (left_batches, right_batches), (lower, lower + width)
     whole = [batch[0] for batch in run(_interval_plan(batches, bounds, "k", late=False))]
@@ -99,7 +98,6 @@ _WINDOWS = st.sampled_from(
 
 
 @given(_BATCHES, _BATCHES, _WINDOWS, _HOW)
-@settings(deadline=None)
 def test_a_window_join_gives_the_same_on_columns(left_batches, right_batches, windows, how):
     batches = left_batches, right_batches
     by_element = run(_window_plan(batches, windows, how, lambda row: row["k"]))
@@ -108,7 +106,6 @@ def test_a_window_join_gives_the_same_on_columns(left_batches, right_batches, wi
 
 
 @given(_BATCHES, _BATCHES, _WINDOWS, _HOW, st.integers(1, 8))
-@settings(deadline=None)
 def test_late_elements_have_windows_joined_again_on_columns(left_batches, right_batches, windows, how, lateness):
     """Element by element a window may fire several times in a micro-batch; by column, with the last of its results."""
     batches = left_batches, right_batches
@@ -122,7 +119,7 @@ def test_late_elements_have_windows_joined_again_on_columns(left_batches, right_
 
 
 @given(_BATCHES, _BATCHES, _WINDOWS, _HOW)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_window_join_on_columns_goes_on_after_a_restart(left_batches, right_batches, windows, how):
     batches = left_batches, right_batches
     whole = [batch[0] for batch in run(_window_plan(batches, windows, how, "k", 3))]

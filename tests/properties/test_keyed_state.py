@@ -1,6 +1,6 @@
 """Keyed state against a dict, with restarts at any point and buckets so small that they split all the time."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.time_window import TimeWindow
@@ -36,7 +36,6 @@ class Model:
         return entries
 
 
-@settings(deadline=None)
 @given(STEPS, st.sampled_from([1, 100, 1_000]))
 def test_keyed_state_is_a_dict(steps, bucket_bytes):
     backend, model = MemoryBackend(), Model()

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import WatermarkStrategy
@@ -53,7 +53,6 @@ def _timers_of_a_model(batches):
 
 
 @given(st.lists(st.lists(_ACTIONS, max_size=6), max_size=4), st.sampled_from([1, 3]))
-@settings(deadline=None)
 def test_timers_fire_once_when_the_watermark_reaches_them(batches, parallelism):
     script = ScriptedSource(["s"], [[("s", action) for action in batch] for batch in batches])
     stream = local_environment().from_source(script, _BY_SECOND, "s").key_by(lambda e: e[0]).process(_Acts())
@@ -78,7 +77,6 @@ def _two_streams(env, left, right):
 
 
 @given(st.lists(_ELEMENTS, max_size=12), st.lists(_ELEMENTS, max_size=12), st.integers(-12, 12), st.integers(0, 12))
-@settings(deadline=None)
 def test_an_interval_join_gives_what_a_nested_loop_gives(left, right, lower, width):
     env = local_environment()
     one, other = (stream.key_by(lambda e: e[0]) for stream in _two_streams(env, left, right))
@@ -88,7 +86,6 @@ def test_an_interval_join_gives_what_a_nested_loop_gives(left, right, lower, wid
 
 
 @given(_BATCHES, _BATCHES, st.integers(-8, 8), st.integers(0, 8))
-@settings(deadline=None)
 def test_an_interval_join_keeps_elements_for_as_long_as_they_can_meet_others(left, right, lower, width):
     env = local_environment()
     keyed = [
@@ -141,7 +138,6 @@ class _Groups(CoGroupFunction):
 
 
 @given(st.lists(_ELEMENTS, max_size=12), st.lists(_ELEMENTS, max_size=12), st.sampled_from([1, 3]))
-@settings(deadline=None)
 def test_co_groups_and_window_joins_are_those_of_a_dictionary(left, right, parallelism):
     env = local_environment()
     one, other = _two_streams(env, left, right)
@@ -164,7 +160,6 @@ def test_co_groups_and_window_joins_are_those_of_a_dictionary(left, right, paral
 
 
 @given(st.lists(_ELEMENTS, max_size=12))
-@settings(deadline=None)
 def test_batch_execution_gives_the_last_of_what_streaming_gives(elements):
     def last_of(*, batch):
         env = local_environment()

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.datastream.window import (
@@ -55,7 +55,6 @@ def fired(batches, windows):
     return [sorted(batch) for batch in found]
 
 
-@settings(deadline=None)
 @given(FIXED, STEPS)
 def test_fixed_windows_show_all_elements_of_their_time_when_it_is_over(assigner, steps):
     batches, windows = timed(steps), defaultdict(list)
@@ -66,7 +65,6 @@ def test_fixed_windows_show_all_elements_of_their_time_when_it_is_over(assigner,
     assert results(assigner, batches) == fired(batches, windows)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 20), STEPS)
 def test_a_session_holds_what_comes_before_its_key_was_quiet_for_the_gap(gap, steps):
     batches, sessions = timed(steps), defaultdict(list)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Types
@@ -45,14 +45,12 @@ def assert_columns_are_the_same(schema, messages):
     assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
-@settings(deadline=None)
 @given(st.data(), row_types(nested([*SINGLE])))
 def test_rows_come_back_from_json_as_they_were(data, row_type):
     row = data.draw(rows_of(row_type))
     assert json_reader(row_type).deserialize(json_writer(row_type).serialize(row)) == row
 
 
-@settings(deadline=None)
 @given(
     st.data(),
     row_types(st.one_of(st.sampled_from(FOR_ARROW), nested(FOR_ARROW[:5]))),
@@ -99,7 +97,6 @@ def cells():
     return st.one_of(single, single.map(Types.LIST), row_types(single))
 
 
-@settings(deadline=None)
 @given(
     st.data(),
     row_types(cells()),
@@ -111,7 +108,6 @@ def test_rows_come_back_from_csv_as_they_were(data, row_type, chars):
     assert reader.deserialize(writer.serialize(row)) == row
 
 
-@settings(deadline=None)
 @given(
     st.data(),
     row_types(st.sampled_from(FOR_ARROW)),

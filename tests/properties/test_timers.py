@@ -1,6 +1,6 @@
 """Timers against sets: any interleaving of register, delete, advance and restart, also from within a firing."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.runtime.state.backend import MemoryBackend
@@ -21,7 +21,6 @@ def change(keyed, expected, what, kind, timer):
         expected[kind].discard(timer)
 
 
-@settings(deadline=None)
 @given(
     st.lists(CHANGE | ADVANCE | RESTART, max_size=30), st.lists(CHANGE, max_size=10), st.sampled_from([1, 60, 9_000])
 )

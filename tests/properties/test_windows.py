@@ -4,7 +4,7 @@ import itertools
 import pickle
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, WatermarkStrategy
@@ -112,19 +112,16 @@ def agrees(assigner, lateness, oracle, steps):
                 assert [timestamp for _, timestamp in outputs] == sorted(timestamp for _, timestamp in outputs)
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(1, 12), LATENESS)
 def test_tumbling_windows_agree_with_the_oracle(steps, size, lateness):
     agrees(TumblingEventTimeWindows.of(size), lateness, FixedOracle(size, size, lateness), steps)
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(1, 12), st.integers(1, 12), LATENESS)
 def test_sliding_windows_agree_with_the_oracle(steps, size, slide, lateness):
     agrees(SlidingEventTimeWindows.of(size, slide), lateness, FixedOracle(size, slide, lateness), steps)
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(1, 12), LATENESS)
 def test_sessions_agree_with_the_oracle(steps, gap, lateness):
     agrees(EventTimeSessionWindows.with_gap(gap), lateness, SessionOracle(gap, lateness), steps)
@@ -164,7 +161,6 @@ def rebatched(script, cuts):
     return [elements[a:b] for a, b in itertools.pairwise(bounds)]
 
 
-@settings(deadline=None)
 @given(ASSIGNERS, scripts(["s", "t"]), st.lists(st.integers(0, 30), max_size=4), st.integers(1, 4))
 def test_neither_batching_nor_parallelism_matters_when_nothing_is_late(assigner, script, cuts, parallelism):
     one = program(assigner, rebatched(script, []), bound=BOUND, parallelism=1)
@@ -183,7 +179,6 @@ def second_stage(plan):
     return [(start, end, unordered(windows)) for start, end, windows in values(run(plan), 1)]
 
 
-@settings(deadline=None)
 @given(ASSIGNERS, scripts(["s", "t"]), LATENESS, st.integers(1, 3))
 def test_nothing_is_left_in_state_when_the_stream_has_ended(assigner, script, lateness, parallelism):
     plan = program(assigner, rebatched(script, [3]), bound=0, lateness=lateness, parallelism=parallelism)
@@ -195,14 +190,12 @@ def test_nothing_is_left_in_state_when_the_stream_has_ended(assigner, script, la
         assert all(set(small) == {"gate"} for small in pickle.loads(state["head"])["small"].values())
 
 
-@settings(deadline=None)
 @given(ASSIGNERS, scripts(["s", "t"]), st.integers(0, 8), LATENESS, st.integers(1, 3))
 def test_a_restart_after_any_micro_batch_changes_nothing(assigner, script, bound, lateness, every):
     plan = program(assigner, script, bound=bound, lateness=lateness)
     assert run_with_restarts(plan, every) == run(plan)
 
 
-@settings(deadline=None)
 @given(ASSIGNERS, scripts(["s", "t"]), st.integers(0, 8), LATENESS)
 def test_the_same_run_twice_gives_the_same_in_the_same_order(assigner, script, bound, lateness):
     plan = program(assigner, script, bound=bound, lateness=lateness)

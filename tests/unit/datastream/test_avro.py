@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
@@ -79,7 +79,6 @@ READER = AvroRowDeserializationSchema(avro_schema_string=SCHEMA)
 WRITER = AvroRowSerializationSchema(avro_schema_string=SCHEMA)
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=3))
 def test_rows_come_back_as_they_were_one_by_one_and_in_columns(rows):
     messages = [*map(WRITER.serialize, rows)]

@@ -353,7 +353,7 @@ def test_a_builder_can_be_used_twice(tmp_path):
     assert not builder.build().is_bounded()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     files=st.dictionaries(
         st.tuples(st.sampled_from("xyz"), st.sampled_from("123")), st.integers(0, 9), min_size=1, max_size=7

@@ -225,7 +225,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS, st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_map_that_expires_is_a_dict_with_times(steps, on_read):
     now, script, used, expected = 0, [], {}, []
     for later_ms, actions in steps:

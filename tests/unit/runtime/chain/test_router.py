@@ -3,7 +3,7 @@
 from operator import itemgetter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
@@ -34,7 +34,6 @@ def sent(router, edge, values):
     return {frame.subtask: edge.outlet.codec.decode(frame.content) for frame in router.element_frames(3)}
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(), st.integers())), st.integers(1, 5))
 def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values, subtasks):
     edge = keyed_edge(subtasks)

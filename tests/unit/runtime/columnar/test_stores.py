@@ -36,7 +36,7 @@ class Counting(MemoryBackend):
         self.written += len(value)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-9, 9)), max_size=5), max_size=30))
 def test_a_pane_holds_the_sum_of_what_was_added_over_many_batches(batches):
     backend, expected = MemoryBackend(), {}
@@ -104,7 +104,6 @@ def test_rows_by_key_come_back_when_their_key_is_touched_or_their_time_has_come(
     assert backend.values == {}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.dictionaries(st.text("abcdef", max_size=2), st.none() | st.integers(0, 9), max_size=8), max_size=8),
     st.sampled_from([1, 50, 10_000]),

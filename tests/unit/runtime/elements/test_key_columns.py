@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.runtime.elements.key_columns import hashes_of_columns, key_column, owners
@@ -66,7 +66,6 @@ def test_hashes_of_columns_are_the_same_in_another_process():
     assert there.strip() == str(eval(sample, globals()))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(), min_size=1), st.integers(1, 5))
 def test_every_key_has_one_owner(keys, subtasks):
     owner = owners([pa.chunked_array([keys])], 16, subtasks)

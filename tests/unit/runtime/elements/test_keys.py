@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types
@@ -136,7 +136,6 @@ def test_different_keys_mostly_have_different_hashes():
     assert len({stable_hash(key) for key in keys}) == len(keys)
 
 
-@settings(deadline=None)
 @given(
     st.one_of(
         st.integers(),
@@ -190,7 +189,6 @@ def test_nan_is_refused_because_it_equals_nothing(key):
         stable_hash(key)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300), st.data())
 def test_each_subtask_owns_a_contiguous_range_of_key_groups(max_parallelism, data):
     parallelism = data.draw(st.integers(1, max_parallelism))

@@ -1,7 +1,7 @@
 """Frames and elements come back from their bytes as they were."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
@@ -32,7 +32,6 @@ CONTENT = {
 SMALL = st.integers(-1, 2**31 - 1)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(list(Signal)), SMALL, SMALL, SMALL, SMALL, SMALL, st.text(max_size=20), st.data())
 def test_a_frame_comes_back_from_its_bytes(signal, stage, subtask, point, edge, task, channel, data):
     frame = Frame(stage, subtask, signal, point, edge, channel, data.draw(CONTENT[signal]), task)
@@ -46,7 +45,6 @@ def elements_of(draw, values, keys=None):
     return Elements(values, timestamps, order, [] if keys is None else [draw(keys) for _ in rows])
 
 
-@settings(deadline=None)
 @given(elements_of(st.one_of(st.integers(), st.text(), st.tuples(st.integers())), st.text()))
 def test_pickled_elements_come_back(elements):
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
@@ -54,7 +52,6 @@ def test_pickled_elements_come_back(elements):
     assert codec.decode(codec.encode(elements)) == elements
 
 
-@settings(deadline=None)
 @given(elements_of(st.none() | st.tuples(st.text(), st.integers(-(2**63), MAX_MS)), st.text()))
 def test_typed_elements_come_back_with_typed_keys(elements):
     codec = ElementCodec(Types.TUPLE([Types.STRING(), Types.LONG()]), Types.STRING())
@@ -62,14 +59,12 @@ def test_typed_elements_come_back_with_typed_keys(elements):
     assert codec.decode(codec.encode(elements)) == elements
 
 
-@settings(deadline=None)
 @given(elements_of(st.builds(Row, a=st.integers(0, 9)), st.tuples(st.text(), st.integers())))
 def test_typed_elements_come_back_with_pickled_keys(elements):
     codec = ElementCodec(Types.ROW_NAMED(["a"], [Types.INT()]), Types.PICKLED_BYTE_ARRAY())
     assert codec.decode(codec.encode(elements)) == elements
 
 
-@settings(deadline=None)
 @given(elements_of(st.floats(allow_nan=False)))
 def test_typed_elements_without_keys_come_back(elements):
     codec = ElementCodec(Types.DOUBLE())

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, Watermark
@@ -106,7 +106,6 @@ def test_a_limit_is_shared_and_what_some_leave_goes_to_the_others(lengths, limit
     assert Growing(lengths).next_positions(dict.fromkeys(lengths, 0), limit) == ends
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 60))
 def test_a_limit_is_kept_and_not_wasted_and_no_split_starves(lengths, limit):
     ends = Growing(lengths).next_positions(dict.fromkeys(lengths, 0), limit)
@@ -115,7 +114,6 @@ def test_a_limit_is_kept_and_not_wasted_and_no_split_starves(lengths, limit):
     assert sum(ends.values()) == min(max(limit, sum(map(bool, lengths.values()))), sum(lengths.values()))
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1), st.none() | st.integers(1, 7), st.booleans()
 )
@@ -256,7 +254,6 @@ def test_a_source_that_raises_is_named_with_the_range():
         sent(Breaks({"a": 5}), [part("a", 0, 5, ended=False)])
 
 
-@settings(deadline=None)
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 9))
 def test_the_splits_of_a_number_sequence_are_the_numbers_in_order_and_of_equal_length(start, end, splits):
     source = NumberSequenceSource(start, end, splits)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
@@ -53,7 +53,6 @@ REDUCED = st.lists(st.tuples(st.text(), st.tuples(st.text(), st.integers(-(2**33
 COUNTS = st.lists(st.tuples(MS, st.integers(0, 2**40)), max_size=3)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([PAIR, PICKLED]), st.sampled_from([Types.STRING(), PICKLED]), REDUCED, COUNTS, MS)
 def test_whatever_is_declared_all_of_it_comes_back(kind, key_kind, reduced, counts, first):
     keys, values, panes = (list(column) for column in zip(*reduced, strict=True)) if reduced else ([], [], [])
