@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql.types import BinaryType, StringType, StructType
@@ -38,3 +39,7 @@ class MapStateBackend:
         if name not in self._absent:
             self._map_state.removeKey((name,))
             self._absent.add(name)
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value: Spark hands them over hundreds at a time."""
+        return ((name, bytes(value)) for (name,), (value,) in self._map_state.iterator() if name.startswith(prefix))

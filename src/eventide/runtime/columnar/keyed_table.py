@@ -70,7 +70,7 @@ class KeyedTable:
 
     def _read(self, buckets: Iterable[int]) -> None:
         new = [bucket for bucket in buckets if bucket not in self._buckets]
-        self._buckets |= {bucket: self._store.get(bucket) for bucket in new}
+        self._buckets |= self._store.get_many(new)
         found = [decode_table(content) for content in map(self._buckets.get, new) if content is not None]
         if found:
             more = pa.concat_tables(found)

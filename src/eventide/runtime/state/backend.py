@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 
@@ -20,6 +21,9 @@ class StateBackend(Protocol):
 
     def delete(self, name: str) -> None:
         """Forget a name, whether it is there or not."""
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value: for each, much cheaper than a call."""
 
 
 class MemoryBackend:
@@ -46,6 +50,10 @@ class MemoryBackend:
         """Forget a name, whether it is there or not."""
         self.values.pop(name, None)
 
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value."""
+        return ((name, value) for name, value in self.values.items() if name.startswith(prefix))
+
 
 class PartOfState:
     """A part of the state, whose names all begin alike.
@@ -71,3 +79,12 @@ class PartOfState:
     def delete(self, name: str) -> None:
         """Forget a name, whether it is there or not."""
         self._whole.delete(self._prefix + name)
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value."""
+        return without_prefix(self._prefix, self._whole.all_of(self._prefix + prefix))
+
+
+def without_prefix(prefix: str, values: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Values by names that have all lost their beginning."""
+    return ((name[len(prefix) :], value) for name, value in values)

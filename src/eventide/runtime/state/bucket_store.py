@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,9 @@ from eventide.runtime.state.linear_hashing import MOST_BUCKETS, parents
 from eventide.runtime.state.schedule import Schedule
 
 _INDEX = "buckets"
+_PREFIX = "bucket/"
+_MANY = 256
+"""Fewer buckets are read one by one in any case."""
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
 """Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
@@ -46,6 +49,17 @@ class BucketStore:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
         return None if stored is None else _decompressed(stored)
+
+    def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
+        """The contents of several buckets; where most of all are wanted, all are read at once."""
+        if len(buckets) < _MANY or 2 * len(buckets) < self.count:
+            return {bucket: self.get(bucket) for bucket in buckets}
+        found: dict[int, bytes | None] = dict.fromkeys(buckets)
+        for name, stored in self._backend.all_of(_PREFIX) if self._entries else ():
+            bucket = int(name.removeprefix(_PREFIX))
+            if bucket in found:
+                found[bucket] = _decompressed(stored)
+        return found
 
     def grow(self, entries: int, size: int) -> list[int]:
         """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
@@ -85,7 +99,7 @@ class BucketStore:
 
 
 def _name(bucket: int) -> str:
-    return f"bucket/{bucket}"
+    return f"{_PREFIX}{bucket}"
 
 
 def _compressed(content: bytes) -> bytes:

@@ -98,6 +98,7 @@ class KeyedState:
         with without_collection():
             found = hashes_of(new)
             hashes, numbers = found.tolist(), addresses(found, self._store.count).tolist()
+            self._have(numbers)
             self._take_in(hashes, numbers, check=not _PLAIN.issuperset(map(type, new)))
             for key, key_hash in zip(new, hashes, strict=True):
                 if key not in entries:
@@ -105,6 +106,7 @@ class KeyedState:
 
     def open_everything(self) -> None:
         """Have every entry: for harnesses."""
+        self._have(range(self._store.count))
         for number in range(self._store.count):
             self._take_in(self._bucket(number).entries, repeat(number))
 
@@ -115,6 +117,7 @@ class KeyedState:
         if not due:
             return
         with without_collection():
+            self._have(due)
             for number in due:
                 bucket = self._bucket(number)
                 self._take_in(bucket.due(kind, until_ms), repeat(number))
@@ -188,6 +191,11 @@ class KeyedState:
         if bucket is None:
             bucket = self._buckets[number] = Bucket.read(self._store.get(number))
         return bucket
+
+    def _have(self, numbers: Iterable[int]) -> None:
+        """Read the buckets with some numbers together."""
+        new = set(numbers).difference(self._buckets)
+        self._buckets |= {number: Bucket.read(content) for number, content in self._store.get_many(new).items()}
 
     def _take_in(self, hashes: Iterable[int], numbers: Iterable[int], *, check: bool = True) -> None:
         """Have the entries that have some hashes, given their buckets; ``check`` whether their keys still have those.

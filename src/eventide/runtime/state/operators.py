@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from eventide.common._pickles import dumps, loads
 from eventide.errors import StateError
 from eventide.runtime.identity import alike, differences
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import StateBackend, without_prefix
 
 FORMAT = 2
 """The version of the stored form of state: another one is not read."""
@@ -88,6 +89,11 @@ class OperatorState:
             self._backend.delete(self._prefix + name)
         else:
             self._small.pop(name, None)
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value."""
+        small = ((name, value) for name, value in self._small.items() if name.startswith(prefix))
+        return chain(small, without_prefix(self._prefix, self._backend.all_of(self._prefix + prefix)))
 
 
 def check_format(found: Any) -> None:

@@ -21,3 +21,7 @@ class CountingBackend(MemoryBackend):
     def delete(self, name):
         self.calls.append(("delete", name))
         super().delete(name)
+
+    def all_of(self, prefix):
+        self.calls.append(("all_of", prefix))
+        return super().all_of(prefix)
