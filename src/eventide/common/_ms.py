@@ -4,6 +4,8 @@ Results outside the range saturate at `MIN_MS` and `MAX_MS`. This is the only mo
 the range.
 """
 
+from typing import Any
+
 from eventide.common.time import Duration, Time
 from eventide.errors import ProgramError
 
@@ -31,6 +33,26 @@ def add_ms(a: int, b: int) -> int:
     """
     total = a + b
     return total if MIN_MS <= total <= MAX_MS else clamp_ms(total)
+
+
+def whole_ms(time: Any) -> int:
+    """A time for a timer, which has to be a whole number of milliseconds.
+
+    Raises:
+        ProgramError: if it is none.
+
+    >>> whole_ms(5.0)
+    5
+    """
+    if type(time) is int:
+        return time
+    try:
+        whole = int(time) if not isinstance(time, str) else None
+    except (TypeError, ValueError, OverflowError):
+        whole = None
+    if whole is None or whole != time:
+        raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {time!r}")
+    return whole
 
 
 def window_start(timestamp_ms: int, offset_ms: int, size_ms: int) -> int:

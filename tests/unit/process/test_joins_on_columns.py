@@ -1,8 +1,11 @@
 """Joins that select fields: what they ask of a program, how they say that they run, and what they keep."""
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
+from eventide.aggregates import count
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.window import (
@@ -85,8 +88,8 @@ def test_explain_says_that_it_runs_on_columns():
 @pytest.mark.parametrize(
     ("join", "reason"),
     [
-        (_interval(lambda order: order["id"]), "a key is a Python function; name fields instead: key_by('…')"),
-        (_windowed(lambda order: order["id"]), "the keys are Python functions; name fields instead"),
+        (_interval(lambda order: order["id"]), "a key is a Python function; name fields instead"),
+        (_windowed(lambda order: order["id"]), "a key is a Python function; name fields instead"),
         (_windowed().evictor(CountEvictor.of(9)), "looks at single elements"),
         (_windowed().trigger(PurgingTrigger.of(EventTimeTrigger.create())), "leave trigger(...) out"),
     ],
@@ -171,6 +174,74 @@ def test_late_elements_of_either_side_are_whole():
     results = join.select(left("who"))
     batches = run(plan_of(results, results.get_side_output(late)), max_rows=3)
     assert [row for batch in batches for row, _ in batch[1]] == [Row(id=9, at=2, who="Dora")]
+
+
+def _of(env, rows, kinds):
+    """A stream of rows with fields key, at and id."""
+    kind = Types.ROW_NAMED(["k", "at", "id"], kinds)
+    by_row = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    return env.from_collection(
+        [Row(k=k, at=at, id=number) for k, at, number in rows], kind
+    ).assign_timestamps_and_watermarks(by_row)
+
+
+_FIELDS = left("id"), right("id").alias("other")
+
+
+@pytest.mark.parametrize("keys", [(("abc", "abc"), ("".join("abc"), "abc")), (1, 1.0), ((True,), (1,))])
+def test_keys_whose_bytes_differ_though_they_are_equal_meet(keys):
+    """Equal objects may have different pickles, so columns of them cannot be compared."""
+    env = local_environment()
+    kinds = [Types.PICKLED_BYTE_ARRAY(), Types.LONG(), Types.LONG()]
+    one, other = (_of(env, [(key, 1, number)], kinds) for number, key in enumerate(keys))
+    near = one.key_by("k").interval_join(other.key_by("k")).between(0, 1).select(*_FIELDS)
+    together = one.join(other).where("k").equal_to("k").window(WINDOWS).select(*_FIELDS)
+    for joined in (near, together):
+        assert "cannot tell keys of type PICKLED_BYTE_ARRAY apart" in plan_of(joined).operators[0].speed
+        assert _values(joined) == [(0, 1)]
+
+
+def test_windows_can_be_keys():
+    env = local_environment()
+    kinds = [Types.STRING(), Types.LONG(), Types.LONG()]
+    counts = [
+        _of(env, [("a", 1, 1), ("a", 2, 1), ("b", 12, 1)], kinds).key_by("k").window(WINDOWS).aggregate(count())
+        for _ in range(2)
+    ]
+    same = counts[0].join(counts[1]).where("window", "k").equal_to("window", "k").window(WINDOWS)
+    selected = same.select(left("k"), left("count").alias("n"), right("count").alias("m"))
+    assert _values(selected) == [("a", 2, 2), ("b", 1, 1)]
+    by_window = counts[0].key_by("window").window(WINDOWS).aggregate(count().alias("n"))
+    assert [(start.start, n) for start, n in ((row[0], row[-1]) for row in _values(by_window))] == [(0, 1), (10, 1)]
+
+
+@pytest.mark.parametrize("bounds", [(0, 10), (0, 2**63 - 1), (-(2**63), 0)])
+@pytest.mark.parametrize("key", ["k", lambda row: row["k"]])
+def test_times_at_the_end_of_the_range_can_be_joined(bounds, key):
+    env = local_environment()
+    kinds = [Types.STRING(), Types.LONG(), Types.LONG()]
+    one, other = (_of(env, [("a", 2**63 - 5, number)], kinds) for number in (1, 2))
+    assert _values(one.key_by(key).interval_join(other.key_by(key)).between(*bounds).select(*_FIELDS)) == [(1, 2)]
+
+
+def test_decimals_keep_their_digits_and_names_of_tables_are_no_harm():
+    env = local_environment()
+    kind = Types.ROW_NAMED(
+        ["k", "at", "price", "__timestamp"], [Types.LONG(), Types.LONG(), Types.BIG_DEC(), Types.LONG()]
+    )
+    row = Row(**{"k": 1, "at": 1, "price": Decimal("1.00"), "__timestamp": 7})
+    by_row = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    stream = env.from_collection([row], kind).assign_timestamps_and_watermarks(by_row)
+    join = stream.key_by("k").interval_join(stream.key_by("k")).between(0, 1)
+    assert str(_values(join.select(left("price")))[0][0]) == "1.00"
+    assert _values(join.select(left("__timestamp"))) == [(7,)]
+
+
+def test_one_side_output_is_for_late_elements_of_one_type():
+    tag = OutputTag("late")
+    join = _interval().side_output_left_late_data(tag).side_output_right_late_data(tag)
+    with pytest.raises(ProgramError, match="take two OutputTags"):
+        join.select(left("who"))
 
 
 class _Counting(MemoryBackend):

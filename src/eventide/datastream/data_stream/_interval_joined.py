@@ -120,6 +120,10 @@ class IntervalJoined:
             (tags[0], tags[1]),
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )
+        if tags[0] is not None and tags[0] == tags[1] and self._inputs[0].get_type() != self._inputs[1].get_type():
+            raise ProgramError(
+                f"late elements of both sides go to {tags[0]!r}, and they have different types; take two OutputTags"
+            )
         late = zip(self._late_tags, self._inputs, strict=True)
         side_outputs = {tag.tag_id: stream.get_type() for tag, stream in late if tag is not None}
         inputs = tuple(stream._transformation for stream in self._inputs)

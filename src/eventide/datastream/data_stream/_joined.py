@@ -26,7 +26,7 @@ from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.joins.planning import WindowJoinOperation
-from eventide.runtime.joins.selection import KEEPS, SelectsOfWindow
+from eventide.runtime.joins.selection import KEEPS, SelectsOfWindow, obstacle_of_fields
 from eventide.runtime.joins.window_columns import obstacle_of
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
 from eventide.runtime.tasks.operator import Key
@@ -124,11 +124,6 @@ class _Keyed:
     inputs: tuple[DataStream, DataStream]
     keys: tuple[Key, Key]
 
-    @property
-    def by_fields(self) -> bool:
-        """Whether both keys are fields of elements of a declared type."""
-        return all(key.columns for key in self.keys)
-
     def transformations(self) -> tuple[KeyTransformation, KeyTransformation]:
         """Each stream by its key."""
         first, second = (
@@ -213,7 +208,9 @@ class JoinedWithWindow(_WithWindow):
             has_window=windows._assigner.has_time_windows,
         )
         panes = panes_of(windows._assigner)
-        obstacle = obstacle_of(windows._assigner, windows._trigger, windows._evictor, by_fields=self._keyed.by_fields)
+        obstacle = obstacle_of_fields(selection, self._keyed.keys) or obstacle_of(
+            windows._assigner, windows._trigger, windows._evictor
+        )
         if obstacle is not None or panes is None:
             function = SelectsOfWindow(selection, how, obstacle or "")
             return self._applied("join", function, selection.type_info)

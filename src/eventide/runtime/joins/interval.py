@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from eventide.common._ms import MIN_MS, add_ms
+from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.runtime.chain.collector import Collector
@@ -161,7 +161,8 @@ class IntervalJoinOperator(WithoutClock):
         if kept is None:
             return
         times, values = kept
-        gone = bisect_right(times, self._watermark - max(0, self._spec.bounds.of_side(side)[1]))
+        stays = max(0, self._spec.bounds.of_side(side)[1])
+        gone = len(times) if self._watermark == MAX_MS else bisect_right(times, self._watermark - stays)
         del times[:gone], values[:gone]
         if times:
             self._keyed.event_timers.register(self._goes_at(side, times[0]), key, side)

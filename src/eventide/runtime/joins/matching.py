@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._ms import MAX_MS, MIN_MS, clamp_ms
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -81,6 +81,7 @@ def later(times: Array, by_ms: int) -> Array:
     >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
     True
     """
+    by_ms = clamp_ms(by_ms)
     if by_ms >= 0:
         return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
     return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)

@@ -13,7 +13,7 @@ from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.columns import Side, sides_of
 from eventide.runtime.joins.interval import Bounds, IntervalJoinSpec
 from eventide.runtime.joins.interval_columns import IntervalColumns
-from eventide.runtime.joins.selection import Selection, SelectsOfPair
+from eventide.runtime.joins.selection import Selection, SelectsOfPair, obstacle_of_fields
 from eventide.runtime.joins.window_columns import WindowColumns
 from eventide.runtime.process.spec import identity_of, outlet_of
 from eventide.runtime.tasks.operator import OperatorInput, OperatorSpec, PlannedOperator
@@ -36,14 +36,17 @@ class IntervalJoinOperation:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """On columns where fields are selected by keys that are fields; else a function sees each pair."""
         bounds = {"bounds": f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms"}
-        if isinstance(self.gives, Selection) and all(source.key and source.key.columns for source in inputs):
-            sides = sides_of(inputs, self.gives, self.late_tags)
-            spec = IntervalColumns(name, self.bounds, sides, self.gives)
-            return _on_columns(spec, sides, inputs, max_parallelism, bounds)
-        function = SelectsOfPair(self.gives) if isinstance(self.gives, Selection) else self.gives
-        reason = f"{type(function).__name__} is Python"
         if isinstance(self.gives, Selection):
-            reason = "a key is a Python function; name fields instead: key_by('…')"
+            obstacle = _obstacle(self.gives, inputs)
+            if obstacle is None:
+                sides = sides_of(inputs, self.gives, self.late_tags)
+                spec = IntervalColumns(name, self.bounds, sides, self.gives)
+                return _on_columns(spec, sides, inputs, max_parallelism, bounds)
+            function: ProcessJoinFunction = SelectsOfPair(self.gives)
+            reason = obstacle
+        else:
+            function = self.gives
+            reason = f"{type(function).__name__} is Python"
         element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return PlannedOperator(
             IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type),
@@ -76,6 +79,17 @@ class WindowJoinOperation:
             "allowed lateness": f"{self.lateness_ms} ms",
         }
         return _on_columns(spec, sides, inputs, max_parallelism, depends, is_union=True)
+
+
+def _obstacle(selection: Selection, inputs: Sequence[OperatorInput]) -> str | None:
+    """Why an interval join cannot run on columns, or had better not, and what to change; None if it can."""
+    obstacle = obstacle_of_fields(selection, [source.key for source in inputs])
+    if obstacle is None and any(source.is_punctuated for source in inputs):
+        return (
+            "a watermark may come between any two elements, each of which would look through a table; with built-in "
+            "watermarks, or a generator class that is_periodic, it runs on columns"
+        )
+    return obstacle
 
 
 def _on_columns(

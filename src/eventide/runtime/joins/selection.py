@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.common.time_window import TimeWindow
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.types import Row
 from eventide.datastream.functions import ProcessJoinFunction, WindowFunction
 from eventide.joins import JoinedColumn
 from eventide.runtime.joins.windowed import Sided, apart
+from eventide.runtime.tasks.operator import Key
 
 KEEPS = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
 """By the kind of join, which sides keep elements that meet none."""
@@ -28,7 +29,7 @@ class Selection:
 
     columns: tuple[JoinedColumn, ...]
     places: tuple[Any, ...]
-    type_info: TypeInformation
+    type_info: RowTypeInfo
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +62,21 @@ class Selection:
 
     def __repr__(self) -> str:
         return ", ".join(map(repr, self.columns))
+
+
+def obstacle_of_fields(selection: Selection, keys: Sequence[Key | None]) -> str | None:
+    """Why fields cannot be selected on columns, and what to change; None if they can."""
+    if not all(key is not None and key.columns for key in keys):
+        return "a key is a Python function; name fields instead"
+    for key in keys:
+        if key is not None and not key.is_columnar:
+            return f"columns cannot tell keys of type {key.type_info} apart; name plain fields"
+    for column, kind in zip(selection.columns, selection.type_info.field_types, strict=True):
+        if kind.has_exponents:
+            return f"{column!r} is a BIG_DEC, which keeps its digits in Python alone; declare its precision and scale"
+        if column.side is not None and column.column.startswith("__"):
+            return f"{column!r} has a name as tables have for themselves; give it one that does not begin with __"
+    return None
 
 
 class SelectsOfPair(ProcessJoinFunction):

@@ -199,15 +199,9 @@ class WindowColumns:
 
 
 def obstacle_of(
-    assigner: WindowAssigner[Any, Any],
-    trigger: Trigger[Any, Any] | None,
-    evictor: Evictor[Any, Any] | None,
-    *,
-    by_fields: bool,
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None, evictor: Evictor[Any, Any] | None
 ) -> str | None:
-    """Why a window join cannot run on columns, and what to change; None if it can."""
-    if not by_fields:
-        return "the keys are Python functions; name fields instead: where('…').equal_to('…')"
+    """Why the windows of a join cannot run on columns, and what to change; None if they can."""
     if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows):
         return f"the windows {assigner!r} need each element; use tumbling or sliding windows of event time"
     if trigger is not None and type(trigger) is not EventTimeTrigger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eventide.common._ms import whole_ms
 from eventide.datastream.functions import KeyedCoProcessFunction, KeyedProcessFunction
 from eventide.datastream.time_domain import TimeDomain
 from eventide.errors import ProgramError
@@ -24,22 +25,22 @@ class _TimersOfKey(Times):
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Set a timer by the clock; not at the end of batch execution."""
         if not self._moment.is_over:
-            self._processing_timers.register_in(self._at.entry, _whole(timestamp), self._at.key, None)
+            self._processing_timers.register_in(self._at.entry, whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Set a timer of event time; not at the end of batch execution."""
         if self._moment.is_over:
             return
-        time_ms = timestamp if type(timestamp) is int else _whole(timestamp)
+        time_ms = timestamp if type(timestamp) is int else whole_ms(timestamp)
         self._event_timers.register_in(self._at.entry, time_ms, self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Take a timer by the clock back."""
-        self._processing_timers.delete(_whole(timestamp), self._at.key, None)
+        self._processing_timers.delete(whole_ms(timestamp), self._at.key, None)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Take a timer of event time back."""
-        self._event_timers.delete(_whole(timestamp), self._at.key, None)
+        self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
 
 
 class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
@@ -64,16 +65,3 @@ class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoPro
         if self.domain is None:
             raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
         return self.domain
-
-
-def _whole(timestamp: Any) -> int:
-    """A time for a timer, which has to be a whole number of milliseconds."""
-    if type(timestamp) is int:
-        return timestamp
-    try:
-        whole = int(timestamp)
-    except (TypeError, ValueError, OverflowError):
-        whole = None
-    if whole is None or whole != timestamp:
-        raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {timestamp!r}")
-    return whole

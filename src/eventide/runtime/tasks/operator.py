@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.outlets import Outlet
@@ -119,6 +119,16 @@ class Key:
     select: Callable[[Any], Any]
     type_info: TypeInformation
     columns: tuple[str, ...] = ()
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether columns can tell keys apart: it consists of fields, whose values are equal where their columns are.
+
+        The bytes of equal objects may differ, and Arrow compares no windows.
+        """
+        kind = self.type_info
+        parts = kind.field_types if isinstance(kind, CompositeTypeInfo) else [kind]
+        return bool(self.columns) and not any(part.is_pickled or part == Types.TIME_WINDOW() for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.common._ms import MIN_MS, whole_ms
 from eventide.datastream.functions import KeyedStateStore, ProcessWindowFunction
 from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
@@ -60,21 +60,21 @@ class TriggerView(Trigger.OnMergeContext):
 
     def register_event_time_timer(self, time: int) -> None:
         """Have ``on_event_time`` called when the watermark reaches a time."""
-        self._keyed.event_timers.register(time, self._moment.key, self._moment.window)
+        self._keyed.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_event_time_timer(self, time: int) -> None:
         """Undo :meth:`register_event_time_timer`."""
-        self._keyed.event_timers.delete(time, self._moment.key, self._moment.window)
+        self._keyed.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
 
     def register_processing_time_timer(self, time: int) -> None:
         """Have ``on_processing_time`` called when the clock reaches a time; not at the end of batch execution."""
         if self._moment.is_over:
             return
-        self._keyed.processing_timers.register(time, self._moment.key, self._moment.window)
+        self._keyed.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Undo :meth:`register_processing_time_timer`."""
-        self._keyed.processing_timers.delete(time, self._moment.key, self._moment.window)
+        self._keyed.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         """The trigger's state for the key and window at hand."""

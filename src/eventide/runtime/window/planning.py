@@ -164,6 +164,8 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     assigner, trigger = spec.assigner, spec.trigger
     if key is not None and not key.columns:
         return "the key is a Python function; name columns instead: key_by('…')"
+    if key is not None and not key.is_columnar:
+        return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
     if spec.evictor is not None:
         return f"the evictor {spec.evictor!r} looks at single elements"
     if _follows_clock(assigner):
