@@ -146,7 +146,6 @@ DIFFERENCES = {
     "datastream.connectors.base.Sink": "describes what Spark writes; subclasses are eventide's own",
     "datastream.connectors.base.DeliveryGuarantee": "no sink asks for it: files are written exactly once",
     f"{_FILES}.FileSource": "reads with Arrow, in Python",
-    f"{_FILES}.FileSourceBuilder": "each step gives a new builder",
     f"{_FILES}.FileSink": "Spark writes the files, named after their micro-batch",
     f"{_FILES}.FileSink.BaseBuilder.with_bucket_check_interval": "taken without effect",
     **_members(

@@ -222,6 +222,7 @@ class TestCsv:
         assert builder.build().serialize(Row('a"b', [1, 2])) == b'"a""b",1;2\n'
         escaped = builder.set_escape_character("\\").set_line_delimiter("").set_null_literal("-").build()
         assert escaped.serialize(Row('a"b', None)) == b'"a\\"b",-'
+        builder = CsvRowSerializationSchema.Builder(builder.type_info)
         bare = builder.disable_quote_character().set_field_delimiter("|").set_array_element_delimiter(" ").build()
         assert bare.serialize(Row("a,b", [1, 2])) == b"a,b|1 2\n"
         with pytest.raises(DataError, match="needs quotes"):

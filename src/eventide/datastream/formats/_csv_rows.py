@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Builder:
-    """What the builders of both schemas have; each step returns a new builder."""
+    """What the builders of both schemas have; each step changes the builder and returns it."""
 
     type_info: TypeInformation
     dialect: Dialect = field(default_factory=Dialect)
@@ -48,7 +48,8 @@ class _Builder:
         return self._with(null=null_literal)
 
     def _with(self, **changes: Any) -> Self:
-        return replace(self, dialect=replace(self.dialect, **changes))
+        self.dialect = replace(self.dialect, **changes)
+        return self
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.dialect, self.ignores_parse_errors)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder(_Builder):
-        """Builds a :class:`CsvRowDeserializationSchema`; each step returns a new builder."""
+        """Builds a :class:`CsvRowDeserializationSchema`; each step changes the builder and returns it."""
 
         _ignores_parse_errors: bool = False
 
@@ -120,7 +121,8 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Take a cell that cannot be read, or is not there, as None, and leave out what is no line at all."""
-            return replace(self, _ignores_parse_errors=ignore_parse_errors)
+            self._ignores_parse_errors = ignore_parse_errors
+            return self
 
         def build(self) -> CsvRowDeserializationSchema:
             """The schema.
@@ -172,9 +174,9 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.dialect)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder(_Builder):
-        """Builds a :class:`CsvRowSerializationSchema`; each step returns a new builder."""
+        """Builds a :class:`CsvRowSerializationSchema`; each step changes the builder and returns it."""
 
         def set_line_delimiter(self, delimiter: str) -> Self:
             r"""Set what ends a line, which may be nothing; by default ``\n``."""

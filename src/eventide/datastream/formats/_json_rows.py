@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.common.serialization import DeserializationSchema, SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
@@ -89,33 +89,37 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.fails_on_missing_field, self.ignores_parse_errors)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder:
-        """Builds a :class:`JsonRowDeserializationSchema`; each step returns a new builder."""
+        """Builds a :class:`JsonRowDeserializationSchema`; each step changes the builder and returns it."""
 
         _type_info: TypeInformation | None = None
         _fails_on_missing_field: bool = False
         _ignores_parse_errors: bool = False
 
-        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+        def type_info(self, type_info: TypeInformation) -> Self:
             """Set the type of the rows, by whose names fields are found."""
-            return replace(self, _type_info=type_info)
+            self._type_info = type_info
+            return self
 
-        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+        def json_schema(self, json_schema: str) -> Self:
             """Set the type of the rows to what a JSON schema describes.
 
             Raises:
                 ProgramError: It describes something that there is no type for.
             """
-            return replace(self, _type_info=type_of_schema(json_schema))
+            self._type_info = type_of_schema(json_schema)
+            return self
 
-        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+        def fail_on_missing_field(self) -> Self:
             """Refuse an object that does not have all fields; by default, a field that is missing is None."""
-            return replace(self, _fails_on_missing_field=True)
+            self._fails_on_missing_field = True
+            return self
 
-        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+        def ignore_parse_errors(self) -> Self:
             """Take a field that cannot be read as None, and leave out what is no object at all."""
-            return replace(self, _ignores_parse_errors=True)
+            self._ignores_parse_errors = True
+            return self
 
         def build(self) -> JsonRowDeserializationSchema:
             """The schema.
@@ -169,15 +173,16 @@ class JsonRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type,)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder:
-        """Builds a :class:`JsonRowSerializationSchema`; each step returns a new builder."""
+        """Builds a :class:`JsonRowSerializationSchema`; each step changes the builder and returns it."""
 
         _type_info: TypeInformation | None = None
 
-        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+        def with_type_info(self, type_info: TypeInformation) -> Self:
             """Set the type of the rows, whose names become those of the fields."""
-            return replace(self, _type_info=type_info)
+            self._type_info = type_info
+            return self
 
         def build(self) -> JsonRowSerializationSchema:
             """The schema.
