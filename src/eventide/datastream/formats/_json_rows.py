@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class JsonRowDeserializationSchema(DeserializationSchema):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
-    Numbers and truth values may be texts too, and text may be anything. Dates are ISO 8601, bytes are in base64. Points
-    in time are as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as
-    in Flink.
+    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its
+    point is left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
+    as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as in Flink.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
