@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats import _csv_columns
 from eventide.datastream.formats._csv_values import Dialect, reader, writer
@@ -74,21 +74,27 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def _read(self) -> Callable[[str], Any]:
         return reader(self.row_type, self.dialect, lenient=self.ignores_parse_errors)
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row of the first line; None for a comment, and, if parse errors are ignored, for what is no line.
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row of the first line; None for a comment or no message.
+
+        If parse errors are ignored, it is None for what is no line too. A ``map`` leaves None in; see
+        :meth:`DeserializationSchema.deserialize`.
 
         Raises:
             DataError: There is no line, it has more or fewer cells, or a cell is not of its type.
         """
+        if message is None:
+            return None
+        content = bytes_of(message)
         try:
-            text = bytes(message).decode()
+            text = content.decode()
             if self.dialect.allows_comments and text.startswith("#"):
                 return None
             return self._read(text)
         except ValueError as error:
             if self.ignores_parse_errors:
                 return None
-            raise DataError(f"the message {said(message)} cannot be read as CSV of {self.row_type}: {error}") from error
+            raise DataError(f"the message {said(content)} cannot be read as CSV of {self.row_type}: {error}") from error
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the rows."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats._json_columns import are_for_arrow, has_objects, read_at_once
 from eventide.datastream.formats._json_schema import type_of_schema
@@ -51,19 +51,24 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         whole = self.fails_on_missing_field and any(map(has_objects, self.row_type.field_types))
         return are_for_arrow(self.row_type) and not whole
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row; None for ``null``, and, if parse errors are ignored, for what is no JSON object.
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row; None for ``null`` or no message, and, if parse errors are ignored, for what is no object.
+
+        A ``map`` leaves None in; see :meth:`DeserializationSchema.deserialize`.
 
         Raises:
             DataError: It is not JSON, or a field is not of its type or missing where it must not be.
         """
+        if message is None:
+            return None
+        content = bytes_of(message)
         try:
-            return self._read(parsed(bytes(message)))
+            return self._read(parsed(content))
         except (ValueError, RecursionError) as error:
             if self.ignores_parse_errors:
                 return None
             raise DataError(
-                f"the message {said(message)} cannot be read as JSON of {self.row_type}: {error}"
+                f"the message {said(content)} cannot be read as JSON of {self.row_type}: {error}"
             ) from error
 
     def get_produced_type(self) -> TypeInformation:
