@@ -125,6 +125,8 @@ DIFFERENCES = {
         "unordered_wait unordered_wait_with_retry",
         "waits within the micro-batch, and keeps the order",
     ),
+    "datastream.formats.orc.OrcBulkWriters.for_row_type": "all but the type is taken without effect",
+    "datastream.formats.parquet.ParquetBulkWriters.for_row_type": "takes `hadoop_config` without effect; in UTC always",
     "datastream.functions.SourceFunction": "is written in Python, with `run(ctx)` and `cancel()`, as in Java",
     # windows and state
     **_members(

@@ -146,9 +146,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 class CsvRowSerializationSchema(SerializationSchema):
     r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
 
-    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. What it writes, a
-    :class:`CsvRowDeserializationSchema` with the same settings reads. None is written as nothing unless a literal is
-    set.
+    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is no value, a
+    :class:`CsvRowDeserializationSchema` with the same settings reads what it writes. Without one, None is written as
+    nothing, which is read as an empty text, and as a number not at all.
 
     >>> from eventide.common import Row, Types
     >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
