@@ -124,13 +124,15 @@ class Distribution(Metric):
         Raises:
             ProgramError: if it is no number, or not a finite one: no sum could be shown from then on.
         """
-        number = value if type(value) is int else _finite(value)
+        kind = type(value)
+        if kind is not int and (kind is not float or value - value != 0):  # which is NaN where the float is not finite
+            value = _finite(value)
         self._count += 1
-        self._sum += number
-        if number < self._lowest:  # noqa: PLR1730 - three times as quick as a call of min()
-            self._lowest = number
-        if number > self._highest:  # noqa: PLR1730
-            self._highest = number
+        self._sum += value
+        if value < self._lowest:  # noqa: PLR1730 - three times as quick as a call of min()
+            self._lowest = value
+        if value > self._highest:  # noqa: PLR1730
+            self._highest = value
 
     def take(self, subtask: int, clock_ms: int) -> Spread | None:
         """Return the values since the last call, and the bounds of all; at the first call, that there were none too."""
