@@ -125,6 +125,8 @@ DIFFERENCES = {
         "unordered_wait unordered_wait_with_retry",
         "waits within the micro-batch, and keeps the order",
     ),
+    "datastream.formats.orc.OrcBulkWriters.for_row_type": "all but the type is taken without effect",
+    "datastream.formats.parquet.ParquetBulkWriters.for_row_type": "takes `hadoop_config` without effect; in UTC always",
     "datastream.functions.SourceFunction": "is written in Python, with `run(ctx)` and `cancel()`, as in Java",
     # windows and state
     **_members(
@@ -146,7 +148,6 @@ DIFFERENCES = {
     "datastream.connectors.base.Sink": "describes what Spark writes; subclasses are eventide's own",
     "datastream.connectors.base.DeliveryGuarantee": "no sink asks for it: files are written exactly once",
     f"{_FILES}.FileSource": "reads with Arrow, in Python",
-    f"{_FILES}.FileSourceBuilder": "each step gives a new builder",
     f"{_FILES}.FileSink": "Spark writes the files, named after their micro-batch",
     f"{_FILES}.FileSink.BaseBuilder.with_bucket_check_interval": "taken without effect",
     **_members(

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from inspect import getattr_static
 from types import FrameType, ModuleType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from eventide._absent._reasons import MEMBERS, MODULES, NAMES
 
@@ -68,6 +69,12 @@ def says_what_is_absent(cls: _C) -> _C:
     for member, reason in MEMBERS[cls.__qualname__].items():
         if member not in vars(cls):
             setattr(cls, member, _AbsentMember(sentence(f"{cls.__qualname__}.{member}", reason)))
+    inherited: Any = cls.__dir__
+
+    def present(self: object) -> list[str]:
+        return [name for name in inherited(self) if not isinstance(getattr_static(self, name, None), _AbsentMember)]
+
+    cls.__dir__ = present  # type: ignore[assignment, method-assign]
     return cls
 
 

@@ -31,7 +31,7 @@ _AVRO = (
     "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
     'sink_to(FormatSink("avro", {...}))'
 )
-_ARRAYS = "Arrow reads the columns of CSV files one value each; split the text of an array in a map"
+_ARRAYS = "each column of arrays has a separator of its own; name it in add_array_column(name, separator)"
 _METRICS = "triggers count nothing of their own; a window function does, with get_metrics_group() of its RuntimeContext"
 _SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
 

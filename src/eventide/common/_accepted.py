@@ -8,9 +8,11 @@ from typing import Any, Self
 from eventide.common._stack import level_of_the_program
 
 
-def has_no_effect(what: str, why: str) -> None:
-    """Warn that something which a program asks for makes no difference, and why."""
-    warnings.warn(f"{what} has no effect: {why}", UserWarning, stacklevel=level_of_the_program())
+def has_no_effect(what: str, why: str, *, how_many: int = 1) -> None:
+    """Warn that something which a program asks for makes no difference, and why; unless it is nothing."""
+    if how_many:
+        has = "has" if how_many == 1 else "have"
+        warnings.warn(f"{what} {has} no effect: {why}", UserWarning, stacklevel=level_of_the_program())
 
 
 class AcceptedSettings:

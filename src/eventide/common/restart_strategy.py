@@ -22,8 +22,9 @@ class RestartStrategyConfiguration(ABC):
 class RestartStrategies:
     """Makes restart strategies; ``env.set_restart_strategy`` takes one, without effect. Flink: ``RestartStrategies``.
 
-    Spark repeats a task that failed, as often as ``spark.task.maxFailures`` says. What fails for good ends the job,
-    which goes on from its checkpoint when its program is started again.
+    On a cluster, Spark tries a task as often as ``spark.task.maxFailures`` says; in one process, with ``local[...]`` as
+    its master, once. What fails for good ends the job, which goes on from its checkpoint when its program is started
+    again.
 
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
     'Restart with fixed delay (0:00:10). #3 restart attempts.'

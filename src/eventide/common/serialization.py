@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo._base import one_array
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class DeserializationSchema(ABC):
     def deserialize(self, message: bytes) -> Any:
         """Return the element in a message; None where there is none, so that it is to be left out.
 
+        A source of Flink's leaves None out by itself. A ``map`` does not: put a filter behind it, such as
+        ``.filter(lambda element: element is not None)``.
+
         Raises:
             DataError: It cannot be read; the error says which message.
         """
@@ -64,13 +68,28 @@ class DeserializationSchema(ABC):
         is no message.
 
         Args:
-            messages: Bytes.
+            messages: Bytes, or text, which stands for its UTF-8.
 
         Raises:
             DataError: One cannot be read; the error says which.
         """
+        messages = one_array(messages)
         elements = [None if message is None else self.deserialize(message) for message in messages.to_pylist()]
         return self.get_produced_type().to_arrow(elements)
+
+
+def bytes_of(message: Any) -> bytes:
+    """Return the bytes of a message as a schema was given it, of a text those of its UTF-8.
+
+    Raises:
+        DataError: It is neither.
+    """
+    if isinstance(message, str):
+        return message.encode(errors="surrogatepass")  # half of a pair is no UTF-8, which its reader says
+    if isinstance(message, bytes | bytearray | memoryview):
+        return bytes(message)
+    found = f"a message is bytes or text, not {message!r:.200}; cast the column, or encode what it is, before"
+    raise DataError(found)
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -97,12 +116,15 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             message = f"SimpleStringSchema: {element!r} cannot be written in {self.charset}"
             raise DataError(message) from error
 
-    def deserialize(self, message: bytes) -> str:
-        """Return the decoded text."""
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the decoded text; None where there is no message."""
+        if message is None:
+            return None
+        content = bytes_of(message)
         try:
-            return bytes(message).decode(self.charset)
+            return content.decode(self.charset)
         except UnicodeDecodeError as error:
-            text = f"SimpleStringSchema: {bytes(message)!r} is not {self.charset}"
+            text = f"SimpleStringSchema: {content!r} is not {self.charset}"
             raise DataError(text) from error
 
     def get_produced_type(self) -> TypeInformation:
@@ -113,6 +135,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         """Return the decoded texts; see :meth:`DeserializationSchema.deserialize_column`."""
         import pyarrow as pa
 
+        messages = one_array(messages)
         if codecs.lookup(self.charset).name == "utf-8":
             with suppress(pa.ArrowInvalid):  # to find out which it is
                 return messages.cast(pa.string())
@@ -133,9 +156,9 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
             raise DataError(message)
         return bytes(element)
 
-    def deserialize(self, message: bytes) -> bytes:
-        """Return the bytes."""
-        return bytes(message)
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the bytes; None where there is no message."""
+        return None if message is None else bytes_of(message)
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of bytes."""
@@ -143,7 +166,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the messages; see :meth:`DeserializationSchema.deserialize_column`."""
-        return messages.cast(self.get_produced_type().arrow_type())
+        return one_array(messages).cast(self.get_produced_type().arrow_type())
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,11 @@ class EnvironmentHints:
         return backend
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """Taken for older programs' sake: Spark repeats a task that failed, and a failed job is started again."""
-        why = "Spark repeats a task spark.task.maxFailures times; a job that failed goes on when it is started again"
+        """Taken for older programs' sake: a cluster of Spark's repeats a task; a failed job is started again."""
+        why = (
+            "on a cluster, Spark tries a task spark.task.maxFailures times, and with local[...] once; a job that "
+            "failed goes on when it is started again"
+        )
         return self._accept("set_restart_strategy", restart_strategy_configuration, why)
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:

@@ -14,6 +14,10 @@ from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
 
 _OF_SPARK = "spark."
+_QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""
+_ENTRY = re.compile(
+    rf"\s*(?:(?P<whole>{_QUOTED})|(?P<name>{_QUOTED}|[^,:]*[^,:\s])\s*:\s*(?P<value>{_QUOTED}|[^,]*?))\s*(?:,|\Z)"
+)
 _MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -50,11 +54,18 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
             try:
                 OPTIONS[key](env, value)
             except (ValueError, KeyError) as error:
-                raise ProgramError(f"the option {key!r} cannot be {value!r}") from error
+                why = f": {error}" if isinstance(error, ProgramError) else ""
+                raise ProgramError(f"the option {key!r} cannot be {value!r}{why}") from error
     unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
-        has_no_effect(", ".join(unknown), why)
+    for_a_session = [key for key in unknown if key.startswith(_OF_SPARK)]
+    has_no_effect(
+        ", ".join(for_a_session),
+        "options of Spark's are those of a session; give them to get_execution_environment(...), which makes it",
+        how_many=len(for_a_session),
+    )
+    others = [key for key in unknown if key not in for_a_session]
+    why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
+    has_no_effect(", ".join(others), why, how_many=len(others))
 
 
 def milliseconds(text: str) -> int:
@@ -69,6 +80,38 @@ def milliseconds(text: str) -> int:
     return int(match[1]) * _MS[match[2]]
 
 
+def mapping(text: str) -> dict[str, str]:
+    """The names and values of a map as Flink writes it; in quotes, which may be around an entry too, commas are text.
+
+    Raises:
+        ProgramError: if an entry has no colon.
+
+    >>> mapping("a:1, 'b':'x,y', 'c:it''s'")
+    {'a': '1', 'b': 'x,y', 'c': "it's"}
+    """
+    found, at = {}, 0
+    while text[at:].strip():
+        entry = _ENTRY.match(text, at)
+        name, colon, value = "", "", ""
+        if entry is not None and entry["whole"] is None:
+            name, colon, value = _unquoted(entry["name"]), ":", _unquoted(entry["value"])
+        elif entry is not None:
+            name, colon, value = _unquoted(entry["whole"]).partition(":")
+        if entry is None or not colon:
+            raise ProgramError(
+                "there is an entry without a colon; write a:1,b:2, and quotes around what has a comma: 'c':'x,y'"
+            )
+        found[name] = value
+        at = entry.end()
+    return found
+
+
+def _unquoted(text: str) -> str:
+    quote = text[:1]
+    is_quoted = re.fullmatch(_QUOTED, text) is not None
+    return text[1:-1].replace(quote * 2, quote) if is_quoted else text
+
+
 def _truth(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
@@ -79,8 +122,7 @@ def _auto_generate_uids(env: Configurable, value: str) -> None:
 
 
 def _job_parameters(env: Configurable, value: str) -> None:
-    pairs = (pair.partition(":") for pair in value.split(",") if pair.strip())
-    env.get_config().set_global_job_parameters({name.strip(): text.strip() for name, _, text in pairs})
+    env.get_config().set_global_job_parameters(mapping(value))
 
 
 def _checkpoint_directory(env: Configurable, value: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from math import inf
+from math import inf, isfinite
+from numbers import Real
 from typing import Any, TypeVar
 
 from eventide.errors import ProgramError
@@ -48,11 +49,11 @@ class Counter(Metric):
 
     def inc(self, n: int = 1) -> None:
         """Add `n`."""
-        self._count += n
+        self._count += n if type(n) is int else _finite(n)
 
     def dec(self, n: int = 1) -> None:
         """Subtract `n`."""
-        self._count -= n
+        self._count -= n if type(n) is int else _finite(n)
 
     def get_count(self) -> int:
         """Return what this function object has counted since it was opened: the job has the sum over all of them."""
@@ -64,7 +65,7 @@ class Counter(Metric):
         if now == self._taken:
             return None
         new, self._taken = now - (self._taken or 0), now
-        return Count(_plain(new))
+        return Count(new)
 
 
 class Meter(Metric):
@@ -89,7 +90,7 @@ class Meter(Metric):
 
     def mark_event(self, value: int = 1) -> None:
         """Count so many events."""
-        self._count += value
+        self._count += value if type(value) is int else _finite(value)
 
     def get_count(self) -> int:
         """Return how many events this function object has seen since it was opened."""
@@ -98,7 +99,7 @@ class Meter(Metric):
     def take(self, subtask: int, clock_ms: int) -> Rate:
         """Return the events since the last call, at this time; that there were none is to be said too."""
         now = self._count
-        new, self._taken = _plain(now - self._taken), now
+        new, self._taken = now - self._taken, now
         return Rate.of(new, at_s=clock_ms // 1000, span_s=self._span_s)
 
 
@@ -118,7 +119,14 @@ class Distribution(Metric):
         self._taken: tuple[int, Number] | None = None
 
     def update(self, value: float) -> None:
-        """Take a value into account."""
+        """Take a value into account.
+
+        Raises:
+            ProgramError: if it is no number, or not a finite one: no sum could be shown from then on.
+        """
+        kind = type(value)
+        if kind is not int and (kind is not float or value - value != 0):  # which is NaN where the float is not finite
+            value = _finite(value)
         self._count += 1
         self._sum += value
         if value < self._lowest:  # noqa: PLR1730 - three times as quick as a call of min()
@@ -133,8 +141,8 @@ class Distribution(Metric):
             return None
         count, total = self._taken or (0, 0)
         self._taken = now
-        bounds = (_plain(self._lowest), _plain(self._highest)) if now[0] else (None, None)
-        return Spread(now[0] - count, _plain(now[1] - total), *bounds)
+        bounds = (self._lowest, self._highest) if now[0] else (None, None)
+        return Spread(now[0] - count, now[1] - total, *bounds)
 
 
 class _Gauge(Metric):
@@ -209,7 +217,8 @@ class MetricGroup:
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """Return the meter of a name; its rate is that of the last so many seconds."""
-        if isinstance(time_span_in_seconds, bool) or not time_span_in_seconds >= 1:
+        known = isinstance(time_span_in_seconds, Real) and not isinstance(time_span_in_seconds, bool)
+        if not (known and time_span_in_seconds >= 1):
             raise ProgramError(f"the meter {name!r} needs a span of 1 second or more, not {time_span_in_seconds!r}")
         return self._of(name, Meter, lambda: Meter(time_span_in_seconds))
 
@@ -246,8 +255,19 @@ def _plain(value: Any) -> Number:
     >>> _plain(True), _plain(2.5)
     (1, 2.5)
     """
-    if hasattr(value, "__index__"):
-        return int(value.__index__())
-    if hasattr(value, "__float__"):
-        return float(value)
+    try:
+        if hasattr(value, "__index__"):
+            return int(value.__index__())
+        if hasattr(value, "__float__"):
+            return float(value)
+    except TypeError:  # an array is no number
+        pass
     raise ProgramError(f"a metric shows numbers, and a gauge may show text, not {value!r:.200}")
+
+
+def _finite(value: Any) -> Number:
+    """A number of Python's own, which sums can be made of: those of NumPy wrap around."""
+    number = _plain(value)
+    if isinstance(number, float) and not isfinite(number):
+        raise ProgramError(f"a metric that adds up takes finite numbers, not {number!r}; count those by themselves")
+    return number

@@ -12,6 +12,7 @@ from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.outlets import selectors
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.lifecycle import close_function, open_function
@@ -64,7 +65,7 @@ class OperatorHarness:
         self._waiting: dict[str | None, list[tuple[Any, int | None]]] = {}
         self._late_dropped: list[Any] = []
         parameters = stream.get_execution_environment().get_config().get_global_job_parameters()
-        for function in self._spec.user_functions():
+        for function in self._functions():
             where = RuntimeContext(node.name, 1, 0, parameters, 1, self._spec.state_of_functions)
             open_function(function, where)
 
@@ -158,10 +159,14 @@ class OperatorHarness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        for function in self._spec.user_functions():
+        for function in self._functions():
             close_function(self._spec.name, function)
         if kind is None:
             self.assert_nothing_left()
+
+    def _functions(self) -> list[Any]:
+        """What the user wrote, to be opened and closed."""
+        return [*(selector for _, selector in selectors(self._select)), *self._spec.user_functions()]
 
     def _open(self) -> WindowOperator:
         """The operator on its state, as each micro-batch opens it at its time."""

@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 
 from eventide.common import ByteArraySchema, DeserializationSchema, Encoder, Row, SimpleStringSchema, Types
 from eventide.common.serialization import RowFieldExtractorSchema
+from eventide.datastream.formats.csv import CsvRowDeserializationSchema
+from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.errors import DataError, ProgramError
+
+USER = Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.LONG()])
+WREN = Row(user="wren", n=1)
 
 
 @given(st.text())
@@ -80,3 +85,48 @@ def test_one_field_of_a_row_is_taken_if_it_is_bytes():
             schema.serialize(bad)
     with pytest.raises(ProgramError, match="-1"):
         RowFieldExtractorSchema(-1)
+
+
+MESSAGES_OF = {
+    "text": (SimpleStringSchema(), b"wren,1", "wren,1"),
+    "latin-1": (SimpleStringSchema("latin-1"), b"wren", "wren"),
+    "bytes": (ByteArraySchema(), b"wren", b"wren"),
+    "JSON": (JsonRowDeserializationSchema.builder().type_info(USER).build(), b'{"user":"wren","n":1}', WREN),
+    "lenient JSON": (
+        JsonRowDeserializationSchema.builder().type_info(USER).ignore_parse_errors().build(),
+        b'{"user":"wren","n":1}',
+        WREN,
+    ),
+    "CSV": (CsvRowDeserializationSchema.Builder(USER).build(), b"wren,1", WREN),
+    "lenient CSV": (CsvRowDeserializationSchema.Builder(USER).set_ignore_parse_errors(True).build(), b"wren,1", WREN),
+}
+
+
+@pytest.mark.parametrize(("schema", "message", "element"), MESSAGES_OF.values(), ids=MESSAGES_OF)
+class TestMessages:
+    def test_no_message_is_no_element(self, schema, message, element):
+        assert schema.deserialize(None) is None
+
+    def test_text_stands_for_its_utf_8(self, schema, message, element):
+        assert schema.deserialize(message.decode()) == schema.deserialize(message) == element
+
+    @pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_string()])
+    def test_columns_of_bytes_and_of_text_mean_the_same_in_chunks_too(self, schema, message, element, kind):
+        column = pa.array([message.decode(), None], pa.string()).cast(kind)
+        expected = schema.get_produced_type().to_arrow([element, None])
+        assert schema.deserialize_column(column).equals(expected)
+        chunks = pa.chunked_array([column.slice(0, 1), column.slice(1)])
+        assert schema.deserialize_column(chunks).equals(expected)
+
+    @pytest.mark.parametrize("strange", [5, ["a"], 1.5])
+    def test_what_is_no_message_is_refused_with_advice(self, schema, message, element, strange):
+        with pytest.raises(DataError, match=r"a message is bytes or text, not .*; cast the column"):
+            schema.deserialize(strange)
+
+
+def test_half_of_a_pair_of_surrogates_is_no_message():
+    schema = JsonRowDeserializationSchema.builder().type_info(USER)
+    with pytest.raises(DataError, match="cannot be read as JSON"):
+        schema.build().deserialize('{"user":"\ud800"}')
+    schema.ignore_parse_errors()
+    assert schema.build().deserialize('{"user":"\ud800"}') is None

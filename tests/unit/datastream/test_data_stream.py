@@ -139,3 +139,10 @@ def test_a_key_of_the_programs_own_class_travels_beside_typed_elements():
     )
     ((key, *_, elements),) = collect(typed.key_by(lambda e: Station(e[0])).window(TENS).process(Contents()))
     assert (key, elements) == (Station("a"), [("a", 1), ("a", 2)])
+
+
+def test_a_warning_of_force_non_parallel_stands_in_the_program():
+    mapped = local_environment().set_parallelism(2).from_collection([1]).map(abs)
+    with pytest.warns(UserWarning, match=r"set_parallelism\(1\) has no effect") as caught:
+        mapped.force_non_parallel()
+    assert [warning.filename for warning in caught] == [__file__]

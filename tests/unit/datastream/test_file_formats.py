@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import pickle
+import warnings
 from decimal import Decimal
 
 import pyarrow as pa
@@ -363,3 +364,23 @@ def test_columns_must_be_declared_as_long_as_there_is_no_file(tmp_path, make):
     (tmp_path / "_hidden").write_text("x")
     with pytest.raises(ProgramError, match=r"there is no \w+ file yet"):
         make(tmp_path).build()
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: OrcBulkWriters.for_row_type(PAIR, {"orc.compress": "ZSTD"}), "writer_properties of OrcBulkWriters"),
+        (lambda: OrcBulkWriters.for_row_type(PAIR, hadoop_config=object()), "hadoop_config of OrcBulkWriters"),
+        (lambda: ParquetBulkWriters.for_row_type(PAIR, object()), "hadoop_config of ParquetBulkWriters"),
+    ],
+)
+def test_what_a_bulk_writer_is_told_in_vain_is_said_where_it_stands(make, what):
+    with pytest.warns(UserWarning, match=f"{what} has no effect") as caught:
+        make()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_bulk_writer_of_a_type_alone_says_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert OrcBulkWriters.for_row_type(PAIR).row_type == ParquetBulkWriters.for_row_type(PAIR).row_type == PAIR

@@ -349,8 +349,9 @@ def test_what_a_builder_cannot_take_is_refused(tmp_path, wrong):
 
 def test_a_builder_can_be_used_twice(tmp_path):
     builder = FileSource.text(tmp_path).monitor_continuously(ALWAYS)
+    endless = builder.build()
     assert builder.process_static_file_set().build().is_bounded()
-    assert not builder.build().is_bounded()
+    assert not endless.is_bounded()
 
 
 @settings(max_examples=60)

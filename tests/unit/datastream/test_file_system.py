@@ -42,8 +42,9 @@ def test_what_has_no_effect_is_said(config, policy, said):
 
 def test_a_builder_can_be_used_twice():
     builder = OutputFileConfig.builder().with_part_prefix("a")
+    first = builder.build()
     builder.with_part_suffix(".txt")
-    assert builder.build() == OutputFileConfig("a", "")
+    assert (first, builder.build()) == (OutputFileConfig("a", ""), OutputFileConfig("a", ".txt"))
 
 
 def test_an_element_is_a_line_even_when_its_text_ends_one():

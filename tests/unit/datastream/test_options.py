@@ -46,11 +46,39 @@ def test_what_is_not_named_stays_as_it_was(env):
 
 def test_one_warning_names_all_options_without_effect(env):
     options = Configuration().set_string("state.backend.type", "rocksdb").set_string("python.fn-execution.x", "1")
-    with pytest.warns(UserWarning, match="has no effect") as caught:
+    with pytest.warns(UserWarning, match="have no effect") as caught:
         env.configure(options.set_integer("parallelism.default", 2))
-    assert [str(w.message).partition(" has no effect")[0] for w in caught] == [
+    assert [str(w.message).partition(" have no effect")[0] for w in caught] == [
         "python.fn-execution.x, state.backend.type"
     ]
+
+
+def test_an_option_of_sparks_that_comes_too_late_says_where_it_belongs(env):
+    options = Configuration().set_string("spark.sql.shuffle.partitions", "3")
+    with pytest.warns(UserWarning, match=r"partitions has no effect: .* give them to get_execution_environment"):
+        env.configure(options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a:1,'b':'x,y'", {"a": "1", "b": "x,y"}),
+        ('a : 1 , "b c" : "it\'s, x" ,', {"a": "1", "b c": "it's, x"}),
+        ("'a:x,y',b:", {"a": "x,y", "b": ""}),
+        ("url:http://x:1,quote:'it''s'", {"url": "http://x:1", "quote": "it's"}),
+        ("owner:it's,other:that's", {"owner": "it's", "other": "that's"}),
+        (" ", {}),
+    ],
+)
+def test_job_parameters_may_have_commas_in_quotes(env, text, expected):
+    env.configure(Configuration().set_string("pipeline.global-job-parameters", text))
+    assert env.get_config().get_global_job_parameters() == expected
+
+
+@pytest.mark.parametrize("text", ["a", "a:1,b", "'a,b'", "a:1,,b:2", "a:'x,y"])
+def test_job_parameters_without_a_colon_are_refused(env, text):
+    with pytest.raises(ProgramError, match=r"global-job-parameters.* an entry without a colon; write a:1"):
+        env.configure(Configuration().set_string("pipeline.global-job-parameters", text))
 
 
 @pytest.mark.parametrize(

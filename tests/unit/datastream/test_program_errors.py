@@ -200,6 +200,7 @@ REFUSED = {
     "a flat_map of no function": (lambda: without_times().flat_map(None), "flat_map needs a function"),
     "a key of no function": (lambda: without_times().key_by(7), "key_by needs a function"),
     "a sink that is none": (lambda: without_times().sink_to(5), "sink_to needs a function"),
+    "a sink that is none, by the older name": (lambda: without_times().add_sink(None), "add_sink needs a function"),
     "a reduce of no function": (
         lambda: keyed().window(TENS).reduce(5),
         "expected a ReduceFunction or a function of two values, got 5",

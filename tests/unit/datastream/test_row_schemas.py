@@ -43,6 +43,15 @@ class TestJson:
             (Types.BOOLEAN(), '"yes"', False),
             (Types.DOUBLE(), '"NaN"', pytest.approx(float("nan"), nan_ok=True)),
             (Types.DOUBLE(), '"-Infinity"', float("-inf")),
+            (Types.INT(), "1.0", 1),
+            (Types.INT(), "1.9", 1),
+            (Types.INT(), "-1.9", -1),
+            (Types.INT(), "1e3", 1000),
+            (Types.INT(), "2.147483647e9", 2**31 - 1),
+            (Types.LONG(), "-0.5", 0),
+            (Types.LONG(), "1E2", 100),
+            (Types.LONG(), "9.3e17", 930_000_000_000_000_000),
+            (Types.LONG(), "9.223372036854775807e18", 2**63 - 1),
             (Types.FLOAT(), "1e39", float("inf")),
             (Types.FLOAT(), "0.1", 0.10000000149011612),
             (Types.BIG_DEC(), "1.10", Decimal("1.10")),
@@ -66,7 +75,14 @@ class TestJson:
     @pytest.mark.parametrize(
         ("type_info", "text"),
         [
-            (Types.INT(), "1.0"),
+            (Types.INT(), '"1.0"'),
+            (Types.INT(), "2147483647.5"),
+            (Types.INT(), "3e9"),
+            (Types.LONG(), '"1e3"'),
+            (Types.LONG(), "1e19"),
+            (Types.LONG(), "1e999"),
+            (Types.SHORT(), "1.0"),
+            (Types.BYTE(), "1e1"),
             (Types.INT(), "2147483648"),
             (Types.INT(), "[1]"),
             (Types.LONG(), '"1_000"'),
@@ -222,6 +238,7 @@ class TestCsv:
         assert builder.build().serialize(Row('a"b', [1, 2])) == b'"a""b",1;2\n'
         escaped = builder.set_escape_character("\\").set_line_delimiter("").set_null_literal("-").build()
         assert escaped.serialize(Row('a"b', None)) == b'"a\\"b",-'
+        builder = CsvRowSerializationSchema.Builder(builder.type_info)
         bare = builder.disable_quote_character().set_field_delimiter("|").set_array_element_delimiter(" ").build()
         assert bare.serialize(Row("a,b", [1, 2])) == b"a,b|1 2\n"
         with pytest.raises(DataError, match="needs quotes"):

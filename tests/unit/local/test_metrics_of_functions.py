@@ -16,6 +16,7 @@ from eventide.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     Partitioner,
     ProcessAllWindowFunction,
@@ -194,6 +195,11 @@ class Partitions(Counts, Partitioner):
         return self.note(0)
 
 
+class Selects(Counts, KeySelector):
+    def get_key(self, value):
+        return self.note(value[0])
+
+
 def by_first(element):
     return element[0]
 
@@ -262,6 +268,28 @@ def test_a_partitioner_has_metrics():
     env = local_environment()
     env.from_collection([1, 2, 3]).partition_custom(Partitions(), lambda value: value).print()
     assert env.execute().metrics["partitioner"] == {"test.calls": 3}
+
+
+class Sums(ReduceFunction):
+    is_associative = True
+
+    def reduce(self, first, second):
+        return first[0], first[1] + second[1]
+
+
+SELECTED = {
+    "key_by": lambda stream: stream.key_by(Selects()).process(ProcessesKeyed()),
+    "windows": lambda stream: stream.key_by(Selects()).window(TENS).apply(Windows()),
+    "windows that reduce before the shuffle": lambda stream: stream.key_by(Selects()).window(TENS).reduce(Sums()),
+    "partition_custom": lambda stream: stream.partition_custom(lambda key, n: 0, Selects()),
+}
+
+
+@pytest.mark.parametrize("build", SELECTED.values(), ids=SELECTED)
+def test_a_key_selector_has_metrics(build):
+    env = local_environment()
+    build(timed(env, [("a", 1), ("a", 2), ("b", 3)])).print()
+    assert env.execute().metrics["key selector"] == {"test.calls": 3}
 
 
 class Emits(SourceFunction):

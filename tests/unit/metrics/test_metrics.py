@@ -135,6 +135,38 @@ class TestWhatIsTaken:
         gauge = group.metrics()["g"]
         assert [gauge.take(2, 0).value for _ in range(3)] == [{2: 1}, {2: "two"}, {2: 3.5}]
 
+    def test_numbers_of_numpy_do_not_wrap_around(self, group):
+        numpy = pytest.importorskip("numpy")
+        counter, meter, distribution = group.counter("c"), group.meter("m"), group.distribution("d")
+        for _ in range(3):
+            counter.inc(numpy.int8(100))
+            meter.mark_event(numpy.uint8(200))
+            distribution.update(numpy.int32(2**30))
+        assert (counter.get_count(), meter.get_count()) == (300, 600)
+        assert distribution.take(0, 0) == Spread(3, 3 * 2**30, 2**30, 2**30)
+        group.counter("down").dec(numpy.uint8(1))
+        assert group.counter("down").get_count() == -1
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), "1", [1], None])
+    def test_what_would_spoil_a_sum_is_refused_and_changes_nothing(self, group, value):
+        counter, meter, distribution = group.counter("c"), group.meter("m"), group.distribution("d")
+        for add in (counter.inc, counter.dec, meter.mark_event, distribution.update):
+            with pytest.raises(ProgramError, match="a metric"):
+                add(value)
+        assert (counter.get_count(), meter.get_count()) == (0, 0)
+        assert distribution.take(0, 0) == Spread(0, 0, None, None)
+
+    @pytest.mark.parametrize("span", ["60", None, True, 0, float("nan")])
+    def test_a_span_that_is_none_is_refused(self, group, span):
+        with pytest.raises(ProgramError, match="the meter 'm' needs a span of 1 second or more"):
+            group.meter("m", span)
+
+    def test_a_gauge_that_gives_an_array_shows_no_number(self, group):
+        numpy = pytest.importorskip("numpy")
+        group.gauge("g", lambda: numpy.array([1.0, 2.0]))
+        with pytest.raises(ProgramError, match="a gauge may show text, not array"):
+            group.metrics()["g"].take(0, 0)
+
     def test_numbers_of_numpy_travel(self, group):
         numpy = pytest.importorskip("numpy")
         counter, distribution = group.counter("c"), group.distribution("d")

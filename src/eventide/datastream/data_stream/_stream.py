@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide._absent import says_what_is_absent
+from eventide.common._stack import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -97,7 +98,9 @@ class DataStream(Distribution, StreamHints):
         reason = why_without_parallelism(node)
         if reason is not None:
             warnings.warn(
-                f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}", UserWarning, stacklevel=2
+                f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}",
+                UserWarning,
+                stacklevel=level_of_the_program(),
             )
         return self
 
@@ -330,17 +333,20 @@ class DataStream(Distribution, StreamHints):
         Raises:
             ProgramError: if it is neither.
         """
+        return self._handed_to("sink_to", sink)
+
+    def _handed_to(self, where: str, sink: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
         if isinstance(sink, FileSink):
             fits = not sink.has_lines and self.get_type() == sink.row_type
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
         if not isinstance(sink, Sink):
-            sink = DataFrameSink(function_of("sink_to", sink))
+            sink = DataFrameSink(function_of(where, sink))
         return self._into("sink", sink)
 
     def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
         """PyFlink's older name of :meth:`sink_to`."""
-        return self.sink_to(sink_func)
+        return self._handed_to("add_sink", sink_func)
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None

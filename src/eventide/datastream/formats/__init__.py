@@ -1,1 +1,1 @@
-"""Formats of files: CSV, JSON lines, Parquet (PyFlink: ``pyflink.datastream.formats``)."""
+"""Formats of files and of messages: CSV, JSON, Parquet, ORC, Avro (PyFlink: ``pyflink.datastream.formats``)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats import _csv_columns
 from eventide.datastream.formats._csv_values import Dialect, reader, writer
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Builder:
-    """What the builders of both schemas have; each step returns a new builder."""
+    """What the builders of both schemas have; each step changes the builder and returns it."""
 
     type_info: TypeInformation
     dialect: Dialect = field(default_factory=Dialect)
@@ -48,7 +48,8 @@ class _Builder:
         return self._with(null=null_literal)
 
     def _with(self, **changes: Any) -> Self:
-        return replace(self, dialect=replace(self.dialect, **changes))
+        self.dialect = replace(self.dialect, **changes)
+        return self
 
 
 @dataclass(frozen=True)
@@ -73,21 +74,27 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def _read(self) -> Callable[[str], Any]:
         return reader(self.row_type, self.dialect, lenient=self.ignores_parse_errors)
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row of the first line; None for a comment, and, if parse errors are ignored, for what is no line.
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row of the first line; None for a comment or no message.
+
+        If parse errors are ignored, it is None for what is no line too. A ``map`` leaves None in; see
+        :meth:`DeserializationSchema.deserialize`.
 
         Raises:
             DataError: There is no line, it has more or fewer cells, or a cell is not of its type.
         """
+        if message is None:
+            return None
+        content = bytes_of(message)
         try:
-            text = bytes(message).decode()
+            text = content.decode()
             if self.dialect.allows_comments and text.startswith("#"):
                 return None
             return self._read(text)
         except ValueError as error:
             if self.ignores_parse_errors:
                 return None
-            raise DataError(f"the message {said(message)} cannot be read as CSV of {self.row_type}: {error}") from error
+            raise DataError(f"the message {said(content)} cannot be read as CSV of {self.row_type}: {error}") from error
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the rows."""
@@ -108,9 +115,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.dialect, self.ignores_parse_errors)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder(_Builder):
-        """Builds a :class:`CsvRowDeserializationSchema`; each step returns a new builder."""
+        """Builds a :class:`CsvRowDeserializationSchema`; each step changes the builder and returns it."""
 
         _ignores_parse_errors: bool = False
 
@@ -120,7 +127,8 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Take a cell that cannot be read, or is not there, as None, and leave out what is no line at all."""
-            return replace(self, _ignores_parse_errors=ignore_parse_errors)
+            self._ignores_parse_errors = ignore_parse_errors
+            return self
 
         def build(self) -> CsvRowDeserializationSchema:
             """The schema.
@@ -138,9 +146,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 class CsvRowSerializationSchema(SerializationSchema):
     r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
 
-    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. What it writes, a
-    :class:`CsvRowDeserializationSchema` with the same settings reads. None is written as nothing unless a literal is
-    set.
+    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is no value, a
+    :class:`CsvRowDeserializationSchema` with the same settings reads what it writes. Without one, None is written as
+    nothing, which is read as an empty text, and as a number not at all.
 
     >>> from eventide.common import Row, Types
     >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
@@ -172,9 +180,9 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.dialect)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder(_Builder):
-        """Builds a :class:`CsvRowSerializationSchema`; each step returns a new builder."""
+        """Builds a :class:`CsvRowSerializationSchema`; each step changes the builder and returns it."""
 
         def set_line_delimiter(self, delimiter: str) -> Self:
             r"""Set what ends a line, which may be nothing; by default ``\n``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from eventide._absent import says_what_is_absent
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, TypeInformation, Types
@@ -46,9 +47,9 @@ class CsvSchema:
 
 
 @says_what_is_absent
-@dataclass(frozen=True)
+@dataclass
 class CsvSchemaBuilder:
-    """Builds a :class:`CsvSchema`; each step returns a new builder."""
+    """Builds a :class:`CsvSchema`; each step changes the builder and returns it."""
 
     columns: tuple[tuple[str, TypeInformation], ...] = ()
     schema: CsvSchema = field(default_factory=lambda: CsvSchema(None))
@@ -62,78 +63,77 @@ class CsvSchemaBuilder:
         names, types = [name for name, _ in self.columns], [type_info for _, type_info in self.columns]
         return replace(self.schema, row_type=Types.ROW_NAMED(names, types))
 
-    def add_column(self, name: str, type_info: TypeInformation) -> CsvSchemaBuilder:
+    def add_column(self, name: str, type_info: TypeInformation) -> Self:
         """Add a column of any type that CSV can hold, such as ``Types.SQL_TIMESTAMP()``. Not in PyFlink."""
-        return replace(self, columns=(*self.columns, (name, type_info)))
+        self.columns = (*self.columns, (name, type_info))
+        return self
 
-    def add_string_column(self, name: str) -> CsvSchemaBuilder:
+    def add_string_column(self, name: str) -> Self:
         """Add a column of text."""
         return self.add_column(name, Types.STRING())
 
-    def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
+    def add_boolean_column(self, name: str) -> Self:
         """Add a column of ``true`` and ``false``."""
         return self.add_column(name, Types.BOOLEAN())
 
-    def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
+    def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> Self:
         """Add a column of numbers, by default ``Types.LONG()``; the type is one of `Types`, not of ``DataTypes``."""
         return self.add_column(name, number_type or Types.LONG())
 
-    def add_array_column(
-        self, name: str, separator: str = ";", element_type: TypeInformation | None = None
-    ) -> CsvSchemaBuilder:
+    def add_array_column(self, name: str, separator: str = ";", element_type: TypeInformation | None = None) -> Self:
         """Add a column of several values with a separator between them, by default of text; an empty one is None."""
-        separators = (*self.schema.array_separators, (name, separator))
-        listed = self.add_column(name, Types.LIST(element_type or Types.STRING()))
-        return replace(listed, schema=replace(self.schema, array_separators=separators))
+        self.add_column(name, Types.LIST(element_type or Types.STRING()))
+        return self._with(array_separators=(*self.schema.array_separators, (name, separator)))
 
-    def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+    def add_columns_from(self, schema: CsvSchema) -> Self:
         """Add all columns of another schema."""
         row_type = schema.row_type
         added = () if row_type is None else tuple(zip(row_type.field_names, row_type.field_types, strict=True))
-        separators = (*self.schema.array_separators, *schema.array_separators)
-        return CsvSchemaBuilder((*self.columns, *added), replace(self.schema, array_separators=separators))
+        self.columns = (*self.columns, *added)
+        return self._with(array_separators=(*self.schema.array_separators, *schema.array_separators))
 
-    def clear_columns(self) -> CsvSchemaBuilder:
+    def clear_columns(self) -> Self:
         """Drop all columns."""
-        return CsvSchemaBuilder((), replace(self.schema, array_separators=()))
+        self.columns = ()
+        return self._with(array_separators=())
 
-    def set_column_separator(self, char: str) -> CsvSchemaBuilder:
+    def set_column_separator(self, char: str) -> Self:
         """Set the character between two columns."""
         return self._with(column_separator=_one("column separator", char))
 
-    def set_quote_char(self, char: str) -> CsvSchemaBuilder:
+    def set_quote_char(self, char: str) -> Self:
         """Set the character around a value in which others have no meaning; doubled, it stands for itself."""
         return self._with(quote_char=_one("quote char", char))
 
-    def disable_quote_char(self) -> CsvSchemaBuilder:
+    def disable_quote_char(self) -> Self:
         """Take quotes as part of a value."""
         return self._with(quote_char=None)
 
-    def set_escape_char(self, char: str) -> CsvSchemaBuilder:
+    def set_escape_char(self, char: str) -> Self:
         """Set the character that takes the meaning from the next one; by default there is none."""
         return self._with(escape_char=_one("escape char", char))
 
-    def disable_escape_char(self) -> CsvSchemaBuilder:
+    def disable_escape_char(self) -> Self:
         """Let no character take the meaning from the next one."""
         return self._with(escape_char=None)
 
-    def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
+    def set_null_value(self, null_value: str) -> Self:
         """Set the text that stands for None; by default that is an empty value, except in a column of text."""
         return self._with(null_value=null_value)
 
-    def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
+    def set_line_separator(self, separator: str) -> Self:
         r"""Set what ends a line that is written; ``\n``, ``\r`` and ``\r\n`` are read in any case."""
         return self._with(line_separator=separator)
 
-    def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
+    def set_use_header(self, use: bool = True) -> Self:
         """Say that the first line has the names of the columns, by which they are found."""
         return self._with(use_header=use)
 
-    def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
+    def set_strict_headers(self, strict: bool = True) -> Self:
         """Let the header have exactly the columns of the schema, in their order."""
         return self._with(strict_headers=strict)
 
-    def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
+    def set_skip_first_data_row(self, skip: bool = True) -> Self:
         """Pass over the first line behind the header."""
         return self._with(skip_first_data_row=skip)
 
@@ -144,8 +144,9 @@ class CsvSchemaBuilder:
     def __len__(self) -> int:
         return self.size()
 
-    def _with(self, **changes: object) -> CsvSchemaBuilder:
-        return replace(self, schema=replace(self.schema, **changes))  # type: ignore[arg-type]
+    def _with(self, **changes: object) -> Self:
+        self.schema = replace(self.schema, **changes)  # type: ignore[arg-type]
+        return self
 
 
 def check_csv_types(schema: CsvSchema) -> None:

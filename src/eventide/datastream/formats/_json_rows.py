@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats._json_columns import are_for_arrow, has_objects, read_at_once
 from eventide.datastream.formats._json_schema import type_of_schema
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class JsonRowDeserializationSchema(DeserializationSchema):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
-    Numbers and truth values may be texts too, and text may be anything. Dates are ISO 8601, bytes are in base64. Points
-    in time are as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as
-    in Flink.
+    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its
+    point is left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
+    as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as in Flink.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
@@ -51,19 +51,24 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         whole = self.fails_on_missing_field and any(map(has_objects, self.row_type.field_types))
         return are_for_arrow(self.row_type) and not whole
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row; None for ``null``, and, if parse errors are ignored, for what is no JSON object.
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row; None for ``null`` or no message, and, if parse errors are ignored, for what is no object.
+
+        A ``map`` leaves None in; see :meth:`DeserializationSchema.deserialize`.
 
         Raises:
             DataError: It is not JSON, or a field is not of its type or missing where it must not be.
         """
+        if message is None:
+            return None
+        content = bytes_of(message)
         try:
-            return self._read(parsed(bytes(message)))
+            return self._read(parsed(content))
         except (ValueError, RecursionError) as error:
             if self.ignores_parse_errors:
                 return None
             raise DataError(
-                f"the message {said(message)} cannot be read as JSON of {self.row_type}: {error}"
+                f"the message {said(content)} cannot be read as JSON of {self.row_type}: {error}"
             ) from error
 
     def get_produced_type(self) -> TypeInformation:
@@ -89,33 +94,37 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.fails_on_missing_field, self.ignores_parse_errors)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder:
-        """Builds a :class:`JsonRowDeserializationSchema`; each step returns a new builder."""
+        """Builds a :class:`JsonRowDeserializationSchema`; each step changes the builder and returns it."""
 
         _type_info: TypeInformation | None = None
         _fails_on_missing_field: bool = False
         _ignores_parse_errors: bool = False
 
-        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+        def type_info(self, type_info: TypeInformation) -> Self:
             """Set the type of the rows, by whose names fields are found."""
-            return replace(self, _type_info=type_info)
+            self._type_info = type_info
+            return self
 
-        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+        def json_schema(self, json_schema: str) -> Self:
             """Set the type of the rows to what a JSON schema describes.
 
             Raises:
                 ProgramError: It describes something that there is no type for.
             """
-            return replace(self, _type_info=type_of_schema(json_schema))
+            self._type_info = type_of_schema(json_schema)
+            return self
 
-        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+        def fail_on_missing_field(self) -> Self:
             """Refuse an object that does not have all fields; by default, a field that is missing is None."""
-            return replace(self, _fails_on_missing_field=True)
+            self._fails_on_missing_field = True
+            return self
 
-        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+        def ignore_parse_errors(self) -> Self:
             """Take a field that cannot be read as None, and leave out what is no object at all."""
-            return replace(self, _ignores_parse_errors=True)
+            self._ignores_parse_errors = True
+            return self
 
         def build(self) -> JsonRowDeserializationSchema:
             """The schema.
@@ -169,15 +178,16 @@ class JsonRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type,)
 
-    @dataclass(frozen=True)
+    @dataclass
     class Builder:
-        """Builds a :class:`JsonRowSerializationSchema`; each step returns a new builder."""
+        """Builds a :class:`JsonRowSerializationSchema`; each step changes the builder and returns it."""
 
         _type_info: TypeInformation | None = None
 
-        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+        def with_type_info(self, type_info: TypeInformation) -> Self:
             """Set the type of the rows, whose names become those of the fields."""
-            return replace(self, _type_info=type_info)
+            self._type_info = type_info
+            return self
 
         def build(self) -> JsonRowSerializationSchema:
             """The schema.

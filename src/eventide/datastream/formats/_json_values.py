@@ -147,16 +147,32 @@ def _single(type_info: TypeInformation) -> Read:
     if form is None:
         raise ProgramError(f"JSON has no form of {type_info!r}; declare what is in the message, or Types.STRING()")
     takes_all = type_info == BasicTypeInfo("STRING")
+    bits = _TRUNCATED.get(type_info.name) if isinstance(type_info, BasicTypeInfo) else None
 
     def read(node: Any) -> Any:
         try:
             if isinstance(node, dict | list) and not takes_all:
                 raise ValueError(node)
+            if bits is not None and isinstance(node, _Number) and not node.lstrip("-").isdecimal():
+                return _truncated(node, bits)
             return form.read(node if isinstance(node, str) else written(node))
         except ValueError as error:
             raise Unreadable(f"expected {type_info!r}, got {written(node)}") from error
 
     return read
+
+
+_TRUNCATED = {"INT": 32, "LONG": 64}
+"""Types of which Flink takes a number with a point or an exponent too, and their bits; in quotes, it takes none."""
+
+
+def _truncated(number: str, bits: int) -> int:
+    """A number without what is behind its point, compared and cut as Java does it with a double."""
+    limit = 1 << (bits - 1)
+    value = float(number)
+    if not -limit <= value <= float(limit - 1):
+        raise ValueError(number)
+    return min(int(value), limit - 1)  # the double of the largest LONG is one too large
 
 
 def written(node: Any) -> str:

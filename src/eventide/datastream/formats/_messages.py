@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo._base import one_array
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def row_type_of(schema: str, type_info: TypeInformation | None) -> CompositeType
 
 def said(message: bytes) -> str:
     """A message as an error shows it, cut where it would flood it."""
-    text = repr(bytes(message[:_LONGEST]))
+    text = repr(message[:_LONGEST])
     return text if len(message) <= _LONGEST else f"{text}… ({len(message)} bytes)"
 
 
@@ -48,6 +49,7 @@ def halved(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    messages = one_array(messages)
     if messages.null_count:
         there = messages.is_valid()
         places = pc.if_else(

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
-from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo._base import one_array
 from eventide.datastream.formats._avro_schema import AvroSchema, library
 from eventide.datastream.formats._messages import row_type_of, said
 from eventide.errors import DataError, ProgramError
@@ -60,12 +61,14 @@ class AvroRowDeserializationSchema(_AvroRows, DeserializationSchema):
             installed.
     """
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row.
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row; None where there is no message.
 
         Raises:
             DataError: It is no record of the schema.
         """
+        if message is None:
+            return None
         [row] = self._row_type.as_declared([self._record(message)])
         return row
 
@@ -75,15 +78,16 @@ class AvroRowDeserializationSchema(_AvroRows, DeserializationSchema):
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`."""
-        records = [None if message is None else self._record(message) for message in messages.to_pylist()]
+        records = [None if message is None else self._record(message) for message in one_array(messages).to_pylist()]
         return self._row_type.to_arrow(records)
 
-    def _record(self, message: bytes) -> Any:
+    def _record(self, message: bytes | str) -> Any:
+        content = bytes_of(message)
         try:
-            return library().schemaless_reader(io.BytesIO(message), self._schema.parsed)
+            return library().schemaless_reader(io.BytesIO(content), self._schema.parsed)
         except Exception as error:
             raise DataError(
-                f"the message {said(message)} cannot be read as Avro of {self._row_type}: {error!r}"
+                f"the message {said(content)} cannot be read as Avro of {self._row_type}: {error!r}"
             ) from error
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from eventide.common._accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import (
@@ -120,9 +121,12 @@ class OrcBulkWriters:
     def for_row_type(
         row_type: TypeInformation, writer_properties: Any = None, hadoop_config: Any = None
     ) -> BulkWriterFactory:
-        """A writer of rows of a type; the other arguments are taken for PyFlink's sake.
+        """A writer of rows of a type; the other arguments are taken for PyFlink's sake, and a warning says so.
 
         Raises:
             ProgramError: The type has no columns.
         """
+        for name, given in (("writer_properties", writer_properties), ("hadoop_config", hadoop_config)):
+            if given is not None:
+                has_no_effect(f"{name} of OrcBulkWriters", "Spark writes by the settings of its session")
         return BulkWriterFactory("orc", check_columns("ORC", row_type))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
+from eventide.common._accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import (
     as_declared,
@@ -143,9 +144,17 @@ class ParquetBulkWriters:
     ) -> BulkWriterFactory:
         """A writer of rows of a type; the other arguments are taken for PyFlink's sake.
 
+        A warning says that a ``hadoop_config`` has no effect. Points in time are in UTC, whatever ``utc_timestamp``
+        says.
+
         Raises:
             ProgramError: The type has no columns.
         """
+        if hadoop_config is not None:
+            has_no_effect(
+                "hadoop_config of ParquetBulkWriters",
+                "Spark writes by the settings of its session",
+            )
         return BulkWriterFactory("parquet", check_columns("Parquet", row_type))
 
 

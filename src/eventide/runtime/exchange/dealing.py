@@ -11,16 +11,15 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.outlets import encoded
+from eventide.runtime.exchange.outlets import encoded, selectors
 from eventide.runtime.invoke import last_of, user_function_error
 
 
 class Dealing(Protocol):
     """Says which subtask each element goes to; picklable."""
 
-    @property
-    def user_function(self) -> Any:
-        """What the user wrote, to be opened and closed; None where there is nothing."""
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """What the user wrote, with a name for it, to be opened and closed."""
 
     def describe(self) -> str:
         """How elements are dealt out, for ``explain``."""
@@ -33,7 +32,9 @@ class Dealing(Protocol):
 class InTurn:
     """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
 
-    user_function: None = None
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
 
     def describe(self) -> str:
         """In turn."""
@@ -48,7 +49,9 @@ class InTurn:
 class ToFirst:
     """All elements go to the first subtask."""
 
-    user_function: None = None
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
 
     def describe(self) -> str:
         """To one."""
@@ -65,7 +68,11 @@ class ByPartitioner:
 
     partition: Callable[[Any, int], int]
     select: Callable[[Any], Any]
-    user_function: Any
+    partitioner: Any
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The partitioner and the key selector."""
+        return [("partitioner", self.partitioner), *selectors(self.select)]
 
     def describe(self) -> str:
         """By a function."""
@@ -94,9 +101,8 @@ class DealtOut:
         return f"{self.dealing.describe()}, {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """The partitioner, where there is one."""
-        function = self.dealing.user_function
-        return [] if function is None else [("partitioner", function)]
+        """Those of the dealing."""
+        return self.dealing.user_functions()
 
     def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:
         """An empty outbox of the task with a slot."""

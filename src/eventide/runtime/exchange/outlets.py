@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import KeySelector
 from eventide.errors import DataError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
@@ -201,8 +202,8 @@ class ByKey:
         return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """None that are opened."""
-        return []
+        """The key selector, if it is an object."""
+        return selectors(self.select)
 
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
         """An empty outbox of the task with a slot."""
@@ -307,6 +308,12 @@ def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | 
     fields = [columns.field(name) for name in names]
     array = fields[0] if len(fields) == 1 else pa.StructArray.from_arrays(fields, names=list(names))
     return [] if key_type is None else key_type.from_arrow(array)
+
+
+def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
+    """The ``KeySelector`` that a function of an element's key belongs to, to be opened and closed; others are not."""
+    owner = getattr(select, "__self__", None)
+    return [("key selector", owner)] if isinstance(owner, KeySelector) else []
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:

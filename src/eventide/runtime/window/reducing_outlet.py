@@ -13,7 +13,7 @@ from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Batch, pieces
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.outlets import SubtasksOfKeys, extracted_keys
+from eventide.runtime.exchange.outlets import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.window.contents import AtElement, Reduced, Times
 from eventide.runtime.window.grouping import Indices, by_pane
@@ -50,8 +50,8 @@ class ReducingOutlet:
         return f"{dealt}, {self.codec.value_type} reduced before the shuffle to one for each key and pane"
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """The reduce function, to be opened and closed in the tasks that send too."""
-        return [(self.operator, self.reduced.user_function)]
+        """The key selector, and the reduce function, which is opened and closed in the tasks that send too."""
+        return [*selectors(self.select), (self.operator, self.reduced.user_function)]
 
     def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
         """An empty outbox of the task with a slot."""

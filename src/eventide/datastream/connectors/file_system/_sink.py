@@ -44,19 +44,21 @@ class OutputFileConfig:
         """What the name of a part file is to end with."""
         return self.part_suffix
 
-    @dataclass(frozen=True)
+    @dataclass
     class OutputFileConfigBuilder:
-        """Builds an ``OutputFileConfig``; each step returns a new builder."""
+        """Builds an ``OutputFileConfig``; each step changes the builder and returns it."""
 
         config: OutputFileConfig = field(default_factory=lambda: OutputFileConfig())  # noqa: PLW0108 - not there yet
 
-        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+        def with_part_prefix(self, prefix: str) -> Self:
             """Set what the name of a part file is to begin with."""
-            return replace(self, config=replace(self.config, part_prefix=prefix))
+            self.config = replace(self.config, part_prefix=prefix)
+            return self
 
-        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+        def with_part_suffix(self, suffix: str) -> Self:
             """Set what the name of a part file is to end with."""
-            return replace(self, config=replace(self.config, part_suffix=suffix))
+            self.config = replace(self.config, part_suffix=suffix)
+            return self
 
         def build(self) -> OutputFileConfig:
             """The configuration."""
@@ -199,23 +201,26 @@ class FileSink(Sink):
         return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
 
     @says_what_is_absent
-    @dataclass(frozen=True)
+    @dataclass
     class BaseBuilder:
-        """What the builders of both kinds have; each step returns a new builder."""
+        """What the builders of both kinds have; each step changes the builder and returns it."""
 
         sink: FileSink
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
             """Ask for names of part files, which Spark does not grant."""
-            return replace(self, sink=replace(self.sink, output_file_config=output_file_config))
+            self.sink = replace(self.sink, output_file_config=output_file_config)
+            return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Ask for when part files are closed: on Spark, at the end of every micro-batch."""
-            return replace(self, sink=replace(self.sink, rolling_policy=rolling_policy))
+            self.sink = replace(self.sink, rolling_policy=rolling_policy)
+            return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
             """Ask for subdirectories, which Spark does not make."""
-            return replace(self, sink=replace(self.sink, bucket_assigner=bucket_assigner))
+            self.sink = replace(self.sink, bucket_assigner=bucket_assigner)
+            return self
 
         def with_bucket_check_interval(self, interval: int) -> Self:
             """Ask for how often, in milliseconds, is looked for part files to close: without effect."""
@@ -235,11 +240,11 @@ class FileSink(Sink):
                 warnings.warn(f"the file sink {self.sink.base_path!r} ignores " + "; ".join(asked), stacklevel=2)
             return self.sink
 
-    @dataclass(frozen=True)
+    @dataclass
     class RowFormatBuilder(BaseBuilder):
         """Builds a ``FileSink`` of text lines."""
 
-    @dataclass(frozen=True)
+    @dataclass
     class BulkFormatBuilder(BaseBuilder):
         """Builds a ``FileSink`` of rows."""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Duration
@@ -28,9 +28,9 @@ _NO_FILE = ""
 
 
 @says_what_is_absent
-@dataclass(frozen=True)
+@dataclass
 class FileSourceBuilder:
-    """Builds a :class:`FileSource`; each step returns a new builder. Flink: ``FileSourceBuilder``.
+    """Builds a :class:`FileSource`; each step changes the builder and returns it. Flink: ``FileSourceBuilder``.
 
     >>> import tempfile
     >>> builder = FileSource.text(tempfile.mkdtemp()).monitor_continuously(Duration.of_seconds(10))
@@ -44,7 +44,7 @@ class FileSourceBuilder:
     split_by: Callable[[str], str] | None = None
     max_files: int | None = None
 
-    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: Duration) -> Self:
         """Go on for ever, and look for new files, but not more often than once in an interval.
 
         Raises:
@@ -54,13 +54,15 @@ class FileSourceBuilder:
             raise ProgramError(
                 f"monitor_continuously needs a Duration, such as Duration.of_seconds(10), not {discovery_interval!r}"
             )
-        return replace(self, discovery_interval=discovery_interval)
+        self.discovery_interval = discovery_interval
+        return self
 
-    def process_static_file_set(self) -> FileSourceBuilder:
+    def process_static_file_set(self) -> Self:
         """Read the files that are there when the job starts, and end with the last of them. That is the default."""
-        return replace(self, discovery_interval=None)
+        self.discovery_interval = None
+        return self
 
-    def set_split_by(self, split_by: Callable[[str], str] | None) -> FileSourceBuilder:
+    def set_split_by(self, split_by: Callable[[str], str] | None) -> Self:
         """Let several files form one split, which has one watermark: those whose paths give the same name.
 
         They are read one after the other, in the order of their paths. The splits that are there at the start hold the
@@ -69,9 +71,10 @@ class FileSourceBuilder:
         Args:
             split_by: A function of the path of a file, such as ``lambda path: path.split("/")[-2]``.
         """
-        return replace(self, split_by=split_by)
+        self.split_by = split_by
+        return self
 
-    def set_max_files_per_batch(self, max_files: int | None) -> FileSourceBuilder:
+    def set_max_files_per_batch(self, max_files: int | None) -> Self:
         """Limit how many files a micro-batch reads, beside the environment's limit of rows. Not in PyFlink.
 
         Raises:
@@ -79,7 +82,8 @@ class FileSourceBuilder:
         """
         if max_files is not None and (not isinstance(max_files, int) or isinstance(max_files, bool) or max_files < 1):
             raise ProgramError(f"the limit of files per micro-batch must be 1 or more, not {max_files!r}")
-        return replace(self, max_files=max_files)
+        self.max_files = max_files
+        return self
 
     def build(self) -> FileSource:
         """The source. A type that was not declared is taken from the first file that has something in it.
