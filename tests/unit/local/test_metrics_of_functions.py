@@ -282,6 +282,7 @@ SELECTED = {
     "windows": lambda stream: stream.key_by(Selects()).window(TENS).apply(Windows()),
     "windows that reduce before the shuffle": lambda stream: stream.key_by(Selects()).window(TENS).reduce(Sums()),
     "partition_custom": lambda stream: stream.partition_custom(lambda key, n: 0, Selects()),
+    "a join": lambda stream: stream.join(stream).where(by_first).equal_to(Selects()).window(TENS).apply(lambda a, b: a),
 }
 
 

@@ -311,9 +311,12 @@ def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | 
 
 
 def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
-    """The ``KeySelector`` that a function of an element's key belongs to, to be opened and closed; others are not."""
-    owner = getattr(select, "__self__", None)
-    return [("key selector", owner)] if isinstance(owner, KeySelector) else []
+    """The key selectors of the user's that a function calls, which are objects: to be opened and closed.
+
+    A function that finds keys in several ways names them in ``selects``.
+    """
+    owners = [getattr(part, "__self__", None) for part in getattr(select, "selects", (select,))]
+    return [("key selector", owner) for owner in owners if isinstance(owner, KeySelector)]
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:

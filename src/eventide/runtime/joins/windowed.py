@@ -47,14 +47,13 @@ class KeyOfSide:
     """The key of an element, which each side finds in its own way; it is called what both of its functions are."""
 
     def __init__(self, first: Callable[[Any], Any], second: Callable[[Any], Any], name: str) -> None:
-        self._first = first
-        self._second = second
+        self.selects = first, second
         self.__qualname__ = name
 
     def __call__(self, element: Sided) -> Any:
         """The key of an element."""
         side, value = element
-        return self._second(value) if side else self._first(value)
+        return self.selects[side](value)
 
 
 class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
