@@ -27,11 +27,11 @@ from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import SessionOperator
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.operator import Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnarWindow:
+class ColumnarWindow(OnColumns):
     """All that describes a columnar window operator; picklable.
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
@@ -80,11 +80,6 @@ class ColumnarWindow:
         fields = {field.name: field.type for field in self.value_type.arrow_type()}
         return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
 
-    @property
-    def needs_clock(self) -> bool:
-        """False: what runs on columns follows event time, or counts."""
-        return False
-
     def outlet(self, max_parallelism: int) -> ColumnOutlet:
         """How elements get here."""
         first = self._pane_aggregation() if self.aggregates_first else None
@@ -107,14 +102,6 @@ class ColumnarWindow:
             return CountOperator(self, self.assigner.window_size, backend, metrics, watermark_ms)
         kind = ContinuousOperator if self.is_continuous else PaneOperator
         return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
-
-    @property
-    def state_of_functions(self) -> None:
-        """None: nothing here is the user's own code."""
-
-    def user_functions(self) -> list[Any]:
-        """None: nothing here is the user's own code."""
-        return []
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from eventide.runtime.joins.interval import Bounds, described_bounds, described_
 from eventide.runtime.joins.matching import Array, in_time, later
 from eventide.runtime.joins.selection import Selection
 from eventide.runtime.state.backend import PartOfState, StateBackend
-from eventide.runtime.tasks.operator import Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 
 _GOES = "__goes"
 """int64: the watermark at which nothing can meet a row any more, in milliseconds."""
@@ -98,7 +97,7 @@ def _half_gone(rows: pa.Table) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalColumns:
+class IntervalColumns(OnColumns):
     """An interval join on columns; picklable, and built into a living operator by each task."""
 
     name: str
@@ -109,19 +108,6 @@ class IntervalColumns:
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return IntervalColumnsOperator(self, backend, context)
-
-    @property
-    def needs_clock(self) -> bool:
-        """False: nothing waits for the clock."""
-        return False
-
-    @property
-    def state_of_functions(self) -> None:
-        """None: nothing here is the user's own code."""
-
-    def user_functions(self) -> list[Any]:
-        """None: nothing here is the user's own code."""
-        return []
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

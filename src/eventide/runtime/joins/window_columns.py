@@ -28,7 +28,7 @@ from eventide.runtime.joins.selection import KEEPS, Selection
 from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.tasks.operator import Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 from eventide.runtime.window.rules import last_late, last_reached
 
 
@@ -159,7 +159,7 @@ def _with_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Tabl
 
 
 @dataclass(frozen=True, slots=True)
-class WindowColumns:
+class WindowColumns(OnColumns):
     """A window join on columns; picklable, and built into a living operator by each task."""
 
     name: str
@@ -173,19 +173,6 @@ class WindowColumns:
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return WindowColumnsOperator(self, backend, context)
-
-    @property
-    def needs_clock(self) -> bool:
-        """False: these windows follow event time."""
-        return False
-
-    @property
-    def state_of_functions(self) -> None:
-        """None: nothing here is the user's own code."""
-
-    def user_functions(self) -> list[Any]:
-        """None: nothing here is the user's own code."""
-        return []
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

@@ -112,6 +112,25 @@ class OperatorSpec(Protocol):
         """What ``explain`` says of it: topic and text, line by line."""
 
 
+class OnColumns:
+    """The part of a description of an operator on columns: nothing of it is the user's code, or waits for the clock."""
+
+    __slots__ = ()
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: it follows event time, or counts."""
+        return False
+
+    @property
+    def state_of_functions(self) -> None:
+        """None: nothing here is the user's own code."""
+
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """How an element's key is found; ``columns`` are the fields that it consists of, if it was given by them."""
