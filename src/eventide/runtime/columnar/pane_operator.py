@@ -19,7 +19,6 @@ from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
 from eventide.runtime.columnar.panes import arrived
 from eventide.runtime.metrics import WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.window.rules import last_late, last_reached
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
@@ -52,10 +51,7 @@ class PaneOperator(ColumnarOperator):
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
-        panes = self.panes
-        return panes.slide > panes.size or any(
-            panes.is_boundary_between(self.watermark, watermark_ms, late_ms) for late_ms in {0, self.spec.lateness_ms}
-        )
+        return self.panes.reacts_between(self.watermark, watermark_ms, self.spec.lateness_ms)
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
@@ -74,11 +70,11 @@ class PaneOperator(ColumnarOperator):
 
     def last_fired(self) -> int:
         """The number of the last window that the watermark has passed."""
-        return last_reached(self.panes.first_last_ms, self.panes.slide, self.watermark)
+        return self.panes.last_fired(self.watermark)
 
     def last_late(self) -> int:
         """The number of the last window that can no longer be updated."""
-        return last_late(self.panes.first_last_ms, self.panes.slide, self.spec.lateness_ms, self.watermark)
+        return self.panes.last_late(self.spec.lateness_ms, self.watermark)
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and pane."""

@@ -11,7 +11,7 @@ import numpy as np
 from eventide.common._ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
-from eventide.runtime.window.rules import latest_late_time, passes_one_of
+from eventide.runtime.window.rules import last_late, last_reached, latest_late_time, passes_one_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -56,6 +56,20 @@ class Panes:
         """
         last_ms = TimeWindow(self.offset, self.offset + self.size).max_timestamp()
         return passes_one_of(last_ms, self.slide, lateness_ms, before_ms, watermark_ms)
+
+    def reacts_between(self, before_ms: int, watermark_ms: int, lateness_ms: int) -> bool:
+        """Whether a window fires, or is dropped, as the watermark goes up; an element in a gap may become late."""
+        return self.slide > self.size or any(
+            self.is_boundary_between(before_ms, watermark_ms, late_ms) for late_ms in {0, lateness_ms}
+        )
+
+    def last_fired(self, watermark_ms: int) -> int:
+        """The number of the last window that a watermark has passed."""
+        return last_reached(self.first_last_ms, self.slide, watermark_ms)
+
+    def last_late(self, lateness_ms: int, watermark_ms: int) -> int:
+        """The number of the last window that can no longer be updated."""
+        return last_late(self.first_last_ms, self.slide, lateness_ms, watermark_ms)
 
     @property
     def per_slide(self) -> int:

@@ -29,7 +29,6 @@ from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
-from eventide.runtime.window.rules import last_late, last_reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +73,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
-        panes = self._panes
-        return panes.slide > panes.size or any(
-            panes.is_boundary_between(self.watermark, watermark_ms, late_ms) for late_ms in {0, self._lateness_ms}
-        )
+        return self._panes.reacts_between(self.watermark, watermark_ms, self._lateness_ms)
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Add rows to their panes."""
@@ -119,10 +115,10 @@ class WindowColumnsOperator(ColumnJoinOperator):
         return [*self._stores[number].rows(), *self._added[number]]
 
     def _last_fired(self) -> int:
-        return last_reached(self._panes.first_last_ms, self._panes.slide, self.watermark)
+        return self._panes.last_fired(self.watermark)
 
     def _last_late(self) -> int:
-        return last_late(self._panes.first_last_ms, self._panes.slide, self._lateness_ms, self.watermark)
+        return self._panes.last_late(self._lateness_ms, self.watermark)
 
     def _fire_again(self, added: dict[int, pa.Table]) -> None:
         """Fire windows that the watermark has passed already, for the keys that were added to."""
