@@ -209,23 +209,24 @@ def test_state_of_a_join_function_expires():
 
 
 def test_a_clear_is_a_clear_when_a_time_to_live_has_come_or_gone():
-    from eventide.runtime.elements.keys import stable_hash
-    from eventide.runtime.state.entries import Entry
+    from eventide.runtime.state.backend import MemoryBackend
     from eventide.runtime.state.key_at_hand import KeyAtHand
+    from eventide.runtime.state.keyed import KeyedState
 
     plain, timed_value = ValueStateDescriptor("v", LONG), ValueStateDescriptor("v", LONG)
     timed_value.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
-    entry = Entry(stable_hash("a"), 0)
+    keyed = KeyedState(MemoryBackend(), 8)
     for before, after in ((plain, timed_value), (timed_value, plain)):
         for undo in (lambda state: state.clear(), lambda state: (state.update([2]), state.clear())):
             one, other = KeyAtHand(), KeyAtHand()
             one.clock_ms = other.clock_ms = 0
-            one.entry = other.entry = entry
+            one.key = other.key = "a"
+            one.values = other.values = keyed.values
             one.store.get_state(before).update([1])
             state = other.store.get_state(after)
             undo(state)
             assert state.value() is None
-            assert entry.is_empty()
+            assert not any(keyed.values.values())
             one.store.get_state(before).update([1])
             assert state.value() == [1]
             state.clear()

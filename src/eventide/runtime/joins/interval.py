@@ -139,7 +139,7 @@ class IntervalJoinOperator(WithoutClock):
         first, behind = bisect_left(times, timestamp + lower), bisect_right(times, timestamp + upper)
         if first == behind:
             return
-        self._at.key, self._at.entry = key, self._keyed.entries[key]
+        self._at.key, self._at.values = key, self._keyed.values
         process, context, put = self._spec.function.process_element, self._context, self._out.put_results
         for other_ms, other in zip(times[first:behind], values[first:behind], strict=True):
             context.time_ms = max(timestamp, other_ms)

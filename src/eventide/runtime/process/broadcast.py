@@ -22,7 +22,7 @@ from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOpera
 from eventide.runtime.process.spec import ProcessSpec, identity_of, outlet_of
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.broadcast import BroadcastStates
-from eventide.runtime.state.expiring import SUFFIX, forget_expired
+from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.key_at_hand import FUNCTION_STATE, KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, Receive
@@ -101,11 +101,11 @@ class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessF
         self._keyed.open_everything()
         state, name = state_descriptor.bind(self._at.store), FUNCTION_STATE + state_descriptor.name
         at = self._at
-        for at.key, at.entry in [*self._keyed.entries.items()]:
-            forget_expired(at.entry.values, at.clock_ms)
-            names = at.entry.values.get(None, ())
-            if name in names or name + SUFFIX in names:
-                function(at.key, state)
+        self._keyed.forget_expired(at.clock_ms)
+        at.values = self._keyed.values
+        for key in [*dict.fromkeys([*at.values[name], *at.values[name + SUFFIX]])]:
+            at.key = key
+            function(key, state)
         at.leave()
 
 

@@ -25,14 +25,14 @@ class _TimersOfKey(Times):
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Set a timer by the clock; not at the end of batch execution."""
         if not self._moment.is_over:
-            self._processing_timers.register_in(self._at.entry, whole_ms(timestamp), self._at.key, None)
+            self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Set a timer of event time; not at the end of batch execution."""
         if self._moment.is_over:
             return
         time_ms = timestamp if type(timestamp) is int else whole_ms(timestamp)
-        self._event_timers.register_in(self._at.entry, time_ms, self._at.key, None)
+        self._event_timers.register(time_ms, self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Take a timer by the clock back."""

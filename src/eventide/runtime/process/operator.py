@@ -125,12 +125,12 @@ class KeyedProcessOperator(_ProcessOperator):
         if self._context.in_batch:
             elements = elements.by_time()
         self._keyed.open_all(elements.keys)
-        entries, at, context, put = self._keyed.entries, self._at, self._context, self._out.put_results
+        at, context, put = self._at, self._context, self._out.put_results
+        at.values = self._keyed.values
         context.domain = None
         value = None
         try:
             for at.key, value, context.time_ms in elements.rows():
-                at.entry = entries[at.key]
                 results = on_element(value, context)
                 if results is not None:
                     put(results, context.time_ms)
@@ -140,14 +140,14 @@ class KeyedProcessOperator(_ProcessOperator):
             ) from error
 
     def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
-        entries, at, context = self._keyed.entries, self._at, self._context
+        at, context = self._at, self._context
+        at.values = self._keyed.values
         context.domain = domain
         has_time = domain is TimeDomain.EVENT_TIME
         try:
             for context.time_ms, at.key, _ in timers.due(until_ms):
                 if self._on_timer is None:
                     continue
-                at.entry = entries[at.key]
                 results = self._on_timer(context.time_ms, context)
                 if results is not None:
                     self._out.put_results(results, context.time_ms if has_time else None)

@@ -79,8 +79,7 @@ class _Map(BroadcastState[Any, Any]):
         if not self._all_at_hand:
             self._keyed.open_everything()
             self._all_at_hand = True
-        entries = self._keyed.entries.items()
-        return [(key, entry.values[None][_VALUE][0]) for key, entry in entries if entry.values]
+        return [(key, value) for key, (value,) in self._keyed.items(_VALUE)]
 
     def keys(self) -> Iterable[Any]:
         return [key for key, _ in self.items()]

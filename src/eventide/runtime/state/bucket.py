@@ -1,112 +1,102 @@
-"""A bucket of entries as it is stored: each entry as bytes of its own, so that only what is touched is looked into."""
+"""A bucket: some keys, and what is kept of them side by side; so many are read and written with few calls."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from eventide.common._pickles import dumps, loads
-from eventide.runtime.state.linear_hashing import address
+from eventide.runtime.state.timer_columns import TimerColumns
 
 KINDS_OF_TIME = 2
-"""An entry may have timers of event time, and of processing time."""
+"""There are timers of event time, and of processing time."""
 
 EXPIRY = KINDS_OF_TIME
-"""The kind of time at which the first part of an entry expires; most entries have none."""
+"""The kind of time at which the first part of a bucket expires; most have none."""
 
-_WITHOUT_EXPIRY = 1 + KINDS_OF_TIME
+Owners: TypeAlias = list[int] | None
+"""Which keys of a bucket have something, by their places; None stands for all."""
 
-StoredEntry: TypeAlias = tuple[bytes, int | None, int | None] | tuple[bytes, int | None, int | None, int]
-"""The bytes of an entry, its earliest timer of each kind, and its expiry if it has any, in milliseconds."""
+Column: TypeAlias = tuple[Owners, bool, list[Any]]
+"""What some keys have under one name; whether these are pickles, each of its own; and the values or their pickles."""
 
-_BESIDE_CONTENT = 28
-"""About how many bytes the hash and the times of an entry take."""
+HASHES = np.dtype("<u8")
+
+_PLAIN = frozenset({str, int, float, bool, bytes})
+"""Values of these types cannot be changed, so that those of several keys are pickled together."""
 
 
+NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
+"""What is due when there is nothing."""
+
+
+class Pickled(bytes):
+    """A value that nobody has looked at since it was read: it is written as it is."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
 class Bucket:
-    """A few entries by the hash of their key; stored, they are one pickle of plain values.
+    """Some keys by their places, and what is kept of them.
 
-    >>> bucket = Bucket.read(None)
-    >>> bucket.replace({7: (b"seven", 1_000, None), 8: (b"eight", None, None)})
-    66
-    >>> Bucket.read(bucket.stored()).earliest()
-    (1000, None, None)
+    Attributes:
+        keys: the keys.
+        hashes: their hashes.
+        values: what has no namespace, by name.
+        spaces: by name too, what each key has by namespace.
+        timers: of each kind, those without a namespace and those with one.
+        earliest: the earliest time of each kind, in milliseconds; None if there is none.
+
+    >>> bucket = Bucket(["a"], [7], {"n": column(["x"], 1)}, earliest=(1_000, None, None))
+    >>> Bucket.from_bytes(bucket.to_bytes()) == bucket
+    True
     """
 
-    __slots__ = ("entries",)
+    keys: list[Any]
+    hashes: list[int]
+    values: dict[str, Column] = field(default_factory=dict)
+    spaces: dict[str, Column] = field(default_factory=dict)
+    timers: list[tuple[TimerColumns | None, TimerColumns | None]] = field(default_factory=list)
+    earliest: tuple[int | None, ...] = NO_TIMES
 
-    def __init__(self, entries: dict[int, StoredEntry]) -> None:
-        self.entries = entries
+    def to_bytes(self) -> bytes:
+        """What is to be stored. Raises what pickling raises."""
+        hashes = np.array(self.hashes, HASHES).tobytes()
+        return dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
 
     @staticmethod
-    def read(stored: bytes | None) -> Bucket:
-        """A bucket from what is stored; None if nothing is."""
-        return Bucket({} if stored is None else loads(stored))
-
-    def stored(self) -> bytes | None:
-        """What is to be stored; None if there is nothing."""
-        return dumps(self.entries) if self.entries else None
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def content(self, key_hash: int) -> bytes | None:
-        """The bytes of the entry with a hash; None if there is none."""
-        entry = self.entries.get(key_hash)
-        return None if entry is None else entry[0]
-
-    def earliest(self) -> tuple[int | None, ...]:
-        """The earliest time of each kind; None if there is none."""
-        return tuple(min(self._times(kind), default=None) for kind in range(EXPIRY + 1))
-
-    def earliest_of_others(self, kind: int, known: Collection[int]) -> int | None:
-        """The earliest time of the entries whose hashes are not known; None if there is none."""
-        return Bucket({h: entry for h, entry in self.entries.items() if h not in known}).earliest()[kind]
-
-    def due(self, kind: int, until_ms: int) -> list[int]:
-        """The hashes of the entries whose time has come."""
-        times = self._times_of_hashes(kind)
-        return [key_hash for key_hash, time_ms in times if time_ms <= until_ms]
-
-    def later(self, kind: int, after_ms: int) -> int | None:
-        """The earliest time behind a time; None if there is none."""
-        return min((time_ms for time_ms in self._times(kind) if time_ms > after_ms), default=None)
-
-    def replace(self, entries: Mapping[int, StoredEntry | None]) -> int:
-        """Put other entries in the place of some, or new ones, by their hashes; None takes one away.
-
-        Returns:
-            About how many bytes more it takes.
-        """
-        more = 0
-        for key_hash, entry in entries.items():
-            more += _size(entry) - _size(self.entries.pop(key_hash, None))
-            if entry is not None:
-                self.entries[key_hash] = entry
-        return more
-
-    def split(self, count: int) -> dict[int, Bucket]:
-        """The parts of it that belong into each bucket, now that there are so many."""
-        parts: dict[int, Bucket] = {}
-        for key_hash, entry in self.entries.items():
-            number = address(key_hash, count)
-            part = parts.get(number)
-            if part is None:
-                part = parts[number] = Bucket({})
-            part.entries[key_hash] = entry
-        return parts
-
-    def _times(self, kind: int) -> list[int]:
-        at = 1 + kind
-        entries = self.entries.values()
-        if kind == EXPIRY:
-            return [entry[at] for entry in entries if len(entry) > _WITHOUT_EXPIRY]  # type: ignore[misc]
-        return [entry[at] for entry in entries if entry[at] is not None]  # type: ignore[misc]
-
-    def _times_of_hashes(self, kind: int) -> list[tuple[int, int]]:
-        at = 1 + kind
-        return [(h, e[at]) for h, e in self.entries.items() if len(e) > at and e[at] is not None]  # type: ignore[misc]
+    def from_bytes(stored: bytes) -> Bucket:
+        """The inverse of :meth:`to_bytes`."""
+        keys, hashes, *rest = loads(stored)
+        return Bucket(keys, np.frombuffer(hashes, HASHES).tolist(), *rest)
 
 
-def _size(entry: StoredEntry | None) -> int:
-    return 0 if entry is None else len(entry[0]) + _BESIDE_CONTENT
+def column(values: list[Any], count: int) -> Column:
+    """What keys have under a name, side by side, None where they have nothing; so many have something.
+
+    What can be changed is pickled by itself: keys share no object, and what nobody touches stays as it is.
+
+    >>> column(["x", None, "y"], 2)
+    ([0, 2], False, ['x', 'y'])
+    """
+    owners = None
+    if count < len(values):
+        owners = [place for place, value in enumerate(values) if value is not None]
+        values = [values[place] for place in owners]
+    if _PLAIN.issuperset(map(type, values)):
+        return owners, False, values
+    return owners, True, [bytes(value) if type(value) is Pickled else dumps(value) for value in values]
+
+
+def owned(keys: list[Any], owners: Owners, values: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+    """What is in a column, with the keys that have it."""
+    return zip(keys if owners is None else map(keys.__getitem__, owners), values, strict=True)
+
+
+def live(value: Any) -> Any:
+    """A value as its user knows it."""
+    return loads(value) if type(value) is Pickled else value

@@ -7,7 +7,7 @@ expired can be dropped by those who know nothing of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -240,33 +240,23 @@ def without_times(stored: Stored) -> Any:
     return {key: value for key, (_, value) in kept.items()} if form == MAP else kept[1]
 
 
-def expiries(values: Mapping[Hashable, Mapping[str, Any]]) -> Iterator[int]:
-    """When something of an entry expires, in milliseconds; the earliest of them is meant."""
-    for _, (ttl_ms, form, kept) in _expiring(values):
-        parts = (kept,) if form == ONE else kept.values() if form == MAP else kept
-        yield add_ms(min(used_ms for used_ms, _ in parts), ttl_ms)
+def expiry_of(stored: Stored) -> int:
+    """When the first part of what is kept expires, in milliseconds."""
+    ttl_ms, form, kept = stored
+    parts = (kept,) if form == ONE else kept.values() if form == MAP else kept
+    return add_ms(min(used_ms for used_ms, _ in parts), ttl_ms)
 
 
-def forget_expired(values: MutableMapping[Hashable, dict[str, Any]], clock_ms: int) -> None:
-    """Drop what of an entry has expired."""
-    for name, (ttl_ms, form, kept) in [*_expiring(values)]:
-        oldest_ms = clock_ms - ttl_ms  # what was last used then, or before, has expired
-        if form == ONE:
-            living = kept if kept[0] > oldest_ms else None
-        elif form == LIST:
-            living = [part for part in kept if part[0] > oldest_ms]
-        else:
-            living = {key: part for key, part in kept.items() if part[0] > oldest_ms}
-        names = values[None]
-        if living:
-            names[name] = (ttl_ms, form, living)
-            continue
-        del names[name]
-        if not names:
-            del values[None]
-
-
-def _expiring(values: Mapping[Hashable, Mapping[str, Any]]) -> Iterator[tuple[str, Stored]]:
-    for name, stored in values.get(None, {}).items():
-        if name.endswith(SUFFIX):
-            yield name, stored
+def unexpired(stored: Stored, clock_ms: int) -> Stored | None:
+    """What of it has not expired; None if nothing has."""
+    ttl_ms, form, kept = stored
+    oldest_ms = clock_ms - ttl_ms  # what was last used then, or before, has expired
+    if form == ONE:
+        return stored if kept[0] > oldest_ms else None
+    if form == LIST:
+        living: Any = [part for part in kept if part[0] > oldest_ms]
+    else:
+        living = {key: part for key, part in kept.items() if part[0] > oldest_ms}
+    if len(living) == len(kept):
+        return stored
+    return (ttl_ms, form, living) if living else None

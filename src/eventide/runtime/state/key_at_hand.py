@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.functions import Function
 from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
-from eventide.runtime.state.entries import Entry
+from eventide.runtime.state.bucket import Pickled, live
 from eventide.runtime.state.expiring import SUFFIX, TimeToLive, with_times, without_times
 from eventide.runtime.state.handles import StateHandles
+from eventide.runtime.state.keyed import unpickled
 
 FUNCTION_STATE = "global:"
 """What the names of the state of functions begin with: windows have others beside it."""
 
 
 class KeyAtHand:
-    """The key that a function is called for, and what is kept of it.
+    """The key that a function is called for, and where what is kept of it is found.
 
     It stays for as long as the function is open, while each micro-batch has its own view of the state: the operator
     says which key is at hand before it calls the function. On its way to a worker it forgets everything.
 
     Attributes:
         key: the key.
-        entry: what is kept of it.
+        values: what is kept of all keys at hand, by name and key.
         clock_ms: the time of the micro-batch by the clock.
         expires: whether any state has a time to live.
     """
 
-    __slots__ = ("clock_ms", "entry", "expires", "key", "store")
+    __slots__ = ("clock_ms", "expires", "key", "store", "values")
 
     def __init__(self) -> None:
         self.key: Any = None
-        self.entry: Entry = _NO_ENTRY
+        self.values: Mapping[str, dict[Any, Any]] = _NO_VALUES
         self.clock_ms = MIN_MS
         self.expires = False
         self.store = StateHandles(self._cell, self._slot)
 
     def leave(self) -> None:
         """Have no key at hand: what a function does with state now is a mistake."""
-        self.key, self.entry = None, _NO_ENTRY
+        self.key, self.values = None, _NO_VALUES
 
     def _cell(self, name: str) -> _CellOfKey:
         """The cell of a state without a time to live; if it had one before, what it kept then stays."""
@@ -75,54 +76,44 @@ class _CellOfKey:
         self._converted = converted
 
     def read(self) -> Any:
-        names = self._at.entry.values.get(None)
-        if names is None:
-            return None
-        value = names.get(self._name)
-        if value is None and self._other in names:
-            value = names[self._name] = self._converted(names.pop(self._other))
+        at = self._at
+        values = at.values[self._name]
+        value = values.get(at.key)
+        if type(value) is Pickled:
+            value = values[at.key] = live(value)
+        elif value is None and self._other in at.values:
+            earlier = unpickled(at.values[self._other], at.key)
+            if earlier is not None:
+                value = values[at.key] = self._converted(earlier)
+                del at.values[self._other][at.key]
         return value
 
     def write(self, value: Any) -> None:
-        values = self._at.entry.values
-        names = values.get(None)
-        if names is None:
-            values[None] = {self._name: value}
-        else:
-            names[self._name] = value
-            if self._other in names:
-                del names[self._other]
+        at = self._at
+        at.values[self._name][at.key] = value
+        if self._other in at.values:
+            at.values[self._other].pop(at.key, None)
 
     def clear(self) -> None:
         self.take(None)
 
     def take(self, namespace: Hashable) -> Any:
         value = self.read()
-        names = self._at.entry.values.get(None)
-        if names is not None:
-            names.pop(self._name, None)
-            if not names:
-                del self._at.entry.values[None]
+        self._at.values[self._name].pop(self._at.key, None)
         return value
 
 
-class _NoEntry(Entry):
+class _NoValues(dict[str, dict[Any, Any]]):
     """Stands where no key is at hand."""
 
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        pass
-
-    @property
-    def values(self) -> Any:  # type: ignore[override]
+    def __missing__(self, name: str) -> dict[Any, Any]:
         raise ProgramError(
             "state belongs to a key, and no key is at hand here; get it in open(), and use it where an element or a "
             "timer is handled"
         )
 
 
-_NO_ENTRY = _NoEntry()
+_NO_VALUES = _NoValues()
 
 
 def is_rich(function: Any) -> bool:

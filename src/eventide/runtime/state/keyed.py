@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from itertools import repeat
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,36 +13,56 @@ from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.bucket import EXPIRY, Bucket, StoredEntry
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
-from eventide.runtime.state.entries import Entry, read, stored
-from eventide.runtime.state.expiring import forget_expired
+from eventide.runtime.state.expiring import SUFFIX, unexpired
+from eventide.runtime.state.filling import buckets_of
 from eventide.runtime.state.linear_hashing import address, addresses
 from eventide.runtime.state.timers import Timers
 
-_BUCKET_BYTES = 2_048
+_BUCKET_BYTES = 1_024
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 """Keys of these types have the same hash for ever."""
+
+
+class _Stored(NamedTuple):
+    """What is known of a bucket as it is stored."""
+
+    content: bytes | None = None
+    entries: int = 0
+    earliest: tuple[int | None, ...] = NO_TIMES
+
+    @property
+    def size(self) -> int:
+        return len(self.content or b"")
+
+
+_NOTHING = _Stored()
 
 
 class KeyedState:
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
-    The bucket of a key is read when the key is touched, or one of its timers is due, and of its entries only those that
-    are touched or due. What has changed is written once, by :meth:`flush`. The namespace is the window (None for state
-    that belongs to the key as a whole).
+    The bucket of a key is read when the key is touched, or one of its timers is due; all keys of the bucket are at hand
+    then, and lie side by side: for each name there is a dict by key. Values that can be changed stay pickled until they
+    are looked at. What has changed is written once, by :meth:`flush`. The namespace is the window (None for state that
+    belongs to the key as a whole).
 
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
+
+    Attributes:
+        hashes: the keys at hand, with their hashes.
+        values: what has no namespace, by name and key; :meth:`read` unpickles what nobody has looked at.
     """
 
     def __init__(self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES) -> None:
         self._max_parallelism = max_parallelism
         self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
-        self.entries: dict[Any, Entry] = {}
-        self._read: dict[int, bytes | None] = {}
-        self._buckets: dict[int, Bucket] = {}
-        self._checked: set[int] = set()
+        self.hashes: dict[Any, int] = {}
+        self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self._stored: dict[int, _Stored] = {}
         self._looked_through: set[int] = set()
         numbers = self._store.numbers or [0, 0]
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
@@ -50,101 +70,108 @@ class KeyedState:
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
-        entry = self.entries.get(key) or self.open(key)
-        names = entry.values.get(namespace)
-        return None if names is None else names.get(name)
+        if key not in self.hashes:
+            self.open(key)
+        if namespace is None:
+            return unpickled(self.values[name], key)
+        spaces = unpickled(self._spaces[name], key)
+        return None if spaces is None else spaces.get(namespace)
 
     def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
         """Store a value under a key, namespace and name."""
-        entry = self.entries.get(key) or self.open(key)
-        names = entry.values.get(namespace)
-        if names is None:
-            entry.values[namespace] = {name: value}
+        if key not in self.hashes:
+            self.open(key)
+        if namespace is None:
+            self.values[name][key] = value
+            return
+        spaces = unpickled(self._spaces[name], key)
+        if spaces is None:
+            self._spaces[name][key] = {namespace: value}
         else:
-            names[name] = value
+            spaces[namespace] = value
 
     def take(self, key: Any, namespace: Hashable, name: str) -> Any:
         """Remove a value, and return what it was (None if it was not there)."""
-        entry = self.entries.get(key) or self.open(key)
-        names = entry.values.get(namespace)
-        if names is None:
+        if key not in self.hashes:
+            self.open(key)
+        if namespace is None:
+            value = unpickled(self.values[name], key)
+            self.values[name].pop(key, None)
+            return value
+        spaces = unpickled(self._spaces[name], key)
+        if spaces is None:
             return None
-        value = names.pop(name, None)
-        if not names:
-            del entry.values[namespace]
+        value = spaces.pop(namespace, None)
+        if not spaces:
+            del self._spaces[name][key]
         return value
 
     def take_all(self, key: Any, namespace: Hashable, prefix: str) -> None:
         """Remove every value under a key and namespace whose name starts with a prefix."""
-        entry = self.entries.get(key) or self.open(key)
-        for name in [name for name in entry.values.get(namespace, ()) if name.startswith(prefix)]:
+        if key not in self.hashes:
+            self.open(key)
+        names = self.values if namespace is None else self._spaces
+        for name in [name for name in names if name.startswith(prefix)]:
             self.take(key, namespace, name)
 
-    def open(self, key: Any) -> Entry:
-        """Have the entry of a key that is not at hand yet."""
+    def items(self, name: str) -> list[tuple[Any, Any]]:
+        """The keys at hand that have a value without a namespace under a name, and their values."""
+        values = self.values[name]
+        return [(key, unpickled(values, key)) for key in values]
+
+    def open(self, key: Any) -> None:
+        """Have a key at hand that is not yet."""
         key_hash = stable_hash(key)
         number = address(key_hash, self._store.count)
-        self._take_in([key_hash], [number], check=type(key) not in _PLAIN)
-        return self.entries.get(key) or self._new(key, key_hash)
+        if number not in self._stored:
+            self._take_in(number, self._store.get(number))
+        self.hashes.setdefault(key, key_hash)
 
     def open_all(self, keys: Iterable[Any]) -> None:
-        """Have the entries of many keys: quicker than one by one."""
-        entries = self.entries
-        new = [key for key in dict.fromkeys(keys) if key not in entries]
+        """Have many keys at hand: quicker than one by one."""
+        at_hand = self.hashes
+        new = [key for key in dict.fromkeys(keys) if key not in at_hand]
         if len(new) < 2:
             for key in new:
                 self.open(key)
             return
         with without_collection():
-            found = hashes_of(new)
-            hashes, numbers = found.tolist(), addresses(found, self._store.count).tolist()
-            self._have(numbers)
-            self._take_in(hashes, numbers, check=not _PLAIN.issuperset(map(type, new)))
-            for key, key_hash in zip(new, hashes, strict=True):
-                if key not in entries:
-                    self._new(key, key_hash)
+            hashes = hashes_of(new)
+            self._have(np.unique(addresses(hashes, self._store.count)).tolist())
+            for key, key_hash in zip(new, hashes.tolist(), strict=True):
+                if key not in at_hand:
+                    at_hand[key] = key_hash
 
     def open_everything(self) -> None:
-        """Have every entry: for harnesses."""
-        self._have(range(self._store.count))
-        for number in range(self._store.count):
-            self._take_in(self._bucket(number).entries, repeat(number))
+        """Have every key at hand."""
+        with without_collection():
+            self._have(range(self._store.count))
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every entry that has a timer of a kind at or before a time."""
-        schedule = self._store.schedules[kind]
-        due = schedule.due(until_ms)
-        if not due:
-            return
-        with without_collection():
-            self._have(due)
-            for number in due:
-                bucket = self._bucket(number)
-                self._take_in(bucket.due(kind, until_ms), repeat(number))
-                later = bucket.later(kind, until_ms)
-                if later is not None:
-                    schedule.again(number, later)
+        """Have every key at hand that has a timer of a kind at or before a time."""
+        due = self._store.schedules[kind].due(until_ms)
+        if due:
+            with without_collection():
+                self._have(due)
 
     def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the entries that are not at hand, in milliseconds; None if there is none."""
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
         schedule = self._store.schedules[kind]
-        if not self._buckets:
+        if not self._stored:
             return schedule.next_of_untouched()
         while (found := schedule.next()) is not None:
             time_ms, number = found
-            bucket = self._buckets.get(number)
-            if bucket is None:
-                return time_ms
-            others = bucket.earliest_of_others(kind, self._read)
-            if others == time_ms:
+            if number not in self._stored:
                 return time_ms
             schedule.skip()
-            if others is not None:
-                schedule.again(number, others)
         return None
 
+    def group_of(self, key: Any) -> int:
+        """The key group of a key at hand."""
+        return group_of(self.hashes[key], self._max_parallelism)
+
     def expire(self, clock_ms: int, *, used: bool) -> None:
-        """Forget what has expired, of the entries that are at hand and of all others; call it before :meth:`flush`.
+        """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
 
         ``used`` says that state with a time to live is in use. When a bucket has something that expires is known from
         when it was written; it may be later by now.
@@ -153,132 +180,139 @@ class KeyedState:
         if not used and not schedule.earliest:
             return
         with without_collection():
-            for number in schedule.due(clock_ms):
-                self._looked_through.add(number)
-                self._take_in(self._bucket(number).due(EXPIRY, clock_ms), repeat(number))
-            for entry in self.entries.values():
-                forget_expired(entry.values, clock_ms)
+            due = schedule.due(clock_ms)
+            self._looked_through.update(due)
+            self._have(due)
+            self.forget_expired(clock_ms)
+
+    def forget_expired(self, clock_ms: int) -> None:
+        """Forget what has expired of the keys that are at hand."""
+        for name, values in self.values.items():
+            if not name.endswith(SUFFIX):
+                continue
+            for key, stored in self.items(name):
+                living = unexpired(stored, clock_ms)
+                if living is None:
+                    del values[key]
+                elif living is not stored:
+                    values[key] = living
 
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            self._write(self._changed())
-        self._store.numbers = [timers.number for timers in self._timers]
+            if self._stored:
+                self._write()
+            self.hashes.clear()
+            self.values.clear()
+            self._spaces.clear()
+            self._stored.clear()
+            self._looked_through.clear()
+            self._store.numbers = [timers.number for timers in self._timers]
+            for timers in self._timers:
+                timers.clear()
         self._store.flush()
-        self.entries.clear()
-        self._read.clear()
-        self._buckets.clear()
-        self._checked.clear()
-        self._looked_through.clear()
-        for timers in self._timers:
-            timers.clear()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
         self.open_everything()
-        return {
-            (key, namespace): dict(names)
-            for key, entry in self.entries.items()
-            for namespace, names in entry.values.items()
-        }
-
-    def _new(self, key: Any, key_hash: int) -> Entry:
-        entry = self.entries[key] = Entry(key_hash, group_of(key_hash, self._max_parallelism))
-        return entry
-
-    def _bucket(self, number: int) -> Bucket:
-        bucket = self._buckets.get(number)
-        if bucket is None:
-            bucket = self._buckets[number] = Bucket.read(self._store.get(number))
-        return bucket
+        found: defaultdict[tuple[Any, Hashable], dict[str, Any]] = defaultdict(dict)
+        for name in self.values:
+            for key, value in self.items(name):
+                found[key, None][name] = value
+        for name, spaces in self._spaces.items():
+            for key in spaces:
+                for namespace, value in unpickled(spaces, key).items():
+                    found[key, namespace][name] = value
+        return dict(found)
 
     def _have(self, numbers: Iterable[int]) -> None:
-        """Read the buckets with some numbers together."""
-        new = set(numbers).difference(self._buckets)
-        self._buckets |= {number: Bucket.read(content) for number, content in self._store.get_many(new).items()}
+        """Have all keys of some buckets at hand."""
+        new = [number for number in numbers if number not in self._stored]
+        for number, content in self._store.get_many(new).items():
+            self._take_in(number, content)
 
-    def _take_in(self, hashes: Iterable[int], numbers: Iterable[int], *, check: bool = True) -> None:
-        """Have the entries that have some hashes, given their buckets; ``check`` whether their keys still have those.
+    def _take_in(self, number: int, content: bytes | None) -> None:
+        """Have the keys of a bucket at hand.
 
         Raises:
-            StateError: if one does not.
+            StateError: if a key does not have the hash that it was stored with.
         """
-        known = self._read
-        for key_hash, number in zip(hashes, numbers, strict=False):
-            if key_hash in known:
-                continue
-            content = known[key_hash] = self._bucket(number).content(key_hash)
-            if content is None and not check:
-                continue
-            found = [] if content is None else self._entries_of(key_hash, content)
-            if check and number not in self._checked:
-                self._checked.add(number)
-                self._check(found or self._first_entries(number))
-            for key, entry in found:
-                if key in self.entries:
-                    raise _other_hash(key)
-                self.entries[key] = entry
-                for timers, set_for in zip(self._timers, entry.timers, strict=True):
-                    if set_for:
-                        timers.take_in(key, entry)
+        if content is None:
+            self._stored[number] = _NOTHING
+            return
+        bucket = Bucket.from_bytes(content)
+        keys = bucket.keys
+        self._check(bucket)
+        self._stored[number] = _Stored(content, len(keys), bucket.earliest)
+        self.hashes.update(zip(keys, bucket.hashes, strict=True))
+        for mine, columns in ((self.values, bucket.values), (self._spaces, bucket.spaces)):
+            for name, (owners, are_pickled, values) in columns.items():
+                mine[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
+        for timers, columns_of_timers in zip(self._timers, bucket.timers, strict=True):
+            timers.take_in(keys, columns_of_timers)
 
-    def _entries_of(self, key_hash: int, content: bytes) -> list[tuple[Any, Entry]]:
-        return read(content, key_hash, group_of(key_hash, self._max_parallelism))
-
-    def _first_entries(self, number: int) -> list[tuple[Any, Entry]]:
-        """The entries of the first hash in a bucket, if there is any."""
-        stored_entries = self._bucket(number).entries
-        return next((self._entries_of(key_hash, content) for key_hash, (content, *_) in stored_entries.items()), [])
-
-    def _check(self, entries: list[tuple[Any, Entry]]) -> None:
+    def _check(self, bucket: Bucket) -> None:
         """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
-        for key, entry in entries[:1]:
-            if stable_hash(key) != entry.hash:
-                raise _other_hash(key)
+        keys = bucket.keys
+        if not self.hashes.keys().isdisjoint(keys):
+            raise _other_hash(next(key for key in keys if key in self.hashes))
+        if _PLAIN.issuperset(map(type, keys)):
+            return
+        key, key_hash = next((key, h) for key, h in zip(keys, bucket.hashes, strict=True) if type(key) not in _PLAIN)
+        if stable_hash(key) != key_hash:
+            raise _other_hash(key)
 
-    def _changed(self) -> dict[int, dict[int, StoredEntry | None]]:
-        """What is not as it was read, by bucket and hash."""
-        of_hash: dict[int, list[tuple[Any, Entry]]] = {}
-        for key, entry in self.entries.items():
-            of_hash.setdefault(entry.hash, []).append((key, entry))
-        other: dict[int, StoredEntry | None] = {}
-        for key_hash, entries in of_hash.items():
-            new = stored(entries)
-            if (new and new[0]) != self._read.get(key_hash):
-                other[key_hash] = new
-        changed: defaultdict[int, dict[int, StoredEntry | None]] = defaultdict(dict)
-        numbers = addresses(np.fromiter(other, np.uint64, len(other)), self._store.count).tolist()
-        for (key_hash, new), number in zip(other.items(), numbers, strict=True):
-            changed[number][key_hash] = new
-        return changed
+    def _contents(self, moved: tuple[int, list[int]] | None = None) -> dict[int, _Stored]:
+        """What is to be stored of the keys at hand, by bucket.
 
-    def _write(self, changed: dict[int, dict[int, StoredEntry | None]]) -> None:
-        before: dict[int, tuple[int | None, ...]] = {}
-        nothing = Bucket({}).earliest()
-        entries = size = 0
-        for number, changes in changed.items():
-            bucket = self._bucket(number)
-            before[number] = bucket.earliest()
-            entries -= len(bucket)
-            size += bucket.replace(changes)
-            entries += len(bucket)
-        new = {number: self._buckets[number] for number in changed}
-        for number in self._store.grow(entries, size):
-            bucket = self._bucket(number)
-            before.setdefault(number, bucket.earliest())
-            new[number] = Bucket({})
-            new.update(bucket.split(self._store.count))
-        for number in sorted(new):
-            bucket = new[number]
-            self._store.put(number, bucket.stored())
-            times = zip(before.get(number, nothing), bucket.earliest(), strict=True)
-            for kind, (old_ms, time_ms) in enumerate(times):
+        Given how many buckets there were, and the numbers of some, only of the keys that were in those.
+        """
+        keys, hashes = list(self.hashes), np.fromiter(self.hashes.values(), np.uint64, len(self.hashes))
+        if moved is not None:
+            before, some = moved
+            are_moved = np.isin(addresses(hashes, before), some)
+            keys, hashes = list(compress(keys, are_moved)), hashes[are_moved]
+        numbers = addresses(hashes, self._store.count)
+        buckets = buckets_of(keys, hashes, numbers, self.values, self._spaces, self._timers)
+        return {
+            number: _Stored(bucket.to_bytes(), len(bucket.keys), bucket.earliest) for number, bucket in buckets.items()
+        }
+
+    def _write(self) -> None:
+        """Write the buckets that have changed, and those whose keys move because there are more buckets now."""
+        store, known = self._store, dict(self._stored)
+        new = dict.fromkeys(known, _NOTHING) | self._contents()
+        changed: dict[int, _Stored] = {}
+        while True:
+            update = {number: now for number, now in new.items() if now.content != known.get(number, _NOTHING).content}
+            entries = sum(now.entries - known.get(number, _NOTHING).entries for number, now in update.items())
+            size = sum(now.size - known.get(number, _NOTHING).size for number, now in update.items())
+            known |= update
+            changed |= update
+            before = store.count
+            moving = store.grow(entries, size)
+            if not moving:
+                break
+            self._have(moving)
+            known = self._stored | known
+            new = dict.fromkeys(moving, _NOTHING) | self._contents((before, moving))
+        for number in sorted(changed):
+            now, then = changed[number], self._stored.get(number, _NOTHING)
+            store.put(number, now.content)
+            for kind, (old_ms, time_ms) in enumerate(zip(then.earliest, now.earliest, strict=True)):
                 if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
                     continue
-                self._store.schedules[kind].set(number, time_ms)
+                store.schedules[kind].set(number, time_ms)
         for number in self._looked_through:
-            bucket = new[number] if number in new else self._buckets[number]
-            self._store.schedules[EXPIRY].set(number, bucket.earliest()[EXPIRY])
+            store.schedules[EXPIRY].set(number, known[number].earliest[EXPIRY])
+
+
+def unpickled(values: dict[Any, Any], key: Any) -> Any:
+    """The value of a key, None if there is none; it is unpickled when it is looked at for the first time."""
+    value = values.get(key)
+    if type(value) is Pickled:
+        value = values[key] = live(value)
+    return value
 
 
 def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:

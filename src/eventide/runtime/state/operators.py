@@ -13,7 +13,7 @@ from eventide.errors import StateError
 from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend, without_prefix
 
-FORMAT = 2
+FORMAT = 3
 """The version of the stored form of state: another one is not read."""
 
 _HEAD = "head"

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator
-from operator import itemgetter
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from eventide.common._ms import MAX_MS
-from eventide.runtime.state.entries import Entry, timer_of
+from eventide.runtime.state.timer_columns import ByTime, TimerColumns, TimersInOrder, timers_of
 
 
 class Keys(Protocol):
-    """The keys whose entries have timers."""
+    """The keys that have timers."""
 
-    entries: dict[Any, Entry]
+    hashes: dict[Any, int]
+    """Those that are at hand, with their hashes."""
 
-    def open(self, key: Any) -> Entry:
-        """Have the entry of a key that is not at hand yet."""
+    def open(self, key: Any) -> None:
+        """Have a key at hand that is not yet."""
 
     def open_everything(self) -> None:
-        """Have every entry."""
+        """Have every key at hand."""
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every entry that has a timer of a kind at or before a time."""
+        """Have every key at hand that has a timer of a kind at or before a time."""
 
     def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the entries that are not at hand."""
+        """The earliest timer of a kind of the keys that are not at hand."""
+
+    def group_of(self, key: Any) -> int:
+        """The key group of a key at hand."""
 
 
 _Timer: TypeAlias = tuple[int, int, Any, Hashable]
 """Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
+
 _FEW = 8
 """New times are few if there are so many times as many in the heap."""
 _MANY = 32
@@ -54,9 +58,10 @@ class Timers:
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
         self._keys = keys
-        self._entries = keys.entries
+        self._hashes = keys.hashes
         self._kind = kind
-        self._at: dict[int, list[_Timer]] = {}
+        self._at: ByTime = {}
+        self._spaced_at: ByTime = {}
         self._heap: list[int] = []
         self._is_sorted = True
         self._new: list[int] = []
@@ -68,28 +73,27 @@ class Timers:
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
-        self.register_in(self._entries.get(key) or self._keys.open(key), time_ms, key, namespace)
-
-    def register_in(self, entry: Entry, time_ms: int, key: Any, namespace: Hashable) -> None:
-        """The same, for the key of an entry that is at hand."""
-        timers = entry.timers[self._kind]
-        at = time_ms if namespace is None else (time_ms, namespace)
-        if at in timers:
-            return
-        self.number = timers[at] = number = self.number + 1
-        timer = (entry.group, number, key, namespace)
-        if self._firing_until is not None and time_ms <= self._firing_until:
-            heapq.heappush(self._meanwhile, (time_ms, timer))
-        elif time_ms in self._at:
-            self._at[time_ms].append(timer)
-        else:
-            self._at[time_ms] = [timer]
+        if key not in self._hashes:
+            self._keys.open(key)
+        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+        timers = by_time.get(time_ms)
+        if timers is None:
+            timers = by_time[time_ms] = {}
             self._new.append(time_ms)
+        elif owner in timers:
+            return
+        self.number = timers[owner] = number = self.number + 1
+        if self._firing_until is not None and time_ms <= self._firing_until:
+            heapq.heappush(self._meanwhile, (time_ms, (self._keys.group_of(key), number, key, namespace)))
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
-        entry = self._entries.get(key) or self._keys.open(key)
-        entry.timers[self._kind].pop(time_ms if namespace is None else (time_ms, namespace), None)
+        if key not in self._hashes:
+            self._keys.open(key)
+        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+        timers = by_time.get(time_ms)
+        if timers is not None:
+            timers.pop(owner, None)
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
         """Fire: take out the timers at or before a time, in the order of their time over all keys.
@@ -98,33 +102,36 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        entries, kind, meanwhile = self._entries, self._kind, self._meanwhile
+        meanwhile = self._meanwhile
         times = self._taken(until_ms)
         self._firing_until = until_ms
         try:
             for time_ms in times:
-                timers = self._at.pop(time_ms)
-                timers.sort()
-                for timer in timers:
+                for timer in self._in_order(time_ms):
                     while meanwhile and meanwhile[0] < (time_ms, timer):
                         yield from self._fired(*heapq.heappop(meanwhile))
                     _, number, key, namespace = timer
-                    at = time_ms if namespace is None else (time_ms, namespace)
-                    of_key = entries[key].timers[kind]
-                    if of_key.get(at) == number:
-                        del of_key[at]
+                    by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+                    timers = by_time[time_ms]
+                    if timers.get(owner) == number:
+                        del timers[owner]
                         yield time_ms, key, namespace
             while meanwhile:
                 yield from self._fired(*heapq.heappop(meanwhile))
         finally:
             self._firing_until = None
+        for time_ms in times:
+            self._at.pop(time_ms, None)
+            self._spaced_at.pop(time_ms, None)
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
         self._settle()
         heap = self._heap
-        while heap and all(self._is_gone(heap[0], timer) for timer in self._at[heap[0]]):
-            del self._at[heapq.heappop(heap)]
+        while heap and not (self._at.get(heap[0]) or self._spaced_at.get(heap[0])):
+            time_ms = heapq.heappop(heap)
+            self._at.pop(time_ms, None)
+            self._spaced_at.pop(time_ms, None)
             self._is_sorted = False
         times = [heap[0]] if heap else []
         other = self._keys.next_of_others(self._kind)
@@ -133,38 +140,54 @@ class Timers:
     def all(self) -> list[tuple[int, Any, Hashable]]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
-        timers = [
-            (*timer_of(at), entry.group, number, key)
-            for key, entry in self._entries.items()
-            for at, number in entry.timers[self._kind].items()
-        ]
-        in_order = sorted(timers, key=itemgetter(0, 2, 3))
-        return [(time_ms, key, namespace) for time_ms, namespace, _, _, key in in_order]
+        times = sorted({*self._at, *self._spaced_at})
+        return [(time_ms, key, namespace) for time_ms in times for _, _, key, namespace in self._in_order(time_ms)]
 
-    def take_in(self, key: Any, entry: Entry) -> None:
-        """Take note of the timers of an entry that was read."""
-        known, new, group = self._at, self._new, entry.group
-        for at, number in entry.timers[self._kind].items():
-            time_ms, namespace = (at, None) if type(at) is int else at
-            if time_ms in known:
-                known[time_ms].append((group, number, key, namespace))
-            else:
-                known[time_ms] = [(group, number, key, namespace)]
-                new.append(time_ms)
+    def take_in(self, keys: list[Any], columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
+        """Take note of the timers of a bucket that was read."""
+        for by_time, part in zip((self._at, self._spaced_at), columns, strict=True):
+            if part is None:
+                continue
+            for time_ms, owner, number in timers_of(keys, part):
+                timers = by_time.get(time_ms)
+                if timers is None:
+                    by_time[time_ms] = {owner: number}
+                    self._new.append(time_ms)
+                else:
+                    timers[owner] = number
+
+    def in_order(self, places: Mapping[Any, int]) -> tuple[TimersInOrder, TimersInOrder]:
+        """The timers of those keys that have a place: those without namespaces, and those with."""
+        return TimersInOrder(self._at, places), TimersInOrder(self._spaced_at, places, has_namespaces=True)
 
     def clear(self) -> None:
         """Forget what is at hand."""
         self._at.clear()
+        self._spaced_at.clear()
         self._heap.clear()
         self._is_sorted = True
         self._new.clear()
         self._earliest_new, self._looked_at = MAX_MS, 0
 
+    def _in_order(self, time_ms: int) -> list[_Timer]:
+        """The timers of a time, in the order in which they fire."""
+        group_of = self._keys.group_of
+        timers: list[_Timer] = [(group_of(key), number, key, None) for key, number in self._at.get(time_ms, {}).items()]
+        if self._spaced_at:
+            timers += [
+                (group_of(key), number, key, namespace)
+                for (key, namespace), number in self._spaced_at.get(time_ms, {}).items()
+            ]
+        timers.sort()
+        return timers
+
     def _fired(self, time_ms: int, timer: _Timer) -> Iterator[tuple[int, Any, Hashable]]:
         """A timer that was set meanwhile, if it was not deleted since."""
-        if not self._is_gone(time_ms, timer):
-            _, _, key, namespace = timer
-            del self._entries[key].timers[self._kind][time_ms if namespace is None else (time_ms, namespace)]
+        _, number, key, namespace = timer
+        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+        timers = by_time[time_ms]
+        if timers.get(owner) == number:
+            del timers[owner]
             yield time_ms, key, namespace
 
     def _is_due(self, until_ms: int) -> bool:
@@ -204,8 +227,3 @@ class Timers:
             ready.append(heapq.heappop(heap))
             self._is_sorted = False
         return ready
-
-    def _is_gone(self, time_ms: int, timer: _Timer) -> bool:
-        _, number, key, namespace = timer
-        at = time_ms if namespace is None else (time_ms, namespace)
-        return self._entries[key].timers[self._kind].get(at) != number

@@ -156,5 +156,6 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
 
     def enter(self) -> None:
         """Have the key of the window at hand."""
-        self._at.key = key = self._moment.key
-        self._at.entry = self._keyed.entries.get(key) or self._keyed.open(key)
+        self._at.key, self._at.values = self._moment.key, self._keyed.values
+        if self._at.key not in self._keyed.hashes:
+            self._keyed.open(self._at.key)

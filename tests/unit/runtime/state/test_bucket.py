@@ -1,40 +1,71 @@
-"""A bucket of entries: found, replaced and split by hash, without a look at the others."""
+"""Buckets: what is kept of some keys, side by side, cut where a bucket ends, and back."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket
-from eventide.runtime.state.linear_hashing import address
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.bucket import NO_TIMES, Bucket, Pickled, column, live, owned
+from eventide.runtime.state.filling import buckets_of
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.timer_columns import earliest_of, timers_of
 
-ENTRIES = st.tuples(st.binary(max_size=9), st.none() | st.integers(-5, 5), st.none() | st.just(7))
-CHANGES = st.lists(
-    st.dictionaries(st.integers(0, 20) | st.just(2**64 - 1), st.none() | ENTRIES, max_size=8), max_size=5
+VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)
+KEPT = st.dictionaries(
+    st.integers(0, 30),
+    st.tuples(
+        st.dictionaries(st.sampled_from("xy"), VALUES, max_size=2),
+        st.dictionaries(st.tuples(st.integers(-5, 5), st.none() | st.just("w")), st.none(), max_size=4),
+    ),
+    max_size=12,
 )
 
 
-def times_of(entries, kind):
-    return [entry[1 + kind] for entry in entries.values() if entry[1 + kind] is not None]
+@given(st.lists(st.none() | VALUES, min_size=1, max_size=8))
+def test_a_column_gives_back_what_was_put_into_it(values):
+    keys = [*"abcdefgh"[: len(values)]]
+    owners, are_pickled, stored = column(values, sum(value is not None for value in values))
+    back = owned(keys, owners, [Pickled(value) for value in stored] if are_pickled else stored)
+    assert {key: live(value) for key, value in back} == {
+        key: value for key, value in zip(keys, values, strict=True) if value is not None
+    }
 
 
-@given(CHANGES, st.integers(1, 6))
-def test_a_bucket_is_a_dict_of_entries_by_hash(changes, count):
-    bucket, model, size = Bucket.read(None), {}, 0
-    for change in changes:
-        size += bucket.replace(change)
-        model = {key_hash: entry for key_hash, entry in (model | change).items() if entry is not None}
-        stored = bucket.stored()
-        assert (stored is None) == (not model)
-        bucket = Bucket.read(stored)
-        assert len(bucket) == len(model)
-        assert all(bucket.content(h) == (model[h][0] if h in model else None) for h in [*range(22), 2**64 - 1])
-        for kind in range(KINDS_OF_TIME):
-            assert bucket.earliest()[kind] == min(times_of(model, kind), default=None)
-            due = {h for h, entry in model.items() if entry[1 + kind] is not None and entry[1 + kind] <= 2}
-            assert set(bucket.due(kind, 2)) == due
-            assert bucket.later(kind, 2) == min((t for t in times_of(model, kind) if t > 2), default=None)
-            others = {h: entry for h, entry in model.items() if h >= 10}
-            assert bucket.earliest_of_others(kind, range(10)) == min(times_of(others, kind), default=None)
-    parts = bucket.split(count)
-    assert {h: e for part in parts.values() for h, e in part.entries.items()} == model
-    assert size == sum(len(content) + 28 for content, *_ in model.values())
-    assert all(address(h, count) == number for number, part in parts.items() for h in part.entries)
+@given(KEPT, st.integers(1, 5))
+def test_buckets_have_all_that_is_kept_and_say_when_they_are_due(kept, count):
+    keyed = KeyedState(MemoryBackend(), 8)
+    keyed.open_all(range(31))
+    for key, (values, timers) in kept.items():
+        for name, value in values.items():
+            keyed.write(key, None, name, value)
+        for time_ms, namespace in timers:
+            keyed.event_timers.register(time_ms, key, namespace)
+    keys = [*keyed.hashes]
+    hashes = np.array([*keyed.hashes.values()], np.uint64)
+    timers_of_both_kinds = [keyed.event_timers, keyed.processing_timers]
+    buckets = buckets_of(keys, hashes, np.array(keys) % count, keyed.values, {}, timers_of_both_kinds)
+    found = {}
+    for number, filled in buckets.items():
+        bucket = Bucket.from_bytes(filled.to_bytes())
+        assert [key % count for key in bucket.keys] == [number] * len(bucket.keys)
+        assert bucket.hashes == [keyed.hashes[key] for key in bucket.keys]
+        here = found | {key: ({}, {}) for key in bucket.keys}
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            for key, value in owned(bucket.keys, owners, map(Pickled, values) if are_pickled else values):
+                here[key][0][name] = live(value)
+        plain, spaced = bucket.timers[0]
+        for time_ms, key, _ in timers_of(bucket.keys, plain) if plain else ():
+            here[key][1][time_ms, None] = None
+        for time_ms, (key, namespace), _ in timers_of(bucket.keys, spaced) if spaced else ():
+            here[key][1][time_ms, namespace] = None
+        times = [time_ms for key in bucket.keys for time_ms, _ in here[key][1]]
+        assert bucket.earliest == (min(times, default=None), None, None)
+        assert earliest_of([plain, spaced]) == min(times, default=None)
+        found = here
+    assert found == {key: parts for key, parts in kept.items() if any(parts)}
+
+
+def test_nothing_is_in_no_bucket():
+    nothing = np.array([], np.uint64)
+    assert buckets_of([], nothing, nothing.astype(np.int64), {}, {}, []) == {}
+    assert Bucket([], []).earliest == NO_TIMES

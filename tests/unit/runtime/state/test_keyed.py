@@ -7,6 +7,7 @@ import pytest
 from eventide.errors import StateError
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.bucket import Pickled
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.linear_hashing import address
 from unit.runtime.state.fakes import CountingBackend
@@ -199,7 +200,48 @@ def test_an_entry_never_takes_the_place_of_that_of_an_equal_key(monkeypatch):
     keyed.event_timers.register(100, Sensor(1), None)
     keyed.flush()
     with_a_new_field(monkeypatch)
-    keyed = KeyedState(backend, 8)
+    with pytest.raises(StateError, match=OTHER_HASH):
+        KeyedState(backend, 8).write(Sensor(1), None, "n", "new")
+    with pytest.raises(StateError, match=OTHER_HASH):
+        list(KeyedState(backend, 8).event_timers.due(100))
+
+
+def test_a_key_that_hashes_into_another_bucket_now_is_refused_when_its_old_one_is_read(monkeypatch):
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8, bucket_bytes=1)
+    for key in [Sensor(1), *range(40)]:
+        keyed.write(key, None, "n", "old")
+        keyed.event_timers.register(100, key, None)
+    before = address(stable_hash(Sensor(1)), 41)
+    keyed.flush()
+    with_a_new_field(monkeypatch)
+    assert address(stable_hash(Sensor(1)), 41) != before
+    keyed = KeyedState(backend, 8, bucket_bytes=1)
     keyed.write(Sensor(1), None, "n", "new")
     with pytest.raises(StateError, match=OTHER_HASH):
         list(keyed.event_timers.due(100))
+
+
+def test_keys_share_no_object_that_can_be_changed():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    shared = [1]
+    keyed.write("a", None, "n", shared)
+    keyed.write("b", None, "n", shared)
+    keyed.write("b", "w", "n", shared)
+    keyed = reloaded(keyed, backend)
+    keyed.read("b", None, "n").append(2)
+    keyed = reloaded(keyed, backend)
+    assert keyed.all_entries() == {("a", None): {"n": [1]}, ("b", None): {"n": [1, 2]}, ("b", "w"): {"n": [1]}}
+
+
+def test_what_nobody_looks_at_stays_pickled():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    for key in "ab":
+        keyed.write(key, None, "n", [key])
+    keyed = reloaded(keyed, backend)
+    keyed.read("a", None, "n")
+    assert [type(value) for value in keyed.values["n"].values()] == [list, Pickled]
+    keyed.write("c", None, "n", ["c"])
+    assert reloaded(keyed, backend).all_entries() == {(key, None): {"n": [key]} for key in "abc"}

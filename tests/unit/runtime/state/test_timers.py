@@ -46,16 +46,21 @@ def test_an_advance_reads_only_the_buckets_it_fires(kind):
     assert backend.calls == [("get", "buckets"), page, ("get", bucket_of("a", 2))]
 
 
-def test_an_advance_takes_from_a_bucket_only_what_it_fires(kind):
+def test_an_advance_fires_of_a_bucket_only_what_is_due(kind):
     keyed = KeyedState(MemoryBackend(), 8)
     for time, key in [(5, "a"), (50, "b"), (7, "c")]:
         getattr(keyed, kind).register(time, key, "w")
     keyed.flush()
     assert list(getattr(keyed, kind).due(6)) == [(5, "a", "w")]
-    assert [*keyed.entries] == ["a"]
+    assert [*keyed.hashes] == ["a", "b", "c"]
     assert getattr(keyed, kind).next_ms() == 7
     assert list(getattr(keyed, kind).due(7)) == [(7, "c", "w")]
     assert getattr(keyed, kind).next_ms() == 50
+
+
+def test_a_timer_beyond_the_end_of_time_is_stored_as_one_at_its_end(kind):
+    timers = stored(kind, CountingBackend(), (2**70, "a", None), (-(2**70), "b", "w"))
+    assert timers.all() == [(MIN_MS, "b", "w"), (MAX_MS, "a", None)]
 
 
 def test_timers_of_one_time_fire_by_key_group_and_then_as_they_were_set_loaded_or_not(kind):

@@ -1,0 +1,82 @@
+"""Timers side by side, as they are stored: to whom they belong, for when they are set, and in which order they were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eventide.common._ms import MAX_MS, MIN_MS
+
+ByTime: TypeAlias = dict[int, dict[Any, int]]
+"""Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""
+
+TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
+"""The places of the keys among those of a bucket, the times, the numbers, and the namespaces where there are any."""
+
+_PLACES, _NUMBERS = np.dtype("<u4"), np.dtype("<i8")
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class TimersInOrder:
+    """The timers of those keys that have a place, by place; those of a key in the order of time.
+
+    One beyond the end of time, or before its beginning, is set for there.
+    """
+
+    def __init__(self, by_time: ByTime, places: Mapping[Any, int], *, has_namespaces: bool = False) -> None:
+        parts = by_time.values()
+        counts = np.fromiter(map(len, parts), np.int64, len(parts))
+        count = int(counts.sum())
+        owners = list(chain.from_iterable(parts))
+        keys = map(itemgetter(0), owners) if has_namespaces else owners
+        found = np.fromiter(map(places.get, keys, repeat(-1)), np.int64, count)
+        times = np.repeat(_numbers(by_time), counts)
+        numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), _NUMBERS, count)
+        order = np.lexsort((numbers, times, found))[np.count_nonzero(found < 0) :]
+        self.places = found[order]
+        self._times = times[order]
+        self._numbers = numbers[order]
+        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
+        self._cuts: list[int] = []
+
+    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        """Leave out some places, of which none has a timer."""
+        self.places = (np.cumsum(those) - 1)[self.places]
+
+    def cut(self, bounds: Numbers) -> None:
+        """Cut it where a bucket ends."""
+        self._cuts = np.searchsorted(self.places, bounds).tolist()
+
+    def between(self, i: int, first_place: int) -> TimerColumns | None:
+        """The columns of one bucket; None if it has no timers."""
+        begin, end = self._cuts[i], self._cuts[i + 1]
+        if begin == end:
+            return None
+        places = (self.places[begin:end] - first_place).astype(_PLACES)
+        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
+        return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
+
+
+def _numbers(times: Collection[int]) -> Numbers:
+    try:
+        return np.fromiter(times, _NUMBERS, len(times))
+    except OverflowError:
+        return np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in times), _NUMBERS, len(times))
+
+
+def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
+    """The earliest time of some timers, in milliseconds; None if there are none."""
+    times = (np.frombuffer(part[1], _NUMBERS) for part in columns if part is not None)
+    return min((int(part.min()) for part in times), default=None)
+
+
+def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
+    """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
+    places, times, numbers, namespaces = columns
+    of_keys = map(keys.__getitem__, np.frombuffer(places, _PLACES).tolist())
+    owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
+    return zip(np.frombuffer(times, _NUMBERS).tolist(), owners, np.frombuffer(numbers, _NUMBERS).tolist(), strict=True)
