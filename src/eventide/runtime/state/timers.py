@@ -171,13 +171,13 @@ class Timers:
 
     def _in_order(self, time_ms: int) -> list[_Timer]:
         """The timers of a time, in the order in which they fire."""
+        plain, spaced = self._at.get(time_ms, {}), self._spaced_at.get(time_ms, {})
+        if len(plain) == 1 and not spaced:
+            [(key, number)] = plain.items()
+            return [(0, number, key, None)]  # the only one: its group does not matter
         group_of = self._keys.group_of
-        timers: list[_Timer] = [(group_of(key), number, key, None) for key, number in self._at.get(time_ms, {}).items()]
-        if self._spaced_at:
-            timers += [
-                (group_of(key), number, key, namespace)
-                for (key, namespace), number in self._spaced_at.get(time_ms, {}).items()
-            ]
+        timers: list[_Timer] = [(group_of(key), number, key, None) for key, number in plain.items()]
+        timers += [(group_of(key), number, key, namespace) for (key, namespace), number in spaced.items()]
         timers.sort()
         return timers
 
