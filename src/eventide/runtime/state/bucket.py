@@ -23,11 +23,10 @@ Owners: TypeAlias = list[int] | None
 Column: TypeAlias = tuple[Owners, bool, list[Any]]
 """What some keys have under one name; whether these are pickles, each of its own; and the values or their pickles."""
 
-HASHES = np.dtype("<u8")
+_HASHES = np.dtype("<u8")
 
 _PLAIN = frozenset({str, int, float, bool, bytes})
 """Values of these types cannot be changed, so that those of several keys are pickled together."""
-
 
 NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
 """What is due when there is nothing."""
@@ -65,14 +64,14 @@ class Bucket:
 
     def to_bytes(self) -> bytes:
         """What is to be stored. Raises what pickling raises."""
-        hashes = np.array(self.hashes, HASHES).tobytes()
+        hashes = np.array(self.hashes, _HASHES).tobytes()
         return dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
 
     @staticmethod
     def from_bytes(stored: bytes) -> Bucket:
         """The inverse of :meth:`to_bytes`."""
         keys, hashes, *rest = loads(stored)
-        return Bucket(keys, np.frombuffer(hashes, HASHES).tolist(), *rest)
+        return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
 
 
 def column(values: list[Any], count: int) -> Column:

@@ -36,7 +36,7 @@ class Schedule:
         return sorted(self._earliest.items())
 
     def due(self, until_ms: int) -> list[int]:
-        """The buckets whose time has come, each once, until it is told to come :meth:`again`."""
+        """The buckets whose time has come, each once."""
         coming = self._coming
         found = []
         while coming and coming[0][0] <= until_ms:
@@ -46,10 +46,6 @@ class Schedule:
             else:
                 self._unfold(number)
         return found
-
-    def again(self, bucket: int, time_ms: int) -> None:
-        """Have a bucket come up again, whose time in the store stays what it is."""
-        heapq.heappush(self._coming, (time_ms, True, bucket))
 
     def next(self) -> tuple[int, int] | None:
         """The earliest time and its bucket; None if there is none."""

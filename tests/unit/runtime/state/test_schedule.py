@@ -32,14 +32,11 @@ def test_only_pages_with_something_due_are_read():
     assert backend.calls == [("get", "times/0"), ("get", "times/1")]
 
 
-def test_a_bucket_that_comes_again_keeps_its_time_in_the_store():
-    _, schedule = scheduled((3, 10))
-    assert schedule.due(10) == [3]
-    schedule.again(3, 15)
-    assert schedule.due(14) == []
-    assert schedule.next() == (15, 3)
+def test_a_bucket_that_is_skipped_keeps_its_time_in_the_store():
+    _, schedule = scheduled((3, 10), (4, 15))
+    assert schedule.next() == (10, 3)
     schedule.skip()
-    assert schedule.next() is None
+    assert schedule.next() == (15, 4)
     schedule.flush()
     assert schedule.due(10) == [3]
 
