@@ -36,6 +36,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from eventide.joins import left, right
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 SESSION = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
@@ -260,6 +261,24 @@ def columns(env: StreamExecutionEnvironment, folder: str) -> tuple[DataStream, D
     return tumbling.union(sessions, sliding), late
 
 
+def pairs(env: StreamExecutionEnvironment, folder: str) -> DataStream:
+    """Joins on columns, by an interval and in windows, of the files of each device, in splits that end one by one."""
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner("ts")
+    one, other = (
+        env.from_source(
+            FileSource.parquet(f"{folder}/{device}", type_info=EVENT).set_max_files_per_batch(1).build(),
+            bounded,
+            device,
+        )
+        for device in ("left", "right")
+    )
+    fields = left("key"), left("ts"), left("n"), right("n").alias("other")
+    bounds = Time.milliseconds(-200), Time.milliseconds(100)
+    near = one.key_by("key").interval_join(other.key_by("key")).between(*bounds).select(*fields)
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(300))
+    return near.union(one.join(other).where("key").equal_to("key").window(windows).select(*fields, how="full"))
+
+
 def bounded(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
     """Elements, columns and process functions from their beginning to their end, with several sinks."""
     strategy = WatermarkStrategy.for_generator(Wavering).with_timestamp_assigner("ts")
@@ -272,6 +291,7 @@ def bounded(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
         "columns": windows,
         "late": late_elements.union(late_rows),
         "processes": processes(events),
+        "pairs": pairs(env, folder),
     }
     for name, stream in sinks.items():
         stream.sink_to(FormatSink("json", {"path": f"{output}/{name}"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.aggregates import collect_list, count, max_, mean, sum_
 from eventide.common import Duration, Time, WatermarkStrategy
-from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.window import (
     EventTimeSessionWindows,
@@ -130,6 +131,34 @@ def test_joins_give_the_rows_of_sparks_own_joins(
     found = written(whole.to_data_frame(), tmp_path / "whole")
     assert found.exceptAll(expected).collect() == []
     assert found.count() == expected.count()
+
+
+def test_joins_in_batch_mode_give_the_rows_of_a_batch_query(
+    env: StreamExecutionEnvironment, spark: SparkSession, orders: str
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    one, other = (env.from_source(FileSource.parquet(orders).build(), STRATEGY, name) for name in ("left", "right"))
+    fields = left("user"), left("amount"), right("country").alias("to")
+    bounds = Time.seconds(-1), Time.seconds(2)
+    near = one.key_by("user").interval_join(other.key_by("user")).between(*bounds).select(*fields)
+    days = TumblingEventTimeWindows.of(Time.seconds(2))
+    whole = one.join(other).where("user").equal_to("user").window(days).select(*fields, how="left")
+    with (
+        near.map(lambda row: ("near", *row))
+        .union(whole.map(lambda row: ("whole", *row)))
+        .execute_and_collect() as all_rows
+    ):
+        found = Counter(all_rows)
+
+    rows = spark.read.parquet(orders)
+    a, b = rows.alias("a"), rows.alias("b")
+    within = F.expr("b.at between a.at - interval 1 second and a.at + interval 2 seconds")
+    in_window = F.expr("unix_millis(a.at) div 2000 = unix_millis(b.at) div 2000")
+    expected = [
+        a.join(b, F.expr("a.user <=> b.user") & condition, how).select(F.lit(name), "a.user", "a.amount", "b.country")
+        for name, condition, how in (("near", within, "inner"), ("whole", in_window, "left"))
+    ]
+    assert found == Counter(tuple(row) for row in expected[0].union(expected[1]).collect())
 
 
 def test_a_data_frame_and_its_late_rows_go_through_columns(

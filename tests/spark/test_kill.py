@@ -38,7 +38,7 @@ def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(spark: Spar
         assert list(codes) == [0, 0]
 
     found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
-    assert sorted(expected) == ["columns", "late", "processes", "sessions", "totals"]
+    assert sorted(expected) == ["columns", "late", "pairs", "processes", "sessions", "totals"]
     assert all(len(lines) > 40 for lines in expected.values())
     assert found == expected
 
