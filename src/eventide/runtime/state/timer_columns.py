@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +16,10 @@ ByTime: TypeAlias = dict[int, dict[Any, int]]
 TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 """The places of the keys among those of a bucket, the times, the numbers, and the namespaces where there are any."""
 
-_PLACES, _NUMBERS = np.dtype("<u4"), np.dtype("<i8")
+PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
+"""The places of the keys among all keys (-1: it has none), the times, and the numbers."""
 
 
 class TimersInOrder:
@@ -27,16 +28,12 @@ class TimersInOrder:
     One beyond the end of time, or before its beginning, is set for there.
     """
 
-    def __init__(self, by_time: ByTime, places: Mapping[Any, int], *, has_namespaces: bool = False) -> None:
-        parts = by_time.values()
-        counts = np.fromiter(map(len, parts), np.int64, len(parts))
-        count = int(counts.sum())
-        owners = list(chain.from_iterable(parts))
-        keys = map(itemgetter(0), owners) if has_namespaces else owners
-        found = np.fromiter(map(places.get, keys, repeat(-1)), np.int64, count)
-        times = np.repeat(_numbers(by_time), counts)
-        numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), _NUMBERS, count)
+    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
+        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
         order = np.lexsort((numbers, times, found))[np.count_nonzero(found < 0) :]
+        if not has_namespaces and len(rows) > 1:  # one that was set again is there twice: what was set first counts
+            in_order = found[order], times[order]
+            order = order[np.append(True, (np.diff(in_order) != 0).any(axis=0))] if len(order) else order
         self.places = found[order]
         self._times = times[order]
         self._numbers = numbers[order]
@@ -56,27 +53,32 @@ class TimersInOrder:
         begin, end = self._cuts[i], self._cuts[i + 1]
         if begin == end:
             return None
-        places = (self.places[begin:end] - first_place).astype(_PLACES)
+        places = (self.places[begin:end] - first_place).astype(PLACES)
         namespaces = None if self._namespaces is None else self._namespaces[begin:end]
         return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
 
 
-def _numbers(times: Collection[int]) -> Numbers:
+def rows_of(by_time: ByTime, owners: Sequence[Any], keys: Iterable[Any], places: Mapping[Any, int]) -> Rows:
+    """Timers that are at hand by time, given their owners one after the other, and the keys of these."""
+    parts = by_time.values()
+    found = np.fromiter(map(places.get, keys, repeat(-1)), np.int64, len(owners))
     try:
-        return np.fromiter(times, _NUMBERS, len(times))
+        times = np.fromiter(by_time, NUMBERS, len(by_time))
     except OverflowError:
-        return np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in times), _NUMBERS, len(times))
+        times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
+    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(owners))
+    return found, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
 
 
 def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
     """The earliest time of some timers, in milliseconds; None if there are none."""
-    times = (np.frombuffer(part[1], _NUMBERS) for part in columns if part is not None)
+    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
     return min((int(part.min()) for part in times), default=None)
 
 
 def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
     """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
     places, times, numbers, namespaces = columns
-    of_keys = map(keys.__getitem__, np.frombuffer(places, _PLACES).tolist())
+    of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
     owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
-    return zip(np.frombuffer(times, _NUMBERS).tolist(), owners, np.frombuffer(numbers, _NUMBERS).tolist(), strict=True)
+    return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from eventide.common._ms import MAX_MS
-from eventide.runtime.state.timer_columns import ByTime, TimerColumns, TimersInOrder, timers_of
+from eventide.runtime.state.timer_columns import ByTime, TimerColumns, TimersInOrder, rows_of, timers_of
+from eventide.runtime.state.waiting_timers import WaitingTimers
 
 
 class Keys(Protocol):
@@ -62,6 +65,8 @@ class Timers:
         self._kind = kind
         self._at: ByTime = {}
         self._spaced_at: ByTime = {}
+        self._waiting = WaitingTimers()
+        self._deleted: set[tuple[int, Any]] = set()
         self._heap: list[int] = []
         self._is_sorted = True
         self._new: list[int] = []
@@ -94,6 +99,8 @@ class Timers:
         timers = by_time.get(time_ms)
         if timers is not None:
             timers.pop(owner, None)
+        if namespace is None and self._waiting:
+            self._deleted.add((time_ms, key))
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
         """Fire: take out the timers at or before a time, in the order of their time over all keys.
@@ -102,6 +109,7 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
+        self._bring_up_waiting(until_ms)
         meanwhile = self._meanwhile
         times = self._taken(until_ms)
         self._firing_until = until_ms
@@ -133,41 +141,58 @@ class Timers:
             self._at.pop(time_ms, None)
             self._spaced_at.pop(time_ms, None)
             self._is_sorted = False
-        times = [heap[0]] if heap else []
-        other = self._keys.next_of_others(self._kind)
-        return min([*times, *([] if other is None else [other])], default=None)
+        waiting, other = self._waiting.next_ms(self._deleted), self._keys.next_of_others(self._kind)
+        return min((ms for ms in (heap[0] if heap else None, waiting, other) if ms is not None), default=None)
 
     def all(self) -> list[tuple[int, Any, Hashable]]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
+        self._bring_up_waiting(MAX_MS)
         times = sorted({*self._at, *self._spaced_at})
         return [(time_ms, key, namespace) for time_ms in times for _, _, key, namespace in self._in_order(time_ms)]
 
     def take_in(self, keys: list[Any], columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
-        """Take note of the timers of a bucket that was read."""
-        for by_time, part in zip((self._at, self._spaced_at), columns, strict=True):
-            if part is None:
-                continue
-            for time_ms, owner, number in timers_of(keys, part):
-                timers = by_time.get(time_ms)
-                if timers is None:
-                    by_time[time_ms] = {owner: number}
-                    self._new.append(time_ms)
-                else:
-                    timers[owner] = number
+        """Take note of the timers of a bucket that was read: without namespaces, and with."""
+        plain, spaced = columns
+        if plain is not None:
+            self._waiting.add(keys, plain)
+        if spaced is not None:
+            self._bring_up(self._spaced_at, timers_of(keys, spaced))
 
     def in_order(self, places: Mapping[Any, int]) -> tuple[TimersInOrder, TimersInOrder]:
         """The timers of those keys that have a place: those without namespaces, and those with."""
-        return TimersInOrder(self._at, places), TimersInOrder(self._spaced_at, places, has_namespaces=True)
+        keys = list(chain.from_iterable(self._at.values()))
+        plain = [*self._waiting.rows(places, self._deleted), rows_of(self._at, keys, keys, places)]
+        owners = list(chain.from_iterable(self._spaced_at.values()))
+        spaced = rows_of(self._spaced_at, owners, map(itemgetter(0), owners), places)
+        return TimersInOrder(keys, plain), TimersInOrder(owners, [spaced], has_namespaces=True)
 
     def clear(self) -> None:
         """Forget what is at hand."""
         self._at.clear()
         self._spaced_at.clear()
+        self._waiting.clear()
+        self._deleted.clear()
         self._heap.clear()
         self._is_sorted = True
         self._new.clear()
         self._earliest_new, self._looked_at = MAX_MS, 0
+
+    def _bring_up_waiting(self, until_ms: int) -> None:
+        """Have what waits, and is due at a time, at hand; what was deleted is gone."""
+        due = self._waiting.due(until_ms)
+        deleted = self._deleted
+        self._bring_up(self._at, (timer for timer in due if timer[:2] not in deleted) if deleted else due)
+
+    def _bring_up(self, by_time: ByTime, timers: Iterable[tuple[int, Any, int]]) -> None:
+        """Have timers at hand; what was set again meanwhile has the number of when it was set first."""
+        for time_ms, owner, number in timers:
+            of_time = by_time.get(time_ms)
+            if of_time is None:
+                by_time[time_ms] = {owner: number}
+                self._new.append(time_ms)
+            else:
+                of_time[owner] = number
 
     def _in_order(self, time_ms: int) -> list[_Timer]:
         """The timers of a time, in the order in which they fire."""

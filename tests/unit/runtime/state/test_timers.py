@@ -188,3 +188,33 @@ def test_a_timer_set_for_the_other_kind_while_timers_fire_waits_for_its_own_time
     for time, key, namespace in keyed.event_timers.due(5):
         keyed.processing_timers.register(time, key, namespace)
     assert keyed.processing_timers.all() == [(1, "a", "w")]
+
+
+def test_a_timer_that_waits_is_brought_up_when_it_is_due_and_stored_as_it_was(kind):
+    backend = CountingBackend()
+    timers = stored(kind, backend, (5, "a", None), (7, "a", None), (9, "a", None))
+    timers.register(7, "a", None)
+    timers.delete(9, "a", None)
+    timers.delete(5, "a", None)
+    timers.register(5, "a", None)
+    timers.register(6, "a", None)
+    assert timers.next_ms() == 5
+    assert list(timers.due(5)) == [(5, "a", None)]
+    timers._keys.flush()
+    timers = timers_of(kind, backend)
+    timers.register(8, "a", None)
+    assert timers.all() == [(6, "a", None), (7, "a", None), (8, "a", None)]
+
+
+def test_a_timer_that_is_set_again_fires_in_the_place_of_the_first_time(kind):
+    first, second = sorted(["k0", "k1", "k2"], key=lambda key: key_group(key, 1))[:2]
+    keyed = KeyedState(MemoryBackend(), 1)
+    for key in (first, second):
+        getattr(keyed, kind).register(5, key, None)
+    for again in (first, second):
+        keyed.flush()
+        getattr(keyed, kind).register(5, again, None)
+        keyed.flush()
+    getattr(keyed, kind).delete(5, first, None)
+    getattr(keyed, kind).register(5, first, None)
+    assert [key for _, key, _ in getattr(keyed, kind).due(5)] == [second, first]

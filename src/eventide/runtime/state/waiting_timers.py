@@ -1,0 +1,102 @@
+"""Timers of keys at hand that are not due yet: they stay the columns that they were stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eventide.runtime.state.timer_columns import NUMBERS, PLACES, Numbers, Rows, TimerColumns
+
+Timer: TypeAlias = tuple[int, Any]
+"""Time and key."""
+
+
+class WaitingTimers:
+    """Timers without a namespace of the buckets that were read, each taken out once, when it is due.
+
+    Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
+    again, would cost as much as to fire it.
+    """
+
+    def __init__(self) -> None:
+        self._new: list[tuple[list[Any], TimerColumns]] = []
+        self._runs: list[_Run] = []
+
+    def __bool__(self) -> bool:
+        """Whether there may be any."""
+        return bool(self._new or self._runs)
+
+    def add(self, keys: list[Any], columns: TimerColumns) -> None:
+        """Have those of one more bucket wait."""
+        self._new.append((keys, columns))
+
+    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
+        """Take out those at or before a time, with their numbers."""
+        self._settle()
+        for run in self._runs:
+            yield from run.due(until_ms)
+
+    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+        """The earliest time, in milliseconds, but for those that were deleted; None if there is none."""
+        self._settle()
+        return min((ms for run in self._runs if (ms := run.next_ms(deleted)) is not None), default=None)
+
+    def rows(self, places: Mapping[Any, int], deleted: Collection[Timer]) -> list[Rows]:
+        """Those that still wait: the places of their keys, -1 for a key without one, their times and their numbers."""
+        self._settle()
+        return [run.rows(places, deleted) for run in self._runs]
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._new.clear()
+        self._runs.clear()
+
+    def _settle(self) -> None:
+        if self._new:
+            self._runs.append(_Run(self._new))
+            self._new = []
+
+
+class _Run:
+    """The timers of the buckets that were read together, in the order of time."""
+
+    def __init__(self, buckets: list[tuple[list[Any], TimerColumns]]) -> None:
+        self._keys = list(chain.from_iterable(keys for keys, _ in buckets))
+        places = b"".join(columns[0] for _, columns in buckets)
+        times = b"".join(columns[1] for _, columns in buckets)
+        numbers = b"".join(columns[2] for _, columns in buckets)
+        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
+        firsts = np.cumsum([0, *(len(keys) for keys, _ in buckets)])[:-1]
+        owners = np.frombuffer(places, PLACES) + np.repeat(firsts, counts)
+        times_ms = np.frombuffer(times, NUMBERS)
+        order = np.argsort(times_ms, kind="stable")
+        self._owners: Numbers = owners[order]
+        self._times: Numbers = times_ms[order]
+        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)[order]
+        self._at = 0
+
+    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
+        begin = self._at
+        self._at = end = int(np.searchsorted(self._times, until_ms, "right"))
+        keys = map(self._keys.__getitem__, self._owners[begin:end].tolist())
+        return zip(self._times[begin:end].tolist(), keys, self._numbers[begin:end].tolist(), strict=True)
+
+    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+        while self._at < len(self._times):
+            time_ms = int(self._times[self._at])
+            if (time_ms, self._keys[self._owners[self._at]]) not in deleted:
+                return time_ms
+            self._at += 1
+        return None
+
+    def rows(self, places: Mapping[Any, int], deleted: Collection[Timer]) -> Rows:
+        of_keys = np.fromiter(map(places.get, self._keys, repeat(-1)), np.int64, len(self._keys))
+        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
+        found = of_keys[owners]
+        if deleted:
+            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
+            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = -1
+        return found, times, numbers
