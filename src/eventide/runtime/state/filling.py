@@ -11,8 +11,11 @@ import numpy as np
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.bucket import Bucket, Column, column, live
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.timer_columns import Numbers, TimersInOrder, earliest_of
+from eventide.runtime.state.timer_columns import NO_PLACE, Numbers, TimersInOrder, earliest_of
 from eventide.runtime.state.timers import Timers
+
+NO_BUCKET = -1
+"""The number of a key that is in no bucket that is asked for."""
 
 
 def buckets_of(
@@ -23,14 +26,15 @@ def buckets_of(
     spaces: Mapping[str, Mapping[Any, Any]],
     timers: Sequence[Timers],
 ) -> dict[int, Bucket]:
-    """Buckets by their numbers, given the number of each key; keys of a bucket stay in their order.
+    """Buckets by their numbers, given the number of each key at hand; keys of a bucket stay in their order.
 
-    Keys of which nothing is kept are in none.
+    Keys of which nothing is kept are in none, and those whose number is ``NO_BUCKET``.
     """
-    order = np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers == NO_BUCKET) :]
+    places = np.full(len(keys), NO_PLACE)
+    places[order] = np.arange(len(order))
     keys, hashes, numbers = list(map(keys.__getitem__, order.tolist())), hashes[order], numbers[order]
     names = [[_OfName(name, of_key, keys) for name, of_key in kind.items()] for kind in (values, spaces)]
-    places = dict(zip(keys, range(len(keys)), strict=True))
     of_timers = [kind.in_order(places) for kind in timers]
     has_any = np.zeros(len(keys), bool)
     parts: list[_OfName | TimersInOrder] = [*chain(*names), *chain(*of_timers)]

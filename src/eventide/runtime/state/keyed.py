@@ -17,7 +17,7 @@ from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, liv
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.filling import buckets_of
+from eventide.runtime.state.filling import NO_BUCKET, buckets_of
 from eventide.runtime.state.linear_hashing import address, addresses
 from eventide.runtime.state.timers import Timers
 
@@ -52,14 +52,17 @@ class KeyedState:
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
 
     Attributes:
-        hashes: the keys at hand, with their hashes.
+        keys: those at hand, in the order in which they came.
+        index: where each of them stands there.
         values: what has no namespace, by name and key; :meth:`read` unpickles what nobody has looked at.
     """
 
     def __init__(self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES) -> None:
         self._max_parallelism = max_parallelism
         self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
-        self.hashes: dict[Any, int] = {}
+        self.index: dict[Any, int] = {}
+        self.keys: list[Any] = []
+        self._hashes: list[int] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._stored: dict[int, _Stored] = {}
@@ -70,7 +73,7 @@ class KeyedState:
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
-        if key not in self.hashes:
+        if key not in self.index:
             self.open(key)
         if namespace is None:
             return unpickled(self.values[name], key)
@@ -79,7 +82,7 @@ class KeyedState:
 
     def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
         """Store a value under a key, namespace and name."""
-        if key not in self.hashes:
+        if key not in self.index:
             self.open(key)
         if namespace is None:
             self.values[name][key] = value
@@ -92,7 +95,7 @@ class KeyedState:
 
     def take(self, key: Any, namespace: Hashable, name: str) -> Any:
         """Remove a value, and return what it was (None if it was not there)."""
-        if key not in self.hashes:
+        if key not in self.index:
             self.open(key)
         if namespace is None:
             value = unpickled(self.values[name], key)
@@ -108,7 +111,7 @@ class KeyedState:
 
     def take_all(self, key: Any, namespace: Hashable, prefix: str) -> None:
         """Remove every value under a key and namespace whose name starts with a prefix."""
-        if key not in self.hashes:
+        if key not in self.index:
             self.open(key)
         names = self.values if namespace is None else self._spaces
         for name in [name for name in names if name.startswith(prefix)]:
@@ -125,12 +128,13 @@ class KeyedState:
         number = address(key_hash, self._store.count)
         if number not in self._stored:
             self._take_in(number, self._store.get(number))
-        self.hashes.setdefault(key, key_hash)
+        if key not in self.index:
+            self._add([key], [key_hash])
 
     def open_all(self, keys: Iterable[Any]) -> None:
         """Have many keys at hand: quicker than one by one."""
-        at_hand = self.hashes
-        new = [key for key in dict.fromkeys(keys) if key not in at_hand]
+        index = self.index
+        new = [key for key in dict.fromkeys(keys) if key not in index]
         if len(new) < 2:
             for key in new:
                 self.open(key)
@@ -138,9 +142,8 @@ class KeyedState:
         with without_collection():
             hashes = hashes_of(new)
             self._have(np.unique(addresses(hashes, self._store.count)).tolist())
-            for key, key_hash in zip(new, hashes.tolist(), strict=True):
-                if key not in at_hand:
-                    at_hand[key] = key_hash
+            are_new = [key not in index for key in new]
+            self._add(list(compress(new, are_new)), list(compress(hashes.tolist(), are_new)))
 
     def open_everything(self) -> None:
         """Have every key at hand."""
@@ -168,7 +171,7 @@ class KeyedState:
 
     def group_of(self, key: Any) -> int:
         """The key group of a key at hand."""
-        return group_of(self.hashes[key], self._max_parallelism)
+        return group_of(self._hashes[self.index[key]], self._max_parallelism)
 
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
@@ -202,7 +205,9 @@ class KeyedState:
         with without_collection():
             if self._stored:
                 self._write()
-            self.hashes.clear()
+            self.index.clear()
+            self.keys.clear()
+            self._hashes.clear()
             self.values.clear()
             self._spaces.clear()
             self._stored.clear()
@@ -244,18 +249,25 @@ class KeyedState:
         keys = bucket.keys
         self._check(bucket)
         self._stored[number] = _Stored(content, len(keys), bucket.earliest)
-        self.hashes.update(zip(keys, bucket.hashes, strict=True))
+        first = len(self.keys)
+        self._add(keys, bucket.hashes)
         for mine, columns in ((self.values, bucket.values), (self._spaces, bucket.spaces)):
             for name, (owners, are_pickled, values) in columns.items():
                 mine[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
         for timers, columns_of_timers in zip(self._timers, bucket.timers, strict=True):
-            timers.take_in(keys, columns_of_timers)
+            timers.take_in(keys, first, columns_of_timers)
+
+    def _add(self, keys: list[Any], hashes: list[int]) -> None:
+        first = len(self.keys)
+        self.index.update(zip(keys, range(first, first + len(keys)), strict=True))
+        self.keys += keys
+        self._hashes += hashes
 
     def _check(self, bucket: Bucket) -> None:
         """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
         keys = bucket.keys
-        if not self.hashes.keys().isdisjoint(keys):
-            raise _other_hash(next(key for key in keys if key in self.hashes))
+        if not self.index.keys().isdisjoint(keys):
+            raise _other_hash(next(key for key in keys if key in self.index))
         if _PLAIN.issuperset(map(type, keys)):
             return
         key, key_hash = next((key, h) for key, h in zip(keys, bucket.hashes, strict=True) if type(key) not in _PLAIN)
@@ -267,13 +279,12 @@ class KeyedState:
 
         Given how many buckets there were, and the numbers of some, only of the keys that were in those.
         """
-        keys, hashes = list(self.hashes), np.fromiter(self.hashes.values(), np.uint64, len(self.hashes))
+        hashes = np.array(self._hashes, np.uint64)
+        numbers = addresses(hashes, self._store.count)
         if moved is not None:
             before, some = moved
-            are_moved = np.isin(addresses(hashes, before), some)
-            keys, hashes = list(compress(keys, are_moved)), hashes[are_moved]
-        numbers = addresses(hashes, self._store.count)
-        buckets = buckets_of(keys, hashes, numbers, self.values, self._spaces, self._timers)
+            numbers[~np.isin(addresses(hashes, before), some)] = NO_BUCKET
+        buckets = buckets_of(self.keys, hashes, numbers, self.values, self._spaces, self._timers)
         return {
             number: _Stored(bucket.to_bytes(), len(bucket.keys), bucket.earliest) for number, bucket in buckets.items()
         }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,10 @@ TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""The places of the keys among all keys (-1: it has none), the times, and the numbers."""
+"""The places of the keys among all keys, the times, and the numbers."""
+
+NO_PLACE = -1
+"""The place of a key that is left out."""
 
 
 class TimersInOrder:
@@ -30,10 +33,11 @@ class TimersInOrder:
 
     def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
         found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = np.lexsort((numbers, times, found))[np.count_nonzero(found < 0) :]
-        if not has_namespaces and len(rows) > 1:  # one that was set again is there twice: what was set first counts
-            in_order = found[order], times[order]
-            order = order[np.append(True, (np.diff(in_order) != 0).any(axis=0))] if len(order) else order
+        order = np.lexsort((numbers, times, found) if has_namespaces else (times, found))
+        order = order[np.count_nonzero(found == NO_PLACE) :]
+        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
+            places, at = found[order], times[order]
+            order = order[np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1]))]
         self.places = found[order]
         self._times = times[order]
         self._numbers = numbers[order]
@@ -58,16 +62,15 @@ class TimersInOrder:
         return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
 
 
-def rows_of(by_time: ByTime, owners: Sequence[Any], keys: Iterable[Any], places: Mapping[Any, int]) -> Rows:
-    """Timers that are at hand by time, given their owners one after the other, and the keys of these."""
+def rows_of(by_time: ByTime, places: Numbers) -> Rows:
+    """Timers that are at hand by time, given the places of their keys, one after the other."""
     parts = by_time.values()
-    found = np.fromiter(map(places.get, keys, repeat(-1)), np.int64, len(owners))
     try:
         times = np.fromiter(by_time, NUMBERS, len(by_time))
     except OverflowError:
         times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
-    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(owners))
-    return found, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
+    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
+    return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
 
 
 def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from eventide.common._ms import MAX_MS
-from eventide.runtime.state.timer_columns import ByTime, TimerColumns, TimersInOrder, rows_of, timers_of
+from eventide.runtime.state.timer_columns import ByTime, Numbers, TimerColumns, TimersInOrder, rows_of, timers_of
 from eventide.runtime.state.waiting_timers import WaitingTimers
 
 
 class Keys(Protocol):
     """The keys that have timers."""
 
-    hashes: dict[Any, int]
-    """Those that are at hand, with their hashes."""
+    keys: list[Any]
+    """Those that are at hand, in the order in which they came."""
+
+    index: dict[Any, int]
+    """Where each of them stands there."""
 
     def open(self, key: Any) -> None:
         """Have a key at hand that is not yet."""
@@ -61,11 +65,11 @@ class Timers:
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
         self._keys = keys
-        self._hashes = keys.hashes
+        self._index = keys.index
         self._kind = kind
         self._at: ByTime = {}
         self._spaced_at: ByTime = {}
-        self._waiting = WaitingTimers()
+        self._waiting = WaitingTimers(keys.keys)
         self._deleted: set[tuple[int, Any]] = set()
         self._heap: list[int] = []
         self._is_sorted = True
@@ -78,7 +82,7 @@ class Timers:
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
-        if key not in self._hashes:
+        if key not in self._index:
             self._keys.open(key)
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
         timers = by_time.get(time_ms)
@@ -93,7 +97,7 @@ class Timers:
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
-        if key not in self._hashes:
+        if key not in self._index:
             self._keys.open(key)
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
         timers = by_time.get(time_ms)
@@ -151,21 +155,27 @@ class Timers:
         times = sorted({*self._at, *self._spaced_at})
         return [(time_ms, key, namespace) for time_ms in times for _, _, key, namespace in self._in_order(time_ms)]
 
-    def take_in(self, keys: list[Any], columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
-        """Take note of the timers of a bucket that was read: without namespaces, and with."""
+    def take_in(self, keys: list[Any], first: int, columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
+        """Take note of the timers of a bucket that was read: those without namespaces, and those with.
+
+        ``first`` is where the first of its keys stands among those at hand.
+        """
         plain, spaced = columns
         if plain is not None:
-            self._waiting.add(keys, plain)
+            self._waiting.add(first, plain)
         if spaced is not None:
             self._bring_up(self._spaced_at, timers_of(keys, spaced))
 
-    def in_order(self, places: Mapping[Any, int]) -> tuple[TimersInOrder, TimersInOrder]:
-        """The timers of those keys that have a place: those without namespaces, and those with."""
+    def in_order(self, places: Numbers) -> tuple[TimersInOrder, TimersInOrder]:
+        """The timers without namespaces, and those with, given the places of all keys at hand."""
+        index = self._index
         keys = list(chain.from_iterable(self._at.values()))
-        plain = [*self._waiting.rows(places, self._deleted), rows_of(self._at, keys, keys, places)]
+        of_keys = places[np.fromiter(map(index.__getitem__, keys), np.int64, len(keys))]
         owners = list(chain.from_iterable(self._spaced_at.values()))
-        spaced = rows_of(self._spaced_at, owners, map(itemgetter(0), owners), places)
-        return TimersInOrder(keys, plain), TimersInOrder(owners, [spaced], has_namespaces=True)
+        of_owners = places[np.fromiter((index[key] for key, _ in owners), np.int64, len(owners))]
+        plain = [*self._waiting.rows(places, self._deleted), rows_of(self._at, of_keys)]
+        spaced = [rows_of(self._spaced_at, of_owners)]
+        return TimersInOrder(keys, plain), TimersInOrder(owners, spaced, has_namespaces=True)
 
     def clear(self) -> None:
         """Forget what is at hand."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import chain, repeat
+from collections.abc import Collection, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.runtime.state.timer_columns import NUMBERS, PLACES, Numbers, Rows, TimerColumns
+from eventide.runtime.state.timer_columns import NO_PLACE, NUMBERS, PLACES, Numbers, Rows, TimerColumns
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
@@ -21,17 +20,18 @@ class WaitingTimers:
     again, would cost as much as to fire it.
     """
 
-    def __init__(self) -> None:
-        self._new: list[tuple[list[Any], TimerColumns]] = []
+    def __init__(self, keys: list[Any]) -> None:
+        self._keys = keys
+        self._new: list[tuple[int, TimerColumns]] = []
         self._runs: list[_Run] = []
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
         return bool(self._new or self._runs)
 
-    def add(self, keys: list[Any], columns: TimerColumns) -> None:
-        """Have those of one more bucket wait."""
-        self._new.append((keys, columns))
+    def add(self, first: int, columns: TimerColumns) -> None:
+        """Have those of one more bucket wait, the first of whose keys stands somewhere among all keys."""
+        self._new.append((first, columns))
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
         """Take out those at or before a time, with their numbers."""
@@ -44,8 +44,8 @@ class WaitingTimers:
         self._settle()
         return min((ms for run in self._runs if (ms := run.next_ms(deleted)) is not None), default=None)
 
-    def rows(self, places: Mapping[Any, int], deleted: Collection[Timer]) -> list[Rows]:
-        """Those that still wait: the places of their keys, -1 for a key without one, their times and their numbers."""
+    def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
+        """Those that still wait, given the places of all keys."""
         self._settle()
         return [run.rows(places, deleted) for run in self._runs]
 
@@ -56,21 +56,20 @@ class WaitingTimers:
 
     def _settle(self) -> None:
         if self._new:
-            self._runs.append(_Run(self._new))
+            self._runs.append(_Run(self._keys, self._new))
             self._new = []
 
 
 class _Run:
     """The timers of the buckets that were read together, in the order of time."""
 
-    def __init__(self, buckets: list[tuple[list[Any], TimerColumns]]) -> None:
-        self._keys = list(chain.from_iterable(keys for keys, _ in buckets))
+    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
+        self._keys = keys
         places = b"".join(columns[0] for _, columns in buckets)
         times = b"".join(columns[1] for _, columns in buckets)
         numbers = b"".join(columns[2] for _, columns in buckets)
         counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
-        firsts = np.cumsum([0, *(len(keys) for keys, _ in buckets)])[:-1]
-        owners = np.frombuffer(places, PLACES) + np.repeat(firsts, counts)
+        owners = np.frombuffer(places, PLACES) + np.repeat(np.array([first for first, _ in buckets]), counts)
         times_ms = np.frombuffer(times, NUMBERS)
         order = np.argsort(times_ms, kind="stable")
         self._owners: Numbers = owners[order]
@@ -80,7 +79,7 @@ class _Run:
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
         begin = self._at
-        self._at = end = int(np.searchsorted(self._times, until_ms, "right"))
+        self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
         keys = map(self._keys.__getitem__, self._owners[begin:end].tolist())
         return zip(self._times[begin:end].tolist(), keys, self._numbers[begin:end].tolist(), strict=True)
 
@@ -92,11 +91,10 @@ class _Run:
             self._at += 1
         return None
 
-    def rows(self, places: Mapping[Any, int], deleted: Collection[Timer]) -> Rows:
-        of_keys = np.fromiter(map(places.get, self._keys, repeat(-1)), np.int64, len(self._keys))
+    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
         owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
-        found = of_keys[owners]
+        found = places[owners]
         if deleted:
             timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
-            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = -1
+            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
         return found, times, numbers

@@ -157,5 +157,5 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
     def enter(self) -> None:
         """Have the key of the window at hand."""
         self._at.key, self._at.values = self._moment.key, self._keyed.values
-        if self._at.key not in self._keyed.hashes:
+        if self._at.key not in self._keyed.index:
             self._keyed.open(self._at.key)
