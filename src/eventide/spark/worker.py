@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _TASKS_TO_WARM_UP = 2
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_OBJECTS_BETWEEN_COLLECTIONS = 200_000
 """Python's own 700 has the collector look at the same elements and entries of state again and again."""
 
 

@@ -48,10 +48,10 @@ class Elements:
     def at(self, indices: Sequence[int]) -> Elements:
         """Those at some indices, in the order of the indices."""
         return Elements(
-            [self.values[i] for i in indices],
-            [self.timestamps[i] for i in indices],
-            [self.sequence[i] for i in indices],
-            [self.keys[i] for i in indices] if self.keys else [],
+            list(map(self.values.__getitem__, indices)),
+            list(map(self.timestamps.__getitem__, indices)),
+            list(map(self.sequence.__getitem__, indices)),
+            list(map(self.keys.__getitem__, indices)) if self.keys else [],
         )
 
     def cut(self, begin: int, point: int) -> tuple[Elements | None, int | None]:
