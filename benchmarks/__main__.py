@@ -45,6 +45,7 @@ PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "limit": limit.limit,
     "reduce": elements.python_reduce,
     "elements": elements.element_path,
+    "functions-by-itself": functions.quiet_keys_by_itself,
     "functions": functions.quiet_keys,
     "two-inputs": functions.two_inputs,
     "joins": joins.joins,
