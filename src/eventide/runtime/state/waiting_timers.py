@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Iterator
 from typing import Any, TypeAlias
 
@@ -23,7 +24,9 @@ class WaitingTimers:
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
         self._new: list[tuple[int, TimerColumns]] = []
-        self._runs: list[_Run] = []
+        self._runs: list[tuple[int, int, _Run]] = []
+        """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
+        self._count = 0
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
@@ -36,18 +39,27 @@ class WaitingTimers:
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
         """Take out those at or before a time, with their numbers."""
         self._settle()
-        for run in self._runs:
+        while self._runs and self._runs[0][0] <= until_ms:
+            _, _, run = heapq.heappop(self._runs)
             yield from run.due(until_ms)
+            self._push(run, run.next_ms(()))
 
     def next_ms(self, deleted: Collection[Timer]) -> int | None:
         """The earliest time, in milliseconds, but for those that were deleted; None if there is none."""
         self._settle()
-        return min((ms for run in self._runs if (ms := run.next_ms(deleted)) is not None), default=None)
+        while self._runs:
+            known_ms, _, run = self._runs[0]
+            next_ms = run.next_ms(deleted)
+            if next_ms == known_ms:
+                return known_ms
+            heapq.heappop(self._runs)
+            self._push(run, next_ms)
+        return None
 
     def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
         """Those that still wait, given the places of all keys."""
         self._settle()
-        return [run.rows(places, deleted) for run in self._runs]
+        return [run.rows(places, deleted) for _, _, run in self._runs]
 
     def clear(self) -> None:
         """Forget them."""
@@ -56,8 +68,14 @@ class WaitingTimers:
 
     def _settle(self) -> None:
         if self._new:
-            self._runs.append(_Run(self._keys, self._new))
+            run = _Run(self._keys, self._new)
+            self._push(run, run.next_ms(()))
             self._new = []
+
+    def _push(self, run: _Run, next_ms: int | None) -> None:
+        if next_ms is not None:
+            self._count += 1
+            heapq.heappush(self._runs, (next_ms, self._count, run))
 
 
 class _Run:

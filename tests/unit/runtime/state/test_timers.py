@@ -7,6 +7,7 @@ from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.linear_hashing import address
+from eventide.runtime.state.waiting_timers import _Run
 from unit.runtime.state.fakes import CountingBackend
 
 
@@ -218,3 +219,16 @@ def test_a_timer_that_is_set_again_fires_in_the_place_of_the_first_time(kind):
     getattr(keyed, kind).delete(5, first, None)
     getattr(keyed, kind).register(5, first, None)
     assert [key for _, key, _ in getattr(keyed, kind).due(5)] == [second, first]
+
+
+def test_an_advance_looks_only_at_waiting_timers_of_which_some_are_due(kind, monkeypatch):
+    looked_at = []
+    due = _Run.due
+    monkeypatch.setattr(_Run, "due", lambda run, until_ms: (looked_at.append(run), due(run, until_ms))[1])
+    timers = stored(kind, CountingBackend(), *((100 + number, f"k{number}", None) for number in range(20)))
+    for number in range(20):
+        timers.register(200, f"k{number}", None)
+        assert list(timers.due(50 + number)) == []
+    assert looked_at == []
+    assert [key for _, key, _ in timers.due(101)] == ["k0", "k1"]
+    assert 0 < len(looked_at) < 20
