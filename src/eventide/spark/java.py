@@ -17,8 +17,11 @@ _ADVICE = (
 )
 
 
-def check_java() -> None:
+def check_java() -> str:
     """Look for Java where Spark does: in JAVA_HOME, else on the PATH.
+
+    Returns:
+        The program to start.
 
     Raises:
         ProgramError: if there is none, or it is too old, saying what was found.
@@ -32,6 +35,7 @@ def check_java() -> None:
     version = major_version(said)
     if version is not None and version < NEEDED:
         raise ProgramError(f"the Java at {java} is version {version}. {_ADVICE}")
+    return java
 
 
 def major_version(said: str) -> int | None:
