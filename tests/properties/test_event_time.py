@@ -166,7 +166,7 @@ def combined(script, timeout=10**9):
     marks, idle, heard, said, asleep = dict.fromkeys(SPLITS, MIN_MS), set(), {}, MIN_MS, False
     seen = dict.fromkeys(SPLITS, MIN_MS)
     for clock, (_, entries) in zip(clocks_of(script), script, strict=False):
-        for split in SPLITS if entries else ():
+        for split in SPLITS:
             heard.setdefault(split, clock)
         for split, event in (e for e in entries if not isinstance(e, Idle)):
             seen[split], heard[split] = max(seen[split], event["ts"] - BOUND - 1), clock
@@ -242,7 +242,7 @@ class ElementByElement:
 
     def batch(self, entries, clock):
         self.fired, self.late, self.passed = [], [], []
-        for split in SPLITS if entries else ():
+        for split in SPLITS:
             self.heard.setdefault(split, clock)
         self.heard |= {entry[0]: clock for entry in entries if not isinstance(entry, Idle)}
         of_split = {split: [e[1] for e in entries if not isinstance(e, Idle) and e[0] == split] for split in SPLITS}
