@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from eventide.common import Instant, Row, RowKind, Types
 from eventide.common.time_window import TimeWindow
-from eventide.common.typeinfo import type_info_from_arrow
+from eventide.common.typeinfo import ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo, type_info_from_arrow
 from eventide.errors import DataError, ProgramError, TypeMismatch
+from eventide.testing import local_environment
 
 MICROS = st.integers(-(2**63), 2**63 - 1)
 MILLIS = st.integers(-(2**63) // 1000 + 1, 2**63 // 1000 - 1)
@@ -356,6 +357,24 @@ def test_rows_with_other_names_are_other_types():
     assert Types.ROW_NAMED(["a"], [Types.INT()]).field_types == [Types.INT()]
 
 
+def test_types_made_by_their_classes_are_those_of_the_factory():
+    """With the parameters of PyFlink's classes, by place and by name."""
+    one, other = Types.STRING(), Types.INT()
+    assert RowTypeInfo([one]) == RowTypeInfo(field_types=[one]) == Types.ROW([one])
+    assert RowTypeInfo([one], ["a"]) == RowTypeInfo(field_types=[one], field_names=["a"]) == Types.ROW_NAMED("a", [one])
+    assert TupleTypeInfo([one]) == TupleTypeInfo(field_types=[one]) == Types.TUPLE([one])
+    assert ListTypeInfo(one) == ListTypeInfo(element_type=one) == Types.LIST(one)
+    assert MapTypeInfo(one, other) == MapTypeInfo(key_type_info=one, value_type_info=other) == Types.MAP(one, other)
+    kinds = {RowTypeInfo([one], ["a"]), TupleTypeInfo([one]), ListTypeInfo(one), MapTypeInfo(one, other)}
+    assert kinds == {Types.ROW_NAMED(["a"], [one]), Types.TUPLE([one]), Types.LIST(one), Types.MAP(one, other)}
+
+
+def test_streams_of_a_type_made_by_its_class_can_be_one():
+    env = local_environment()
+    streams = [env.from_collection([(name,)], RowTypeInfo([Types.STRING()], ["name"])) for name in ("wren", "owl")]
+    assert [row.name for row in streams[0].union(streams[1]).execute_and_collect()] == ["wren", "owl"]
+
+
 def test_a_frame_schema_becomes_a_row_with_names():
     schema = pa.schema([("user", pa.large_string()), ("at", pa.timestamp("ms")), ("tags", pa.list_(pa.string()))])
     expected = Types.ROW_NAMED(
@@ -394,6 +413,9 @@ def test_an_arrow_type_without_a_python_type_is_named():
     [
         lambda: Types.TUPLE([]),
         lambda: Types.ROW([int]),
+        lambda: Types.ROW(Types.INT()),
+        lambda: ListTypeInfo("INT"),
+        lambda: MapTypeInfo(int, Types.INT()),
         lambda: Types.LIST(int),
         lambda: Types.MAP(Types.INT(), "INT"),
         lambda: Types.ROW_NAMED(["a"], [Types.INT(), Types.INT()]),

@@ -149,14 +149,14 @@ class CompositeTypeInfo(TypeInformation):
         """Return the Python values that have these fields."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TupleTypeInfo(CompositeTypeInfo):
     """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
 
     types: tuple[TypeInformation, ...]
 
-    def __post_init__(self) -> None:
-        check_fields("TUPLE", self.types)
+    def __init__(self, field_types: Iterable[TypeInformation]) -> None:
+        object.__setattr__(self, "types", _checked_fields("TUPLE", field_types))
 
     @property
     def field_names(self) -> list[str]:
@@ -178,7 +178,7 @@ class TupleTypeInfo(CompositeTypeInfo):
         return f"TUPLE({', '.join(map(repr, self.types))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RowTypeInfo(CompositeTypeInfo):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
@@ -189,16 +189,17 @@ class RowTypeInfo(CompositeTypeInfo):
     types: tuple[TypeInformation, ...]
     names: tuple[str, ...] | None = None
 
-    def __post_init__(self) -> None:
-        check_fields("ROW", self.types)
-        if self.names is None:
-            return
-        if len(self.names) != len(self.types):
-            message = f"ROW_NAMED: {len(self.names)} names for {len(self.types)} types"
+    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
+        types = _checked_fields("ROW", field_types)
+        names = None if field_names is None else tuple(field_names)
+        if names is not None and len(names) != len(types):
+            message = f"ROW_NAMED: {len(names)} names for {len(types)} types"
             raise ProgramError(message)
-        if len(set(self.names)) != len(self.names):
-            message = f"ROW_NAMED: the names are not all different: {', '.join(self.names)}"
+        if names is not None and len(set(names)) != len(names):
+            message = f"ROW_NAMED: the names are not all different: {', '.join(names)}"
             raise ProgramError(message)
+        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "names", names)
 
     @property
     def field_names(self) -> list[str]:
@@ -253,12 +254,17 @@ def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"f{i}" for i in range(width))
 
 
-def check_fields(what: str, types: Sequence[Any]) -> None:
-    """Raise a `ProgramError` where the types of a composite's fields are none, or are not types."""
-    if not types:
+def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeInformation, ...]:
+    """The types of a composite's fields; a `ProgramError` where there are none, or one is not a type."""
+    if not isinstance(types, Iterable):
+        message = f"{what}: expected a list of the types of its fields, got {types!r}"
+        raise ProgramError(message)
+    checked = tuple(types)
+    if not checked:
         message = f"{what}: expected at least one field"
         raise ProgramError(message)
-    for i, field_type in enumerate(types):
+    for i, field_type in enumerate(checked):
         if not isinstance(field_type, TypeInformation):
             message = f"{what}: expected a TypeInformation for field {i}, got {field_type!r}"
             raise ProgramError(message)
+    return checked
