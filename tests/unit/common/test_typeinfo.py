@@ -275,6 +275,33 @@ def test_values_that_do_not_fit_are_refused_with_their_position(kind, value):
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "says"),
+    [
+        (Types.BIG_DEC(), Decimal("1E+30"), "up to 20 digits before the point and 18 behind; .*undeclared"),
+        (Types.BIG_DEC(), Decimal("0.0599999999999999998"), "up to 20 digits before the point and 18 behind"),
+        (Types.BIG_INT(), 10**38, "up to 38 digits; leave the type undeclared"),
+        (Types.ROW([Types.INT()]), Row.of_kind(RowKind.UPDATE_AFTER, 1), "of kind UPDATE_AFTER, .*undeclared"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("wrap", "put"),
+    [
+        (lambda kind: kind, lambda value: value),
+        (Types.LIST, lambda value: [value]),
+        (lambda kind: Types.TUPLE([kind]), lambda value: (value,)),
+    ],
+)
+def test_a_limit_that_pyflink_has_not_is_told_with_the_way_out(kind, value, says, wrap, put):
+    for convert in (wrap(kind).to_arrow, wrap(kind).as_declared):
+        with pytest.raises(TypeMismatch, match=rf"expected .*, got .*; it .*{says}"):
+            convert([put(value)])
+    undeclared = Types.PICKLED_BYTE_ARRAY()
+    (same,) = undeclared.from_arrow(undeclared.to_arrow([value]))
+    assert same == value
+    assert not isinstance(value, Row) or same.get_row_kind() is value.get_row_kind()
+
+
+@pytest.mark.parametrize(
     ("kind", "element", "path", "culprit"),
     [
         (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "f1", 2),

@@ -229,6 +229,6 @@ def _within(error: TypeMismatch, values: Sequence[Any], place: str) -> TypeMisma
         size = 0 if value is None else len(value)
         if position < size:
             path = place.format(position) + (f".{error.path}" if error.path else "")
-            return TypeMismatch(index, error.value, error.expected, path)
+            return TypeMismatch(index, error.value, error.expected, path, error.why)
         position -= size
     return error

@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array
+from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
@@ -121,7 +121,7 @@ class CompositeTypeInfo(TypeInformation):
         except TypeMismatch as error:
             separator = "." if error.path and error.path[0] != "[" else ""
             path = f"{self.field_names[i]}{separator}{error.path}"
-            raise TypeMismatch(error.index, error.value, error.expected, path) from error
+            raise TypeMismatch(error.index, error.value, error.expected, path, error.why) from error
 
     def _columns(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[TypeInformation, list[Any]]]:
         """The cells of each field: field by field, which is much quicker than all at once where there are many rows."""
@@ -183,7 +183,7 @@ class RowTypeInfo(CompositeTypeInfo):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
     Fields that were not named are f0, f1, … A row with names is read by name. Only rows of kind INSERT travel: there is
-    no column for the kind.
+    no column for the kind. Where no type is declared, rows keep theirs.
     """
 
     types: tuple[TypeInformation, ...]
@@ -215,8 +215,13 @@ class RowTypeInfo(CompositeTypeInfo):
 
     def _fields_of(self, value: Any) -> Sequence[Any]:
         if isinstance(value, Row):
-            if value.get_row_kind() is not RowKind.INSERT:
-                raise ValueError(value.get_row_kind())
+            kind = value.get_row_kind()
+            if kind is not RowKind.INSERT:
+                why = (
+                    f"it is of kind {kind.name}, and a declared row has no column for its kind; leave the type "
+                    "undeclared, with which rows keep their kind, or put the kind into a field"
+                )
+                raise DoesNotFit(why)
             names = value.get_field_names()
             if self.names is None and names is not None and set(names) != set(self._names()):
                 return self._check_width(tuple(value))

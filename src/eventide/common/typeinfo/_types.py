@@ -60,7 +60,7 @@ class Types:
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
-        """An integer of up to 38 digits: ``int``."""
+        """An integer of up to 38 digits: ``int``. PyFlink's has any number of them."""
         return BasicTypeInfo("BIG_INT")
 
     @staticmethod
@@ -77,10 +77,10 @@ class Types:
     def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation:
         """A decimal number: ``decimal.Decimal``.
 
-        As PyFlink has it, without arguments, it has up to 20 digits before the point and 18 behind, and each value
-        keeps those that it has; as a column it is a ``decimal(38, 18)``. Beyond PyFlink, with a `precision`, all values
-        have so many digits, `scale` of them behind the point, as Spark's ``DecimalType``. What would have to be rounded
-        is refused.
+        Without arguments, it has up to 20 digits before the point and 18 behind, and each value keeps those that it
+        has; as a column it is a ``decimal(38, 18)``. PyFlink's has any number of digits: leave the type of such numbers
+        undeclared. Beyond PyFlink, with a `precision`, all values have so many digits, `scale` of them behind the
+        point, as Spark's ``DecimalType``. What would have to be rounded is refused.
         """
         return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)
 
