@@ -122,6 +122,9 @@ DIFFERENCES = {
         "disable_chaining slot_sharing_group set_uid_hash set_description set_parallelism",
         "taken without effect",
     ),
+    f"{_STREAM}.key_by": "a key can be hashed, and equals itself",
+    f"{_STREAM}.partition_custom": "asks with the parallelism of the environment",
+    "datastream.data_stream.KeyedStream.execute_and_collect": "gives the elements, without their keys beside them",
     **_members("datastream.data_stream.KeyedStream", "min_by max_by", "takes `first=False` too, as in Java"),
     "datastream.data_stream.KeyedStream.count_window": "fires after every `slide` elements, as in Java",
     **_members(
