@@ -55,18 +55,21 @@ class TypeMismatch(DataError):
         value: The value that does not fit; it may be a part of the element.
         expected: The declared type of that value, as text.
         path: Where in the element the value sits, such as ``f1`` or ``user.tags[2]``; empty for the element itself.
+        why: Why it does not fit, and what to do, where the value does not say so itself.
 
     >>> print(TypeMismatch(3, "x", "INT", "f1"))
     element 3, field f1: expected INT, got 'x' (str)
     """
 
-    def __init__(self, index: int, value: Any, expected: str, path: str = "") -> None:
-        super().__init__(index, value, expected, path)
+    def __init__(self, index: int, value: Any, expected: str, path: str = "", why: str = "") -> None:
+        super().__init__(index, value, expected, path, why)
         self.index = index
         self.value = value
         self.expected = expected
         self.path = path
+        self.why = why
 
     def __str__(self) -> str:
         where = f"element {self.index}" + (f", field {self.path}" if self.path else "")
-        return f"{where}: expected {self.expected}, got {self.value!r} ({type(self.value).__name__})"
+        why = f"; {self.why}" if self.why else ""
+        return f"{where}: expected {self.expected}, got {self.value!r} ({type(self.value).__name__}){why}"

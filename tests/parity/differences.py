@@ -52,7 +52,11 @@ DIFFERENCES = {
         "common.serialization", "SerializationSchema DeserializationSchema", "for functions; no source or sink takes it"
     ),
     "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
-    "common.typeinfo.Types.BIG_DEC": "takes a precision and a scale too",
+    "common.typeinfo.Types.BIG_DEC": "holds 20 digits before the point, 18 behind; takes a precision and scale too",
+    "common.typeinfo.Types.BIG_INT": "holds 38 digits",
+    "common.typeinfo.Types.SHORT": "a number that is too large is refused; PyFlink cuts off its upper bits",
+    **_members("common.typeinfo", "TupleTypeInfo RowTypeInfo", "as text, `TUPLE(STRING, INT)` and the like"),
+    **_members("common.types.Row", "of_kind set_row_kind", "only INSERT under a declared type; others keep their kind"),
     **_members(_STRATEGY, "with_timestamp_assigner with_idleness", _NEW),
     # environment
     **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
@@ -118,6 +122,9 @@ DIFFERENCES = {
         "disable_chaining slot_sharing_group set_uid_hash set_description set_parallelism",
         "taken without effect",
     ),
+    f"{_STREAM}.key_by": "a key can be hashed, and equals itself",
+    f"{_STREAM}.partition_custom": "asks with the parallelism of the environment",
+    "datastream.data_stream.KeyedStream.execute_and_collect": "gives the elements, without their keys beside them",
     **_members("datastream.data_stream.KeyedStream", "min_by max_by", "takes `first=False` too, as in Java"),
     "datastream.data_stream.KeyedStream.count_window": "fires after every `slide` elements, as in Java",
     **_members(

@@ -75,6 +75,7 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "disable_escape_char": (),
             "set_null_value": ("-",),
             "set_line_separator": ("\r\n",),
+            "set_reorder_columns": (),
             "set_use_header": (),
             "set_strict_headers": (),
             "set_skip_first_data_row": (),

@@ -77,17 +77,22 @@ class Configuration:
         return self._set(key, value)
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """Return the parts of an option that is a list: ``[a, b]``, or ``a;b`` as in older programs.
+    def parse_list_value(value: str | None) -> list[str]:
+        """Return the parts of an option that is a list: ``[a, b]``, lines of ``- a``, or ``a;b`` as in older programs.
 
         >>> Configuration.parse_list_value("[a.jar, b.jar]"), Configuration.parse_list_value("a.jar;b.jar")
         (['a.jar', 'b.jar'], ['a.jar', 'b.jar'])
         """
-        text = value.strip()
+        text = (value or "").strip()
         if not text:
             return []
-        is_list = text.startswith("[") and text.endswith("]")
-        parts = text[1:-1].split(",") if is_list else text.split(";")
+        lines = text.splitlines()
+        if text.startswith("[") and text.endswith("]"):
+            parts = text[1:-1].split(",")
+        elif all(line.lstrip().startswith("- ") for line in lines):
+            parts = [line.lstrip().removeprefix("- ") for line in lines]
+        else:
+            parts = text.split(";")
         return [part.strip().strip("'\"") for part in parts]
 
     def key_set(self) -> set[str]:
@@ -131,6 +136,12 @@ class Configuration:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.to_dict().items()))
+
+    def __str__(self) -> str:
+        return f"{{{', '.join(f'{key}={value}' for key, value in self.to_dict().items())}}}"
 
     def __repr__(self) -> str:
         return f"Configuration({self.to_dict()!r})"

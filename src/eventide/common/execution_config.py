@@ -37,6 +37,13 @@ class ExecutionConfig(AcceptedSettings):
         self._auto_generated_uids = True
         self._job_parameters: dict[str, str] = {}
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was set, as PyFlink compares them."""
+        return isinstance(other, ExecutionConfig) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self._parallelism, self._max_parallelism, self._auto_watermark_interval_ms))
+
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the number of subtasks of each keyed operator; ``PARALLELISM_DEFAULT`` unsets it.
 
@@ -145,7 +152,7 @@ class ExecutionConfig(AcceptedSettings):
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: it is about functions of Java."""
-        return self
+        return self.keep("closure_cleaner", True)
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
         """Taken for PyFlink's sake: it is about functions of Java."""

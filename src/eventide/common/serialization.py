@@ -189,11 +189,18 @@ class RowFieldExtractorSchema(SerializationSchema):
             raise ProgramError(message)
 
     def serialize(self, element: Any) -> bytes:
-        """Return the field."""
-        if element is None or not self.field_index < len(element):
+        """Return the field; no bytes where it, or the row, is None.
+
+        Raises:
+            DataError: The row is too short, or the field is something else.
+        """
+        if element is None:
+            return b""
+        if not self.field_index < len(element):
             message = f"RowFieldExtractorSchema: {element!r} has no field {self.field_index}"
             raise DataError(message)
-        return ByteArraySchema().serialize(element[self.field_index])
+        field = element[self.field_index]
+        return b"" if field is None else ByteArraySchema().serialize(field)
 
 
 class Encoder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
 
 from eventide._absent import no_such_name
 from eventide.errors import ProgramError
@@ -18,8 +19,12 @@ class CheckpointStorage(ABC):
     checkpoint_path: str | None
 
     def get_checkpoint_path(self) -> str | None:
-        """The directory, if one is named."""
-        return None if self.checkpoint_path is None else str(self.checkpoint_path)
+        """The directory, if one is named; a slash behind its name is left out, as in Flink."""
+        if self.checkpoint_path is None:
+            return None
+        path = str(self.checkpoint_path)
+        is_root = not urlsplit(path).path.strip("/")
+        return path if is_root else path.rstrip("/")
 
     def get_savepoint_path(self) -> str | None:
         """None: there are no savepoints."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from eventide._absent import says_what_is_absent
+from eventide.errors import ProgramError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
@@ -50,6 +51,9 @@ class MemorySize:
 
     def __str__(self) -> str:
         return f"{self.bytes_size} bytes"
+
+
+_NONE = MemorySize()
 
 
 @says_what_is_absent
@@ -137,8 +141,25 @@ class SlotSharingGroup:
             return self._with(external_resources={**self._group.external_resources, name: value})
 
         def build(self) -> SlotSharingGroup:
-            """The group."""
-            return self._group
+            """The group: of its name alone, or with cores and memory on the heap, and other resources beside them.
+
+            Raises:
+                ProgramError: if it has some resources, but not these two, both above zero.
+            """
+            group = self._group
+            if group == SlotSharingGroup(group.name):
+                return group
+            if not (group.cpu_cores or 0) > 0 or not (group.task_heap_memory or _NONE) > _NONE:
+                raise ProgramError(
+                    f"the slot sharing group {group.name!r} has {group.cpu_cores} cores and {group.task_heap_memory} "
+                    "on the heap; a group that says what it needs must say both, above zero, with set_cpu_cores and "
+                    "set_task_heap_memory"
+                )
+            return replace(
+                group,
+                task_off_heap_memory=group.task_off_heap_memory or _NONE,
+                managed_memory=group.managed_memory or _NONE,
+            )
 
         def _with(self, **settings: Any) -> Self:
             self._group = replace(self._group, **settings)

@@ -11,11 +11,11 @@ from typing import Any
 from eventide.common._pickles import bring
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
+from eventide.local.opened import OpenedParts
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import JobMetrics
-from eventide.runtime.pickles import classes_of
 from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
@@ -27,7 +27,6 @@ from eventide.runtime.sources.offsets import (
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.tasks.lifecycle import close_all, open_all
 
 _PATIENCE_S = 0.05
 
@@ -78,10 +77,8 @@ class LocalRunner:
         in_batch: bool = False,
     ) -> None:
         self._plan = plan.in_batch() if in_batch else plan
-        # On Spark it has to travel, so it must here.
-        parts = [(part, f"{part.name!r} or a function behind it") for part in (*plan.sources, *plan.operators)]
-        self._classes = classes_of(parts)
         self._sources = [_own(source).pruned() for source in plan.sources]
+        self._opened = OpenedParts(self._sources, self._plan.levels)
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
@@ -92,11 +89,10 @@ class LocalRunner:
 
     def batches(self) -> Iterator[BatchResult]:
         """Run until the sources have nothing more to give; meanwhile, those that wait for more let the clock go on."""
-        open_all(self._sources, self._plan.operators)
         try:
             self._resume()
             while True:
-                bring(self._classes)
+                bring(self._opened.classes)
                 ends = self._next_offsets()
                 if ends is not None:
                     yield self._run_batch(ends)
@@ -107,7 +103,7 @@ class LocalRunner:
         finally:
             for spec in self._sources:
                 spec.source.stop()
-            close_all(self._sources, self._plan.operators)
+            self._opened.close()
 
     def tick(self) -> BatchResult | None:
         """Run a micro-batch for the clock alone; None if nobody has anything to do by it."""
@@ -160,7 +156,7 @@ class LocalRunner:
                 frames = [frame for target in sorted(level.targets) for frame in waiting.pop((target, subtask), ())]
                 if frames or timers.get(at, clock_ms + 1) <= clock_ms:
                     state[at] = dict(state.get(at, {}))
-                    run = level.run(subtask, MemoryBackend(state[at]), clock_ms)
+                    run = self._opened.level(level.number, subtask).run(subtask, MemoryBackend(state[at]), clock_ms)
                     for frame in run.run(frames):
                         waiting[frame.target, frame.subtask].append(_through_bytes(frame))
                     for operator, watermarks in run.passed.items():
@@ -177,14 +173,15 @@ class LocalRunner:
 
     def _source_frames(self, ends: dict[str, Offsets], clock_ms: int) -> Iterator[Frame]:
         """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
-        for spec in self._sources:
+        for place, spec in enumerate(self._sources):
             start, end = self.checkpoint.offsets.get(spec.name, {}), ends.get(spec.name, {})
             ranges = ranges_between(spec.source, start, end)
             is_over = source_ends(spec.source, start, end)
             count = max(1 if is_over else 0, min(len(ranges), self._plan.parallelism))
             for number, dealt in enumerate(dealt_out(ranges, count)):
-                task = SourceTask(spec, number, clock_ms)
-                for frame in task.read_ranges(spec.source, dealt, is_over and number == 0):
+                own = self._opened.source(place, number)
+                task = SourceTask(own, number, clock_ms)
+                for frame in task.read_ranges(own.source, dealt, is_over and number == 0):
                     yield _through_bytes(frame)
 
     def _deliver(

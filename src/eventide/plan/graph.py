@@ -12,6 +12,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import Sink, Source
 from eventide.runtime.chain.steps import Step
+from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
 _numbers = itertools.count()
@@ -257,19 +258,32 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
 
 
 def as_json(sinks: Iterable[Transformation], parallelism: int) -> str:
-    """The graph of a program in Flink's form of an execution plan, which its visualiser draws."""
+    """The graph of a program in Flink's form of an execution plan, which its visualiser draws.
+
+    Another way to the subtasks, as ``rebalance`` asks for, is no node there, but what is said of the edge behind it.
+    """
     nodes: list[dict[str, Any]] = []
     for node in reachable(sinks):
+        if isinstance(node, OperatorTransformation) and isinstance(node.operation, Redistribution):
+            continue
         kind = "Data Source" if not node.inputs else "Data Sink" if isinstance(node, SinkTransformation) else "Operator"
         described = {"id": node.number, "type": node.name, "pact": kind, "contents": node.name}
         nodes.append(described | {"parallelism": node.parallelism or parallelism})
         if node.inputs:
-            strategies = ("HASH" if isinstance(source, KeyTransformation) else "FORWARD" for source in node.inputs)
             nodes[-1]["predecessors"] = [
                 {"id": source.number, "ship_strategy": strategy, "side": "second"}
-                for source, strategy in zip(node.inputs, strategies, strict=True)
+                for source, strategy in map(_shipped, node.inputs)
             ]
     return json.dumps({"nodes": nodes}, indent=2)
+
+
+def _shipped(source: Transformation) -> tuple[Transformation, str]:
+    """Where the elements of an input come from, and Flink's name for the way that they take."""
+    strategy = "HASH" if isinstance(source, KeyTransformation) else "FORWARD"
+    while isinstance(source, OperatorTransformation) and isinstance(source.operation, Redistribution):
+        strategy = source.operation.ship_strategy if strategy == "FORWARD" else strategy
+        (source,) = source.inputs
+    return source, strategy
 
 
 def without_uid(sinks: Iterable[Transformation]) -> list[str]:

@@ -1,13 +1,18 @@
-"""Parts of a program as bytes, for the way to the workers, and the classes that every worker gets beside them."""
+"""Parts of a program as bytes, for the way to the workers, and the classes that every worker gets beside them.
+
+Within one process, they are copied in the same way, from bytes that were made once.
+"""
 
 from __future__ import annotations
 
 import io
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+from weakref import WeakValueDictionary
 
 import cloudpickle
 
@@ -37,12 +42,15 @@ def classes_of(parts: Iterable[tuple[Any, str]]) -> tuple[type, ...]:
     Raises:
         ProgramError: as :func:`dumps_program`.
     """
+    return _by_name(_pickled(value, what, _Pickler).by_value for value, what in parts)
+
+
+def _by_name(kinds_of_parts: Iterable[Iterable[type]]) -> tuple[type, ...]:
     named: dict[ClassName, list[type]] = defaultdict(list)
-    for value, what in parts:
-        for kind in _pickled(value, what).by_value:
-            kinds = named[class_name(kind)]
-            if not any(kind is known or _is_made_into(kind, known) for known in kinds):
-                kinds.append(kind)
+    for kind in chain.from_iterable(kinds_of_parts):
+        kinds = named[class_name(kind)]
+        if not any(kind is known or _is_made_into(kind, known) for known in kinds):
+            kinds.append(kind)
     return tuple(kinds[0] for kinds in named.values() if len(kinds) == 1)
 
 
@@ -58,7 +66,7 @@ def dumps_program(value: Any, what: str, classes: tuple[type, ...] = (), start: 
     Raises:
         ProgramError: if it holds something that cannot travel, such as an open file, a lock or a SparkSession.
     """
-    return _pickled(Program(value, classes, start), what).content
+    return _pickled(Program(value, classes, start), what, _Pickler).content
 
 
 def loads_program(payload: bytes) -> Program:
@@ -68,15 +76,42 @@ def loads_program(payload: bytes) -> Program:
     return program
 
 
+class Copies:
+    """Parts of a program in the process that they were made in, any number of times.
+
+    What can travel can be copied, and nothing else. Classes are not copied: those of the main file, and those made
+    inside functions, are what they were.
+
+    Args:
+        parts: each with what a message may call it.
+
+    Raises:
+        ProgramError: as :func:`dumps_program`.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Any, str]]) -> None:
+        self._parts = parts  # keeps their classes alive
+        self._pickled = [_pickled(value, what, _CopyPickler) for value, what in parts]
+        self.classes = _by_name(pickled.by_value for pickled in self._pickled)
+
+    def copy(self, number: int) -> Any:
+        """Another copy of the part of a number, as it was when all this was made."""
+        return pickle.loads(self._pickled[number].content)
+
+
+_kept: WeakValueDictionary[int, type] = WeakValueDictionary()
+"""The classes that copies refer to."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pickled:
     content: bytes
     by_value: list[type]
 
 
-def _pickled(value: Any, what: str) -> _Pickled:
+def _pickled(value: Any, what: str, kind: type[_Pickler]) -> _Pickled:
     with io.BytesIO() as file:
-        pickler = _Pickler(file)
+        pickler = kind(file)
         try:
             pickler.dump(value)
         except Exception as error:
@@ -99,3 +134,26 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if isinstance(obj, type) and reduced is not NotImplemented and obj.__module__ != "builtins":
             self.by_value.append(obj)
         return reduced
+
+
+class _CopyPickler(_Pickler):
+    """Refers to those classes instead: pickle would set all attributes of the class anew with every copy.
+
+    What they refer to is pickled for nothing but to find the classes in it.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = super().reducer_override(obj)
+        if not self.by_value or self.by_value[-1] is not obj:
+            return reduced
+        _kept[id(obj)] = obj
+        state = reduced[2] if len(reduced) > 2 else None
+        return _kept_class, (id(obj),), state, None, None, _left_as_it_is
+
+
+def _kept_class(number: int) -> type:
+    return _kept[number]
+
+
+def _left_as_it_is(kind: type, state: Any) -> type:
+    return kind

@@ -1,6 +1,6 @@
 import pytest
 
-from eventide.common import Configuration
+from eventide.common import Configuration, ExecutionConfig
 from eventide.errors import ProgramError
 
 
@@ -37,6 +37,30 @@ def test_bytes_come_back_as_they_were_set():
 
 
 def test_a_list_has_brackets_or_semicolons():
-    assert Configuration.parse_list_value("") == []
+    assert Configuration.parse_list_value("") == Configuration.parse_list_value(None) == []
+    assert Configuration.parse_list_value("- a\n- 'b'\n") == ["a", "b"]
     assert Configuration.parse_list_value("['a', b]") == ["a", "b"]
     assert Configuration.parse_list_value("a; b") == ["a", "b"]
+
+
+def test_a_configuration_is_shown_and_hashed_as_its_options():
+    one, other = Configuration().set_string("k1", "v1").set_integer("k2", 1), Configuration()
+    assert (str(one), str(other)) == ("{k1=v1, k2=1}", "{}")
+    assert hash(other.set_string("k2", "1").set_string("k1", "v1")) == hash(one)
+    assert {one: "found"}[other] == "found"
+
+
+def test_execution_configs_are_equal_if_the_same_was_set():
+    one, other = ExecutionConfig(), ExecutionConfig()
+    assert (one == other, hash(one) == hash(other)) == (True, True)
+    assert one.set_parallelism(3) != other
+    assert one == other.set_parallelism(3) != 3
+    assert hash(one) == hash(other)
+
+
+def test_the_closure_cleaner_is_as_it_was_set_last():
+    config = ExecutionConfig()
+    assert config.is_closure_cleaner_enabled()
+    with pytest.warns(UserWarning, match="closure_cleaner has no effect"):
+        assert not config.disable_closure_cleaner().is_closure_cleaner_enabled()
+    assert config.enable_closure_cleaner().is_closure_cleaner_enabled()

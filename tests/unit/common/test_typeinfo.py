@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Instant, Row, RowKind, Types
 from eventide.common.time_window import TimeWindow
-from eventide.common.typeinfo import type_info_from_arrow
+from eventide.common.typeinfo import ListTypeInfo, MapTypeInfo, type_info_from_arrow
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
 MICROS = st.integers(-(2**63), 2**63 - 1)
@@ -394,6 +394,9 @@ def test_an_arrow_type_without_a_python_type_is_named():
     [
         lambda: Types.TUPLE([]),
         lambda: Types.ROW([int]),
+        lambda: Types.ROW(Types.INT()),
+        lambda: ListTypeInfo("INT"),
+        lambda: MapTypeInfo(int, Types.INT()),
         lambda: Types.LIST(int),
         lambda: Types.MAP(Types.INT(), "INT"),
         lambda: Types.ROW_NAMED(["a"], [Types.INT(), Types.INT()]),

@@ -1,6 +1,7 @@
 """Elements have their declared type from the source on, and behind every function that declares one."""
 
 from decimal import Decimal
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -91,14 +92,16 @@ def test_the_harness_hands_over_elements_of_the_declared_type():
 
 
 class Sees(MapFunction):
-    """Remembers how the elements look that pass."""
+    """Remembers the elements that pass, and how they look, by its name."""
 
-    def __init__(self):
-        self.seen, self.values = [], []
+    passed: ClassVar[dict[str, list[tuple[str, Any]]]] = {}
+
+    def __init__(self, name):
+        self.name = name
+        self.passed[name] = []
 
     def map(self, value):
-        self.seen.append(repr(value))
-        self.values.append(value)
+        self.passed[self.name].append((repr(value), value))
         return value
 
 
@@ -106,11 +109,10 @@ class Sees(MapFunction):
 def test_every_element_looks_the_same_before_and_behind_a_shuffle(data):
     kind, values = data.draw(any_type.filter(lambda pair: not pair[0].is_pickled))
     elements = data.draw(st.lists(values, min_size=1, max_size=4))
-    before, behind = Sees(), Sees()
-    stream = numbers(elements, kind).map(before, kind).key_by(lambda _: "k", Types.STRING())
-    collected(stream.window(CountTumblingWindowAssigner.of(1)).reduce(lambda a, b: a).map(behind, kind))
-    assert before.seen == behind.seen
-    assert before.values == behind.values == elements
+    stream = numbers(elements, kind).map(Sees("before"), kind).key_by(lambda _: "k", Types.STRING())
+    collected(stream.window(CountTumblingWindowAssigner.of(1)).reduce(lambda a, b: a).map(Sees("behind"), kind))
+    assert Sees.passed["before"] == Sees.passed["behind"]
+    assert [value for _, value in Sees.passed["before"]] == elements
 
 
 @pytest.mark.parametrize("kind", [Types.BIG_DEC(), Types.BIG_DEC(10, 2)])

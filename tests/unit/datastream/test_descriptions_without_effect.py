@@ -102,6 +102,33 @@ def test_the_directory_of_a_checkpoint_storage_is_that_of_the_checkpoint():
         FileSystemCheckpointStorage()
 
 
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        ("file://var/checkpoints/", "file://var/checkpoints"),
+        ("checkpoints//", "checkpoints"),
+        ("s3a://bucket/", "s3a://bucket/"),
+        ("/", "/"),
+    ],
+)
+def test_a_checkpoint_path_has_no_slash_behind_its_name(named, path):
+    assert FileSystemCheckpointStorage(named).get_checkpoint_path() == path
+
+
+def test_a_slot_sharing_group_says_all_that_it_must_or_nothing():
+    assert SlotSharingGroup.builder("light").build() == SlotSharingGroup("light")
+    group = SlotSharingGroup.builder("g").set_cpu_cores(1.0).set_task_heap_memory_mb(1).build()
+    assert group.get_task_off_heap_memory() == group.get_managed_memory() == MemorySize(0)
+    for builder in (
+        SlotSharingGroup.builder("g").set_cpu_cores(1.0).set_task_off_heap_memory_mb(10),
+        SlotSharingGroup.builder("g").set_cpu_cores(1.0).set_task_heap_memory(MemorySize(0)),
+        SlotSharingGroup.builder("g").set_task_heap_memory_mb(1),
+        SlotSharingGroup.builder("g").set_external_resource("gpu", 1.0),
+    ):
+        with pytest.raises(ProgramError, match=r"'g' has .* cores and .* on the heap; .* set_cpu_cores and set_task"):
+            builder.build()
+
+
 def test_a_slot_sharing_group_is_built_step_by_step(env):
     builder = SlotSharingGroup.builder("heavy").set_cpu_cores(0.5).set_task_heap_memory_mb(1)
     builder.set_task_off_heap_memory(MemorySize(10)).set_managed_memory_mb(2)

@@ -192,6 +192,23 @@ def test_csv_with_a_header_is_read_by_name_without_one_by_position(tmp_path):
     assert str(FileSource.csv(tmp_path, header=False).build().get_produced_type()) == "ROW(f0: STRING, f1: LONG)"
 
 
+def test_a_header_is_passed_over_unless_its_names_are_asked_for(tmp_path):
+    """As in Flink, where columns are found by their position, whatever the header calls them."""
+    (tmp_path / "f.csv").write_text("h1,h2\nskipped,x\nstring,123\n")
+    builder = CsvSchema.builder().add_string_column("string").add_number_column("number").set_skip_first_data_row()
+
+    def read(schema):
+        return rows(FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), tmp_path).build())
+
+    assert read(builder.set_use_header().build()) == [("string", 123)]
+    with pytest.raises(DataError, match=r"f\.csv has the columns \['h1', 'h2'\] in its header, not"):
+        read(builder.set_strict_headers().build())
+    with pytest.raises(DataError, match=r"f\.csv does not have all columns"):
+        read(builder.set_strict_headers(False).set_reorder_columns().build())
+    (tmp_path / "f.csv").write_text("number,more,string\n,,\n123,?,string\n")
+    assert read(builder.build()) == [("string", 123)]
+
+
 def test_csv_files_without_rows_give_none(tmp_path):
     (tmp_path / "empty.csv").touch()
     (tmp_path / "header.csv").write_text("user,ms\n")

@@ -233,16 +233,87 @@ class TestCsv:
         schema = self.reader().set_null_literal("").set_allow_comments(True).build()
         assert [*map(schema.deserialize, [b",", b"# a,1"])] == [Row(user=None, amount=None), None]
 
-    def test_lines_are_written_with_quotes_where_they_are_needed(self):
+    @pytest.mark.parametrize(
+        ("settings", "text", "cell"),
+        [
+            ({}, "a", "a"),
+            ({}, "", ""),
+            ({}, "a-b", "a-b"),
+            ({}, "a;b", "a;b"),
+            ({}, "héé", "héé"),
+            ({}, "x" * 24, "x" * 24),
+            ({}, "x" * 25, f'"{"x" * 25}"'),
+            ({}, "a b", '"a b"'),
+            ({}, "a+b", '"a+b"'),
+            ({}, "#x", '"#x"'),
+            ({}, "a\tb", '"a\tb"'),
+            ({}, "a\r\nb", '"a\r\nb"'),
+            ({}, 'a"b', '"a""b"'),
+            ({"set_escape_character": "\\"}, 'a"b', '"a""b"'),
+            ({"set_escape_character": "\\"}, "a\\b", '"a\\\\b"'),
+            ({"set_field_delimiter": "|"}, "a.b", '"a.b"'),
+            ({"set_field_delimiter": "|"}, "a~b", '"a~b"'),
+            ({"set_field_delimiter": ";", "set_quote_character": "'"}, "a;b'c", "'a;b''c'"),
+            ({"set_escape_character": "*", "set_quote_character": "'"}, "123'4*", "'123''4**'"),
+            ({"set_line_delimiter": "~"}, "a", '"a"'),
+        ],
+    )
+    def test_a_text_is_written_as_flink_writes_it_and_read_again(self, settings, text, cell):
+        """The bytes are those that Flink 2.3.0 gave."""
+        row_type = Types.ROW([Types.STRING(), Types.INT()])
+        write, read = CsvRowSerializationSchema.Builder(row_type), self.reader(row_type)
+        for name, char in settings.items():
+            for builder in (write, read):
+                if hasattr(builder, name):
+                    getattr(builder, name)(char)
+        line = cell + settings.get("set_field_delimiter", ",") + "-1"
+        written = write.build().serialize(Row(text, -1))
+        assert written == (line + settings.get("set_line_delimiter", "\n")).encode()
+        if "set_line_delimiter" not in settings:
+            assert read.build().deserialize(written) == Row(f0=text, f1=-1)
+
+    @pytest.mark.parametrize(
+        ("kind", "value", "cell"),
+        [
+            (Types.LIST(Types.INT()), [1, -2, 3], "1;-2;3"),
+            (Types.LIST(Types.INT()), [*range(12)], '"0;1;2;3;4;5;6;7;8;9;10;11"'),
+            (Types.ROW([Types.INT(), Types.STRING()]), Row(1, "a"), "1;a"),
+            (Types.ROW([Types.INT(), Types.STRING()]), Row(1, "a b"), '"1;a b"'),
+            (Types.ROW([Types.INT(), Types.STRING()]), Row(1, None), "1;"),
+            (Types.ROW([Types.INT(), Types.STRING()]), None, ""),
+            (Types.BOOLEAN(), True, "true"),
+            (Types.BIG_DEC(), Decimal("12345678901234567890.12345"), "12345678901234567890.12345"),
+            (Types.BIG_DEC(38, 18), Decimal("12345678901234567890.12345"), "12345678901234567890.123450000000000000"),
+            (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"\xfb\xef\xbe", '"++++"'),
+            (Types.SQL_DATE(), dt.date(1970, 1, 1), "1970-01-01"),
+            (Types.SQL_TIME(), dt.time(0), "00:00:00"),
+            (Types.SQL_TIMESTAMP(), dt.datetime(1970, 1, 1), '"1970-01-01 00:00:00.0"'),  # noqa: DTZ001
+            (Types.SQL_TIMESTAMP(), dt.datetime(1970, 1, 1, 0, 0, 0, 120_000), '"1970-01-01 00:00:00.12"'),  # noqa: DTZ001
+        ],
+    )
+    def test_a_cell_is_written_as_flink_writes_it(self, kind, value, cell):
+        """The bytes are those that Flink 2.3.0 gave."""
+        schema = CsvRowSerializationSchema.Builder(Types.ROW([Types.INT(), kind])).build()
+        assert schema.serialize(Row(1, value)) == f"1,{cell}\n".encode()
+
+    def test_a_row_in_a_cell_stands_in_quotes_where_one_of_its_characters_needs_them(self):
+        row_type = Types.ROW([Types.STRING(), Types.ROW([Types.STRING(), Types.STRING()])])
+        builder = CsvRowSerializationSchema.Builder(row_type).set_quote_character("'").set_field_delimiter(";")
+        schema = builder.set_escape_character("*").set_array_element_delimiter(":").build()
+        assert schema.serialize(Row("BEGIN", Row("1", "hello"))) == b"BEGIN;'1:hello'\n"
+
+    def test_what_stands_for_none_has_no_quotes_and_a_line_of_nothing_has_some(self):
+        one_text = CsvRowSerializationSchema.Builder(one(Types.STRING()))
+        assert one_text.build().serialize(Row("")) == b'""\n'
+        assert one_text.set_null_literal("n a").set_line_delimiter("").build().serialize(Row(None)) == b"n a"
+
+    def test_without_quotes_nothing_is_written_that_could_not_be_read(self):
         builder = CsvRowSerializationSchema.Builder(Types.ROW([Types.STRING(), Types.LIST(Types.INT())]))
-        assert builder.build().serialize(Row('a"b', [1, 2])) == b'"a""b",1;2\n'
-        escaped = builder.set_escape_character("\\").set_line_delimiter("").set_null_literal("-").build()
-        assert escaped.serialize(Row('a"b', None)) == b'"a\\"b",-'
-        builder = CsvRowSerializationSchema.Builder(builder.type_info)
-        bare = builder.disable_quote_character().set_field_delimiter("|").set_array_element_delimiter(" ").build()
-        assert bare.serialize(Row("a,b", [1, 2])) == b"a,b|1 2\n"
+        builder.disable_quote_character().set_field_delimiter("|").set_array_element_delimiter(" ")
+        assert builder.build().serialize(Row("a,b", [1, 2])) == b"a,b|1 2\n"
         with pytest.raises(DataError, match="needs quotes"):
-            bare.serialize(Row("a|b", []))
+            builder.build().serialize(Row("a|b", []))
+        assert builder.set_escape_character("*").build().serialize(Row("a|b", [])) == b"a*|b|\n"
 
     def test_a_part_with_the_character_between_parts_is_refused(self):
         schema = CsvRowSerializationSchema.Builder(Types.ROW([Types.LIST(Types.STRING())])).build()

@@ -104,3 +104,23 @@ def test_a_plan_can_be_had_as_json(env):
     assert [node["pact"] for node in nodes] == ["Data Source", "Operator", "Operator", "Data Sink"]
     assert nodes[0]["type"] == "numbers"
     assert nodes[2]["predecessors"][0]["ship_strategy"] == "HASH"
+
+
+@pytest.mark.parametrize(
+    ("redistribute", "strategy"),
+    [
+        (lambda stream: stream.rebalance(), "REBALANCE"),
+        (lambda stream: stream.rescale(), "RESCALE"),
+        (lambda stream: stream.shuffle(), "SHUFFLE"),
+        (lambda stream: stream.broadcast(), "BROADCAST"),
+        (lambda stream: stream.global_(), "GLOBAL"),
+        (lambda stream: stream.partition_custom(lambda key, count: 0, abs), "CUSTOM"),
+        (lambda stream: stream.rebalance().broadcast(), "BROADCAST"),
+        (lambda stream: stream.forward(), "FORWARD"),
+    ],
+)
+def test_a_way_to_the_subtasks_is_said_of_an_edge_of_the_plan(env, redistribute, strategy):
+    redistribute(env.from_collection([1])).map(abs).print()
+    source, behind, sink = json.loads(env.get_execution_plan())["nodes"]
+    assert [(edge["id"], edge["ship_strategy"]) for edge in behind["predecessors"]] == [(source["id"], strategy)]
+    assert [(edge["id"], edge["ship_strategy"]) for edge in sink["predecessors"]] == [(behind["id"], "FORWARD")]

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -21,10 +22,13 @@ TENS = TumblingEventTimeWindows.of(10)
 
 
 class FailsOnce(MapFunction):
-    """Raises the first time that it sees an element."""
+    """Raises the first time that any subtask sees an element."""
+
+    life: ClassVar[list[str]] = []
 
     def __init__(self, element):
-        self.element, self.failed, self.life = element, False, []
+        self.element = element
+        self.life.clear()
 
     def open(self, runtime_context):
         self.life.append("open")
@@ -33,8 +37,8 @@ class FailsOnce(MapFunction):
         self.life.append("close")
 
     def map(self, value):
-        if value == self.element and not self.failed:
-            self.failed = True
+        if value == self.element and "fail" not in self.life:
+            self.life.append("fail")
             raise OSError("once")
         return value
 
@@ -53,7 +57,7 @@ def test_a_micro_batch_that_fails_leaves_nothing_but_its_plan_and_runs_again():
     assert replace(checkpoint, planned=None) == before
     rest = [by_sink(plan, batch) for batch in runner(plan, checkpoint=checkpoint).batches()]
     assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
-    assert function.life == ["open", "close", "open", "close"]
+    assert function.life == ["open", "fail", "close", "open", "close"]
 
 
 def test_sources_end_one_by_one():

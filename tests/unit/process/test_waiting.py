@@ -26,7 +26,7 @@ class Later(AsyncFunction):
         type(self).most = max(type(self).most, type(self).waiting)
         await asyncio.sleep((5 - value) / 1_000)
         type(self).waiting -= 1
-        return [value, -value] if value % 2 else None
+        return [value, -value] if value % 2 else []
 
 
 class Flaky(AsyncFunction):
@@ -100,6 +100,35 @@ def test_who_takes_too_long_ends_the_job_or_is_answered_for():
     assert collected(AsyncDataStream.ordered_wait(numbers(1, 2, 3), StuckButPatient(), brief)) == [1, -2, 3]
     with pytest.raises(UserFunctionError, match="the function took too long for 2"):
         collected(AsyncDataStream.ordered_wait(numbers(1, 2, 3), Stuck(), brief))
+
+
+class Returns(AsyncFunction):
+    """Gives what it was made with, at once or when it took too long."""
+
+    def __init__(self, result, *, is_late=False):
+        self.result, self.is_late = result, is_late
+
+    async def async_invoke(self, value):
+        await asyncio.sleep(3_600 if self.is_late else 0)
+        return self.result
+
+    def timeout(self, value):
+        return self.result
+
+
+@pytest.mark.parametrize("result", [None, 7])
+def test_a_result_that_is_no_list_ends_the_job_and_names_operator_method_and_element(result):
+    brief = Duration.of_millis(30)
+    for is_late, method in ((False, "async_invoke"), (True, "timeout")):
+        waiting = AsyncDataStream.ordered_wait(numbers(1), Returns(result, is_late=is_late), brief).name("asks")
+        with pytest.raises(
+            UserFunctionError,
+            match=(
+                rf"in operator 'asks', while it waited for an element \(element 1\): {method} of Returns returned "
+                rf"{result}; it has to return a list of what comes out for the element, \[\] for nothing"
+            ),
+        ):
+            collected(waiting)
 
 
 def test_it_works_where_a_loop_runs_already():

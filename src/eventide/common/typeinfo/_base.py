@@ -103,6 +103,10 @@ def types_of(values: Iterable[Any]) -> set[type]:
     return set(map(type, values)) - {type(None)}
 
 
+class DoesNotFit(ValueError):
+    """Says why a value does not fit, where that cannot be seen in it."""
+
+
 def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
     """Convert every value but None.
 
@@ -114,5 +118,6 @@ def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], 
         try:
             converted.append(None if value is None else convert(value))
         except (ValueError, TypeError, OverflowError) as error:
-            raise TypeMismatch(index, value, expected) from error
+            why = str(error) if isinstance(error, DoesNotFit) else ""
+            raise TypeMismatch(index, value, expected, why=why) from error
     return converted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class BasicTypeInfo(TypeInformation):
         try:
             return self._encode(cells)
         except (ValueError, TypeError, OverflowError):
-            convert_each(values, self.name, lambda value: self._encode([converted(value)]))
+            convert_each(values, self.name, lambda value: self._encode_one(converted(value)))
             raise
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -84,6 +84,14 @@ class BasicTypeInfo(TypeInformation):
                 raise
             return values
         return self.from_arrow(self.to_arrow(values))
+
+    def _encode_one(self, value: Any) -> None:
+        try:
+            self._encode([value])
+        except (ValueError, TypeError, OverflowError) as error:
+            if self.name in _LIMITS:
+                raise DoesNotFit(_LIMITS[self.name]) from error
+            raise
 
     def _encode(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
@@ -221,6 +229,15 @@ _KINDS = {
     ),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }
+
+_LIMITS = {
+    "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
+    "Types.STRING() and send its text",
+    "BIG_DEC": "it has up to 20 digits before the point and 18 behind; Types.BIG_DEC(precision, scale) deals its 38 "
+    "out in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
+    "and send its text",
+}
+"""Where PyFlink has none, what a column of the type can hold, and what to do with more."""
 
 _EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}
 """Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
-from eventide.errors import DataError, TypeMismatch
+from eventide.errors import DataError, ProgramError, TypeMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,13 +19,16 @@ class ListTypeInfo(TypeInformation):
     """A list, or one of Flink's arrays, whose elements have one type.
 
     Attributes:
+        element_type: The type of the elements.
         name: LIST, or PRIMITIVE_ARRAY, BASIC_ARRAY or OBJECT_ARRAY, which are the same to Python; an array takes
             tuples too.
-        element_type: The type of the elements.
     """
 
-    name: str
     element_type: TypeInformation
+    name: str = "LIST"
+
+    def __post_init__(self) -> None:
+        _check_part(self.name, self.element_type)
 
     def arrow_type(self) -> pa.DataType:
         """Return an Arrow list."""
@@ -83,12 +86,18 @@ class ListTypeInfo(TypeInformation):
         return f"{self.name}({self.element_type!r})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class MapTypeInfo(TypeInformation):
     """A dict whose keys have one type, and whose values have one. A key is never None."""
 
     key_type: TypeInformation
     value_type: TypeInformation
+
+    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+        for part in (key_type_info, value_type_info):
+            _check_part("MAP", part)
+        object.__setattr__(self, "key_type", key_type_info)
+        object.__setattr__(self, "value_type", value_type_info)
 
     def arrow_type(self) -> pa.DataType:
         """Return an Arrow map."""
@@ -162,6 +171,13 @@ class MapTypeInfo(TypeInformation):
         return f"MAP({self.key_type!r}, {self.value_type!r})"
 
 
+def _check_part(what: str, part: TypeInformation) -> None:
+    """Raise a `ProgramError` where `part` is not a type."""
+    if not isinstance(part, TypeInformation):
+        message = f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}"
+        raise ProgramError(message)
+
+
 def _joined(values: Sequence[Any]) -> list[Any]:
     """Return what is in all lists, or the keys of all dicts, one behind the other."""
     return list(chain.from_iterable(value for value in values if value is not None))
@@ -213,6 +229,6 @@ def _within(error: TypeMismatch, values: Sequence[Any], place: str) -> TypeMisma
         size = 0 if value is None else len(value)
         if position < size:
             path = place.format(position) + (f".{error.path}" if error.path else "")
-            return TypeMismatch(index, error.value, error.expected, path)
+            return TypeMismatch(index, error.value, error.expected, path, error.why)
         position -= size
     return error

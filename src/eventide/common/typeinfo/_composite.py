@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array
+from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
@@ -121,7 +121,7 @@ class CompositeTypeInfo(TypeInformation):
         except TypeMismatch as error:
             separator = "." if error.path and error.path[0] != "[" else ""
             path = f"{self.field_names[i]}{separator}{error.path}"
-            raise TypeMismatch(error.index, error.value, error.expected, path) from error
+            raise TypeMismatch(error.index, error.value, error.expected, path, error.why) from error
 
     def _columns(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[TypeInformation, list[Any]]]:
         """The cells of each field: field by field, which is much quicker than all at once where there are many rows."""
@@ -149,14 +149,14 @@ class CompositeTypeInfo(TypeInformation):
         """Return the Python values that have these fields."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TupleTypeInfo(CompositeTypeInfo):
     """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
 
     types: tuple[TypeInformation, ...]
 
-    def __post_init__(self) -> None:
-        check_fields("TUPLE", self.types)
+    def __init__(self, field_types: Iterable[TypeInformation]) -> None:
+        object.__setattr__(self, "types", _checked_fields("TUPLE", field_types))
 
     @property
     def field_names(self) -> list[str]:
@@ -178,27 +178,28 @@ class TupleTypeInfo(CompositeTypeInfo):
         return f"TUPLE({', '.join(map(repr, self.types))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RowTypeInfo(CompositeTypeInfo):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
     Fields that were not named are f0, f1, … A row with names is read by name. Only rows of kind INSERT travel: there is
-    no column for the kind.
+    no column for the kind. Where no type is declared, rows keep theirs.
     """
 
     types: tuple[TypeInformation, ...]
     names: tuple[str, ...] | None = None
 
-    def __post_init__(self) -> None:
-        check_fields("ROW", self.types)
-        if self.names is None:
-            return
-        if len(self.names) != len(self.types):
-            message = f"ROW_NAMED: {len(self.names)} names for {len(self.types)} types"
+    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
+        types = _checked_fields("ROW", field_types)
+        names = None if field_names is None else tuple(field_names)
+        if names is not None and len(names) != len(types):
+            message = f"ROW_NAMED: {len(names)} names for {len(types)} types"
             raise ProgramError(message)
-        if len(set(self.names)) != len(self.names):
-            message = f"ROW_NAMED: the names are not all different: {', '.join(self.names)}"
+        if names is not None and len(set(names)) != len(names):
+            message = f"ROW_NAMED: the names are not all different: {', '.join(names)}"
             raise ProgramError(message)
+        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "names", names)
 
     @property
     def field_names(self) -> list[str]:
@@ -214,8 +215,13 @@ class RowTypeInfo(CompositeTypeInfo):
 
     def _fields_of(self, value: Any) -> Sequence[Any]:
         if isinstance(value, Row):
-            if value.get_row_kind() is not RowKind.INSERT:
-                raise ValueError(value.get_row_kind())
+            kind = value.get_row_kind()
+            if kind is not RowKind.INSERT:
+                why = (
+                    f"it is of kind {kind.name}, and a declared row has no column for its kind; leave the type "
+                    "undeclared, with which rows keep their kind, or put the kind into a field"
+                )
+                raise DoesNotFit(why)
             names = value.get_field_names()
             if self.names is None and names is not None and set(names) != set(self._names()):
                 return self._check_width(tuple(value))
@@ -253,12 +259,17 @@ def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"f{i}" for i in range(width))
 
 
-def check_fields(what: str, types: Sequence[Any]) -> None:
-    """Raise a `ProgramError` where the types of a composite's fields are none, or are not types."""
-    if not types:
+def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeInformation, ...]:
+    """The types of a composite's fields; a `ProgramError` where there are none, or one is not a type."""
+    if not isinstance(types, Iterable):
+        message = f"{what}: expected a list of the types of its fields, got {types!r}"
+        raise ProgramError(message)
+    checked = tuple(types)
+    if not checked:
         message = f"{what}: expected at least one field"
         raise ProgramError(message)
-    for i, field_type in enumerate(types):
+    for i, field_type in enumerate(checked):
         if not isinstance(field_type, TypeInformation):
             message = f"{what}: expected a TypeInformation for field {i}, got {field_type!r}"
             raise ProgramError(message)
+    return checked

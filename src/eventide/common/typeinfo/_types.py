@@ -12,7 +12,6 @@ from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
-from eventide.errors import ProgramError
 
 
 class Types:
@@ -61,7 +60,7 @@ class Types:
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
-        """An integer of up to 38 digits: ``int``."""
+        """An integer of up to 38 digits: ``int``. PyFlink's has any number of them."""
         return BasicTypeInfo("BIG_INT")
 
     @staticmethod
@@ -78,10 +77,10 @@ class Types:
     def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation:
         """A decimal number: ``decimal.Decimal``.
 
-        As PyFlink has it, without arguments, it has up to 20 digits before the point and 18 behind, and each value
-        keeps those that it has; as a column it is a ``decimal(38, 18)``. Beyond PyFlink, with a `precision`, all values
-        have so many digits, `scale` of them behind the point, as Spark's ``DecimalType``. What would have to be rounded
-        is refused.
+        Without arguments, it has up to 20 digits before the point and 18 behind, and each value keeps those that it
+        has; as a column it is a ``decimal(38, 18)``. PyFlink's has any number of digits: leave the type of such numbers
+        undeclared. Beyond PyFlink, with a `precision`, all values have so many digits, `scale` of them behind the
+        point, as Spark's ``DecimalType``. What would have to be rounded is refused.
         """
         return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)
 
@@ -118,49 +117,41 @@ class Types:
     @staticmethod
     def TUPLE(field_types: Sequence[TypeInformation]) -> TupleTypeInfo:
         """A ``tuple`` with fields of these types."""
-        return TupleTypeInfo(tuple(field_types))
+        return TupleTypeInfo(field_types)
 
     @staticmethod
     def ROW(field_types: Sequence[TypeInformation]) -> RowTypeInfo:
         """A `Row` with fields of these types, named f0, f1 and so on."""
-        return RowTypeInfo(tuple(field_types))
+        return RowTypeInfo(field_types)
 
     @staticmethod
     def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[TypeInformation]) -> RowTypeInfo:
         """A `Row` with fields of these names and types."""
-        return RowTypeInfo(tuple(field_types), tuple(field_names))
+        return RowTypeInfo(field_types, field_names)
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> TypeInformation:
         """A ``list`` of elements of one type."""
-        return ListTypeInfo("LIST", _checked("LIST", element_type_info))
+        return ListTypeInfo(element_type_info)
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
         """A ``list`` of numbers; of BYTE, a ``bytes`` object."""
         if element_type == Types.BYTE():
             return BytesTypeInfo()
-        return ListTypeInfo("PRIMITIVE_ARRAY", _checked("PRIMITIVE_ARRAY", element_type))
+        return ListTypeInfo(element_type, "PRIMITIVE_ARRAY")
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
         """A ``list`` of numbers or text, None among them allowed."""
-        return ListTypeInfo("BASIC_ARRAY", _checked("BASIC_ARRAY", element_type))
+        return ListTypeInfo(element_type, "BASIC_ARRAY")
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
         """A ``list`` of elements of one type, None among them allowed."""
-        return ListTypeInfo("OBJECT_ARRAY", _checked("OBJECT_ARRAY", element_type))
+        return ListTypeInfo(element_type, "OBJECT_ARRAY")
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
         """A ``dict`` with keys of one type and values of one type."""
-        return MapTypeInfo(_checked("MAP", key_type_info), _checked("MAP", value_type_info))
-
-
-def _checked(what: str, part: TypeInformation) -> TypeInformation:
-    """Return `part` where it is a type, and raise a `ProgramError` where it is not."""
-    if not isinstance(part, TypeInformation):
-        message = f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}"
-        raise ProgramError(message)
-    return part
+        return MapTypeInfo(key_type_info, value_type_info)

@@ -87,6 +87,9 @@ class Distribution:
     ) -> DataStream:
         """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
 
+        These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
+        of this call; PyFlink asks with the parallelism of the operator behind it.
+
         Raises:
             ProgramError: if one of the two is no function.
         """

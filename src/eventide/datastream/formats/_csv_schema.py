@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from eventide._absent import says_what_is_absent
-from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 
 
@@ -29,6 +29,7 @@ class CsvSchema:
     null_value: str | None = None
     line_separator: str = "\n"
     use_header: bool = False
+    reorder_columns: bool = False
     strict_headers: bool = False
     skip_first_data_row: bool = False
     array_separators: tuple[tuple[str, str], ...] = ()
@@ -37,6 +38,14 @@ class CsvSchema:
     def builder() -> CsvSchemaBuilder:
         """Start with no columns, commas, double quotes, and no header."""
         return CsvSchemaBuilder()
+
+    @property
+    def needs_names(self) -> bool:
+        """Whether the names in the header matter, because columns are found by them, or they are to be checked."""
+        if not self.use_header or self.row_type is None:
+            return self.use_header
+        is_named = isinstance(self.row_type, RowTypeInfo) and self.row_type.names is not None
+        return is_named and (self.reorder_columns or self.strict_headers)
 
     def size(self) -> int:
         """The number of columns; 0 while they are still to be found in a file."""
@@ -126,8 +135,16 @@ class CsvSchemaBuilder:
         return self._with(line_separator=separator)
 
     def set_use_header(self, use: bool = True) -> Self:
-        """Say that the first line has the names of the columns, by which they are found."""
+        """Say that the first line is a header.
+
+        It is passed over, and columns are found by their position, unless :meth:`set_strict_headers` or
+        :meth:`set_reorder_columns` say something else.
+        """
         return self._with(use_header=use)
+
+    def set_reorder_columns(self, reorder: bool = True) -> Self:
+        """Find columns by their names in the header; others are passed over. Not in PyFlink, but in Java's schema."""
+        return self._with(reorder_columns=reorder)
 
     def set_strict_headers(self, strict: bool = True) -> Self:
         """Let the header have exactly the columns of the schema, in their order."""

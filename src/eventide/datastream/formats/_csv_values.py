@@ -9,16 +9,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
+from eventide.common.typeinfo import (
+    BasicTypeInfo,
+    CompositeTypeInfo,
+    DecimalTypeInfo,
+    ListTypeInfo,
+    RowTypeInfo,
+    TypeInformation,
+)
 from eventide.common.types import Row
 from eventide.datastream.formats._texts import TextForm, text_form
 from eventide.errors import ProgramError
 
-_UNZONED: dict[str, Callable[[Any], str]] = {
-    "SQL_TIME": dt.time.isoformat,
-    "SQL_TIMESTAMP": lambda moment: moment.isoformat(sep=" "),
-}
+
+def _java_timestamp(moment: dt.datetime) -> str:
+    text = moment.isoformat(sep=" ")
+    return text.rstrip("0") if moment.microsecond else f"{text}.0"
+
+
+_UNZONED: dict[str, Callable[[Any], str]] = {"SQL_TIME": dt.time.isoformat, "SQL_TIMESTAMP": _java_timestamp}
 """Times without the Z that JSON has behind them, as Java prints them."""
+
+_NO_TEXTS = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
+_LONGEST_BARE = 24
+"""A text with more characters is written in quotes, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +67,40 @@ class Dialect:
             raise ValueError(str(error) or "it is empty") from error
 
     def line(self, cells: Sequence[str]) -> str:
-        """Cells as a line, with quotes where they are needed.
-
-        Raises:
-            ValueError: if there is no way to write them.
-        """
+        """Cells that have been written, as a line."""
         if self.quote is not None and [*cells] == [""]:  # a line that is empty is none
             return self.quote * 2 + self.line_end
-        return self.delimiter.join(map(self._written, cells)) + self.line_end
+        return self.delimiter.join(cells) + self.line_end
 
-    def _written(self, cell: str) -> str:
+    def written(self, cell: str, *, is_text: bool = False) -> str:
+        """A cell, with quotes where it needs them; a text also where Flink does not look closely whether it does.
+
+        These are the bytes that Flink 2.3.0 writes: within quotes, what has a meaning is doubled.
+
+        >>> print(Dialect().written("5 + 5", is_text=True), Dialect().written("wren", is_text=True))
+        "5 + 5" wren
+        >>> print(Dialect(quote="'", escape="*").written("4 o'clock*", is_text=True))
+        '4 o''clock**'
+
+        Raises:
+            ValueError: if there is no way to write it.
+        """
         special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
+        if self.quote is not None:
+            if special.isdisjoint(cell) and not (is_text and self._is_quoted_anyway(cell)):
+                return cell
+            doubled = {self.quote, self.escape}
+            return self.quote + "".join(char * 2 if char in doubled else char for char in cell) + self.quote
         if special.isdisjoint(cell):
             return cell
-        if self.quote is not None:
-            escape = self.escape or self.quote
-            inside = {self.quote, self.escape}
-            return self.quote + "".join(escape + char if char in inside else char for char in cell) + self.quote
         if self.escape is None:
             raise ValueError(f"{cell!r} needs quotes, or an escape character")
         return "".join(self.escape + char if char in special else char for char in cell)
+
+    def _is_quoted_anyway(self, text: str) -> bool:
+        """Whether a text is long, or has a character that is not above all of those between and around cells."""
+        highest = max(self.delimiter, self.quote or "", *self.line_end)
+        return len(text) > _LONGEST_BARE or min(text, default="\U0010ffff") <= highest
 
 
 def reader(row_type: CompositeTypeInfo, dialect: Dialect, *, lenient: bool) -> Callable[[str], Any]:
@@ -137,7 +165,7 @@ def _value_reader(type_info: TypeInformation, dialect: Dialect, lenient: bool) -
 
 
 def writer(row_type: CompositeTypeInfo, dialect: Dialect) -> Callable[[Sequence[Any]], str]:
-    """What writes a row as a line.
+    """What writes a row as a line; it raises a ``ValueError`` where there is no way to write a cell.
 
     Raises:
         ProgramError: if a type has no form in a cell.
@@ -147,18 +175,28 @@ def writer(row_type: CompositeTypeInfo, dialect: Dialect) -> Callable[[Sequence[
 
 
 def _cell_writer(type_info: TypeInformation, dialect: Dialect) -> Callable[[Any], str]:
+    is_number = isinstance(type_info, DecimalTypeInfo)
+    is_text = not (is_number or (isinstance(type_info, BasicTypeInfo) and type_info.name in _NO_TEXTS))
+    text_of = _text_writer(type_info, dialect)
+
+    def write(value: Any) -> str:
+        if value is None:
+            return dialect.written(_null(dialect))
+        return dialect.written(text_of(value), is_text=is_text)
+
+    return write
+
+
+def _text_writer(type_info: TypeInformation, dialect: Dialect) -> Callable[[Any], str]:
     if isinstance(type_info, ListTypeInfo):
         element = _part_writer(type_info.element_type, dialect)
-        return lambda value: _null(dialect) if value is None else dialect.array_delimiter.join(map(element, value))
+        return lambda value: dialect.array_delimiter.join(map(element, value))
     if isinstance(type_info, CompositeTypeInfo):
         fields = [_part_writer(field, dialect) for field in type_info.field_types]
-        return lambda value: (
-            _null(dialect)
-            if value is None
-            else dialect.array_delimiter.join(write(part) for write, part in zip(fields, value, strict=True))
+        return lambda value: dialect.array_delimiter.join(
+            write(part) for write, part in zip(fields, value, strict=True)
         )
-    write = _form(type_info).write
-    return lambda value: _null(dialect) if value is None else write(value)
+    return _form(type_info).write
 
 
 def _part_writer(type_info: TypeInformation, dialect: Dialect) -> Callable[[Any], str]:

@@ -14,7 +14,6 @@ from eventide.datastream.connectors.file_system._columns import (
     as_declared,
     bad_column,
     check_columns,
-    names_of,
     type_of_columns,
 )
 from eventide.datastream.connectors.file_system._files import File
@@ -110,7 +109,7 @@ class CsvReaderFormat(StreamFormat):
 
         schema = self.schema
         names = None if schema.row_type is None else schema.row_type.field_names
-        by_name = schema.use_header and (schema.row_type is None or names_of(schema.row_type) is not None)
+        by_name = schema.needs_names
         special = (pa.types.is_timestamp, pa.types.is_list)
         types = {f.name: pa.string() if any(is_a(f.type) for is_a in special) else f.type for f in struct or ()}
         strict = schema.strict_headers and by_name and names is not None
@@ -156,7 +155,7 @@ class CsvReaderFormat(StreamFormat):
     def _name(self, file: File, column: int) -> str:
         """The name of a column by its place in the file."""
         row_type = self.schema.row_type
-        if row_type is not None and not (self.schema.use_header and names_of(row_type) is not None):
+        if row_type is not None and not self.schema.needs_names:
             return row_type.field_names[column]
         with file.stream() as stream:
             header = stream.read(BLOCK).decode("utf-8", "replace").splitlines()[:1]

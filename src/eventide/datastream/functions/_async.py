@@ -24,10 +24,13 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """Return what comes out for `value`; raise what is to end the job, or to be tried again."""
+        """Return a list of what comes out for `value`; raise what is to end the job, or to be tried again.
+
+        Where nothing comes out, return an empty list: None ends the job, as in PyFlink.
+        """
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return what comes out for an element that took too long, all attempts together.
+        """Return a list of what comes out for an element that took too long, all attempts together.
 
         Raises:
             TimeoutError: where this is not overridden.

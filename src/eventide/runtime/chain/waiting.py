@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,10 +12,11 @@ from typing import Any
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
+from eventide.errors import UserFunctionError
 from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import shown, user_function_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Wait:
     """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for what comes out."""
 
     name: str
-    call: Callable[[Any], Coroutine[Any, Any, list[Any] | None]]
+    call: Callable[[Any], Coroutine[Any, Any, list[Any]]]
     user_function: AsyncFunction[Any, Any]
     takes_columns: bool = False
     timeout_s: float = 60.0
@@ -36,32 +37,51 @@ class Wait:
         elements, out = as_elements(batch), Elements()
         results = _run(self._all(elements.values))
         for of_one, timestamp, number in zip(results, elements.timestamps, elements.sequence, strict=True):
-            for result in of_one or ():
+            for result in of_one:
                 out.append(result, timestamp, number)
         out.values = as_results(self.name, out.values, self.type_info)
         return out
 
-    async def _all(self, values: list[Any]) -> list[list[Any] | None]:
+    async def _all(self, values: list[Any]) -> list[list[Any]]:
         """What comes of each element, in their order; the first that fails ends the others."""
         places = asyncio.Semaphore(self.capacity)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._one(value, places)) for value in values]
         return [task.result() for task in tasks]
 
-    async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any] | None:
+    async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any]:
         async with places:
             try:
                 async with asyncio.timeout(self.timeout_s) as limit:
-                    return await self._attempts(value)
+                    return self._listed("async_invoke", await self._attempts(value), value)
             except TimeoutError as error:
                 if not limit.expired():
                     raise self._failed(error, value) from error
             try:
-                return self.user_function.timeout(value)
+                result = self.user_function.timeout(value)
             except Exception as error:
                 raise self._failed(error, value) from error
+            return self._listed("timeout", result, value)
 
-    async def _attempts(self, value: Any) -> list[Any] | None:
+    def _listed(self, method: str, result: Any, value: Any) -> list[Any]:
+        """What a method gave for an element.
+
+        Raises:
+            UserFunctionError: if it is None, or nothing that has results in it: an element would be lost silently.
+        """
+        if not isinstance(result, Iterable):
+            name = f"{method} of {type(self.user_function).__name__}"
+            wrong = UserFunctionError(
+                f"{name} returned {shown(result)}; it has to return a list of what comes out for the element, [] for "
+                "nothing"
+            )
+            raise self._failed(wrong, value)
+        try:
+            return list(result)
+        except Exception as error:
+            raise self._failed(error, value) from error
+
+    async def _attempts(self, value: Any) -> list[Any]:
         strategy = self.strategy
         predicate = strategy.get_retry_predicate()
         again_with, again_behind = predicate.result_predicate(), predicate.exception_predicate()

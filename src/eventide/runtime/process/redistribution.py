@@ -46,6 +46,11 @@ class Redistribution:
     endless: str | None = None
     needs_all: bool = False
 
+    @property
+    def ship_strategy(self) -> str:
+        """Flink's name for this way, in its execution plans."""
+        return self.kind.removeprefix("partition_").upper()
+
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element; nothing is kept."""
         (source,) = inputs

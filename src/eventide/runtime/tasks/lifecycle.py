@@ -40,8 +40,8 @@ class _Opened(NamedTuple):
     where: RuntimeContext
 
 
-def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int = 0) -> None:
-    """Call ``open`` of every function, once before its first element; their metrics begin anew."""
+def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int) -> None:
+    """Call ``open`` of every function of a subtask, once before its first element; their metrics begin anew."""
     for spec in (*sources, *tasks):
         spec.function_metrics.clear()
     for function, where in _functions(sources, tasks):
@@ -69,10 +69,7 @@ def close_function(name: str, function: Any) -> None:
 
 
 def _functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
-    """Each function object once: one that works before a shuffle too may be the same object on both sides of it.
-
-    It is that of the operator behind the shuffle then, which knows what it has counted before it too.
-    """
+    """Each function object once, also where a program has one object in several places: it is that of the last then."""
     return iter({id(opened.function): opened for opened in _all_functions(sources, tasks)}.values())
 
 

@@ -1,6 +1,7 @@
 """Elements are reduced before the shuffle, unless that could change a result; the plan says which, and why."""
 
 import re
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,12 +35,10 @@ TENS = TumblingEventTimeWindows.of(10)
 
 
 class Counting(ReduceFunction):
-    """Adds, and remembers what happened to it."""
+    """Adds, and remembers what happened to all of its objects."""
 
     is_associative = True
-
-    def __init__(self):
-        self.life = []
+    life: ClassVar[list[Any]] = []
 
     def open(self, runtime_context):
         self.life.append(("open", runtime_context.get_task_name()))
@@ -155,12 +154,15 @@ def test_triggers_by_the_clock_work_element_by_element_and_the_plan_says_why(tri
     assert counted(TENS).speed.startswith("columns")
 
 
-def test_a_reduce_function_is_opened_and_closed_once_though_it_works_on_both_sides():
+def test_a_reduce_function_that_works_on_both_sides_of_a_shuffle_is_opened_and_closed_on_each():
+    Counting.life.clear()
     function = Counting()
     stream = timed(local_environment(), [("a", 1), ("a", 2)])
     plan = plan_of(stream.key_by(lambda e: e[0]).window(TENS).reduce(function))
     assert values(run(plan)) == [("a", 3)]
-    assert function.life == [("open", "TumblingEventTimeWindows.reduce"), "close"]
+    assert function.life == [("open", "TumblingEventTimeWindows.reduce")] * 3 + ["close"] * 3, (
+        "one before it, two behind"
+    )
 
 
 class EachElement(EventTimeTrigger):

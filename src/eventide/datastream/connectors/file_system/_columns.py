@@ -73,7 +73,7 @@ def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
     if names is None or not isinstance(type_info, RowTypeInfo):
         return type_info
     kept = [i for i, name in enumerate(names) if name in columns] or [0]
-    return RowTypeInfo(tuple(type_info.types[i] for i in kept), tuple(names[i] for i in kept))
+    return RowTypeInfo([type_info.types[i] for i in kept], [names[i] for i in kept])
 
 
 def as_declared(file: File, columns: list[pa.Array], type_info: TypeInformation) -> pa.RecordBatch:

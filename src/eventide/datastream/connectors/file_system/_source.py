@@ -180,7 +180,7 @@ class FileSource(Source):
 
         row_type = None if type_info is None else check_columns("CSV", type_info)
         return FileSource.for_record_stream_format(
-            CsvReaderFormat.for_schema(CsvSchema(row_type, use_header=header)), *paths
+            CsvReaderFormat.for_schema(CsvSchema(row_type, use_header=header, reorder_columns=True)), *paths
         )
 
     @staticmethod
