@@ -138,11 +138,15 @@ def test_a_partition_that_is_gone_holds_the_watermark_no_longer_and_what_was_not
 
 
 class Discovered(Topic):
-    """Grows while it is planned: what each planning finds is written down here."""
+    """Grows while it is planned: what each planning finds is written down here, and can be read anywhere."""
 
     def __init__(self, *steps):
         super().__init__(p=[])
         self.steps = list(steps)
+        self.written = {split: [e for step in steps for e in step.get(split, [])] for step in steps for split in step}
+
+    def read(self, split, start, end):
+        yield from self.written[split][start:end]
 
     def parts(self, known):
         for split, elements in (self.steps.pop(0) if self.steps else {}).items():
