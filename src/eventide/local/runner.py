@@ -20,6 +20,7 @@ from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
     everything,
+    identities,
     next_offsets,
     ranges_between,
     source_ends,
@@ -93,6 +94,7 @@ class LocalRunner:
         """Run until the sources have nothing more to give; meanwhile, those that wait for more let the clock go on."""
         open_all(self._sources, self._plan.operators)
         try:
+            self._resume()
             while True:
                 bring(self._classes)
                 ends = self._next_offsets()
@@ -114,6 +116,12 @@ class LocalRunner:
     def metrics(self) -> dict[str, dict[str, Any]]:
         """What was counted and measured so far, by operator."""
         return self._metrics.values()
+
+    def _resume(self) -> None:
+        offsets = self.checkpoint.planned or self.checkpoint.offsets
+        for spec in self._sources:
+            with calling(spec.name, during="while its source was planned"):
+                spec.source.resume(identities(offsets.get(spec.name, {})))
 
     def _next_offsets(self) -> dict[str, Offsets] | None:
         if self.checkpoint.planned is not None:

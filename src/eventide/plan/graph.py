@@ -79,8 +79,8 @@ class SourceTransformation(InputTransformation):
 
     @property
     def is_punctuated(self) -> bool:
-        """Whether the source has event time of its own."""
-        return self.source.gives_timestamps()
+        """Whether the source may speak between any two elements."""
+        return self.source.gives_watermarks()
 
     def known_splits(self) -> tuple[str, ...]:
         """What the source names now."""

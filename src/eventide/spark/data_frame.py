@@ -17,7 +17,8 @@ from pyspark.sql import types as spark
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.elements.columns import Columns
-from eventide.runtime.sources.task import SourceTask, columns_of
+from eventide.runtime.sources.reading import columns_of
+from eventide.runtime.sources.task import SourceTask
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.splits import expected_splits, split_name

@@ -17,6 +17,7 @@ from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
     everything,
+    identities,
     next_offsets,
     ranges_between,
     source_ends,
@@ -37,6 +38,8 @@ except ImportError:  # PySpark 4.1, which reads a source of ours to its end in o
         """Stands in for the class of PySpark 4.2."""
 
     CAN_LIMIT = False
+
+_REST_S = 0.1
 
 
 class FrameSource(DataSource):
@@ -100,6 +103,9 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._audience = audience
         self._target: dict[str, int] | None = None
         self._has_planned = False
+        self._has_resumed = False
+        self._asked = -_REST_S
+        self._rests = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Nowhere: what there is, is seen in the first micro-batch, and so its start is in Spark's log with its end."""
@@ -113,16 +119,22 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         with self._planning():
+            self._resume(start or {})
+            self._rest()
             if start is None:
                 # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 self._target = self._target or self._source.latest_positions()
                 return everything(self._source, self._audience)
-            return next_offsets(self._source, start, self._max_rows, self._target, self._audience)
+            end = next_offsets(self._source, start, self._max_rows, self._target, self._audience)
+            self._rests = end == start
+            return end
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch."""
-        return self._partitions(start, end)
+        """The tasks of a micro-batch, which may be one from before this run."""
+        with self._planning():
+            self._resume(end)
+            return self._partitions(start, end)
 
     def commit(self, end: Offsets) -> None:
         """What lies before an offset has been handled."""
@@ -131,6 +143,19 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
     def stop(self) -> None:
         """The query has ended."""
         self._source.stop()
+
+    def _resume(self, offsets: Offsets) -> None:
+        """Tell the source, once, what the checkpoint knows of it."""
+        if not self._has_resumed:
+            self._source.resume(identities(offsets))
+            self._has_resumed = True
+
+    def _rest(self) -> None:
+        """Where there was nothing the last time, let a moment go by before the source is asked again."""
+        left = self._asked + _REST_S - time.monotonic()
+        if self._rests and left > 0 and not self._source.wait(left):
+            time.sleep(left)
+        self._asked = time.monotonic()
 
     def _planning(self) -> AbstractContextManager[None]:
         if not self._has_planned:

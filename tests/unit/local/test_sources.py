@@ -8,7 +8,7 @@ import pytest
 
 from eventide.common import Duration, PunctuatedWatermarks, Types, Watermark, WatermarkStrategy
 from eventide.datastream import MapFunction
-from eventide.datastream.connectors import FileSource, Source
+from eventide.datastream.connectors import Beginning, FileSource, Source
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
@@ -132,6 +132,67 @@ def test_a_partition_that_is_gone_holds_the_watermark_no_longer_and_what_was_not
     assert job.step() == [("a", 0, 10, [("a", 1)])]
     assert job.counters["topic"]["numPartsLost"] == 1
     assert job.step() == []
+
+
+class Discovered(Topic):
+    """Grows while it is planned: what each planning finds is written down here."""
+
+    def __init__(self, *steps):
+        super().__init__(p=[])
+        self.steps = list(steps)
+
+    def parts(self, known):
+        for split, elements in (self.steps.pop(0) if self.steps else {}).items():
+            self.partitions.setdefault(split, []).extend(elements)
+        return super().parts(known)
+
+    def initial_position(self, split):
+        return 0
+
+
+SUPPLIED = WatermarkStrategy.for_generator(lambda: PunctuatedWatermarks(lambda e, ms: ms))
+
+
+@pytest.mark.parametrize("strategy", [BY_SECOND_FIELD, SUPPLIED.with_timestamp_assigner(lambda e, _: e[1])])
+def test_a_partition_that_is_found_while_the_job_runs_holds_the_watermark_from_then_on(strategy):
+    topic = Discovered({"p": [("a", 1)]}, {"p": [("a", 15)], "q": []}, {"p": [("a", 35)]}, {"q": [("a", 21)]})
+    stream = local_environment().from_source(topic, strategy, "topic")
+    plan = plan_of(stream.key_by(lambda e: e[0]).window(TENS).process(Contents()))
+    found = [values([by_sink(plan, batch)]) for batch in runner(plan).batches()]
+    assert found == [[], [], [], [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 15)])]]
+
+
+def test_a_partition_that_is_found_and_then_gone_holds_nobody():
+    topic = Discovered({"p": [("a", 1)]}, {"q": []}, {"p": [("a", 35)]})
+    job = Job(lambda: windows_of(topic))
+    assert job.step() == []
+    topic.partitions.pop("q")
+    assert job.step() == [("a", 0, 10, [("a", 1)])]
+    assert not job.knows('"q"')
+
+
+class Named(Topic):
+    """Partitions that can be told from others of their names."""
+
+    resumed = None
+
+    def beginnings(self, parts):
+        return {part: Beginning(0, identity=f"first {part}") for part in parts}
+
+    def resume(self, identities):
+        self.resumed = dict(identities)
+
+
+def test_a_source_hears_at_the_start_of_a_run_which_parts_the_checkpoint_means():
+    topic = Named(p=["a"])
+    job = Job(lambda: rows_of(topic))
+    assert job.step() == ["a"]
+    assert topic.resumed == {}
+    topic.partitions["q"] = []
+    job.step()
+    assert topic.resumed == {"p": "first p"}
+    job.step()
+    assert topic.resumed == {"p": "first p", "q": "first q"}
 
 
 def test_a_split_behind_a_generator_of_its_own_is_forgotten_with_its_generator():

@@ -23,10 +23,11 @@ from eventide.datastream.connectors.sink import (
     PrintSink,
     Sink,
 )
-from eventide.datastream.connectors.source import IDLE, Source
+from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, Source, TimestampedBatch
 
 __all__ = [
     "IDLE",
+    "Beginning",
     "BucketAssigner",
     "CollectSink",
     "CollectionSource",
@@ -38,12 +39,14 @@ __all__ = [
     "FormatSink",
     "NumberSequenceSource",
     "OutputFileConfig",
+    "PartRange",
     "PrintSink",
     "RollingPolicy",
     "Sink",
     "Source",
     "StreamFormat",
     "StreamingFileSink",
+    "TimestampedBatch",
 ]
 
 

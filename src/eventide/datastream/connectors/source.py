@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _K = TypeVar("_K", bound=Hashable)
 
@@ -31,6 +34,42 @@ class Counted:
     """What :meth:`Source.read` may yield to say what the source has counted: readings of metrics, as JSON values."""
 
     by_name: Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampedBatch:
+    """What :meth:`Source.read` may yield: the elements of a record batch, each with its timestamp.
+
+    ``timestamps`` is a column of whole milliseconds, as long as ``rows``. See ``TimestampedValue`` for one element.
+    """
+
+    rows: pa.RecordBatch
+    timestamps: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class PartRange:
+    """What is read of one part: from position ``start`` up to, not including, ``end``."""
+
+    part: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is found out once of a part, when it is first seen, and then is in the checkpoint.
+
+    Attributes:
+        start: the position that it is read from.
+        stop: the position that it ends at, whatever comes behind; None where :meth:`Source.has_ended` says it.
+        identity: what tells it from another one that may have its name later, such as the id of a topic; None where a
+            name is used once. :meth:`Source.resume` is told of it.
+    """
+
+    start: int
+    stop: int | None = None
+    identity: str | None = None
 
 
 class Source(ABC):
@@ -66,8 +105,8 @@ class Source(ABC):
     def splits(self) -> list[str]:
         """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
 
-        Asked again before every micro-batch, so that new ones may appear; those count from when they first speak. One
-        that is not named any more is gone: it ends, and holds nobody.
+        Asked again before every micro-batch, so that new ones may appear; :meth:`holds_when_new` says from when on
+        those count. One that is not named any more is gone: it ends, and holds nobody.
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
@@ -101,13 +140,50 @@ class Source(ABC):
 
         Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
         :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
-        which is an element with its timestamp; a ``Watermark``, which holds from its place in the split on; and
-        :data:`IDLE`. A strategy behind the source takes the place of its timestamps and watermarks.
+        which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
+        place in the split on; and :data:`IDLE`. A strategy behind the source takes the place of its timestamps and
+        watermarks.
         """
+
+    def reads_together(self) -> bool:
+        """Whether a task reads all that it has to read with one :meth:`read_together`; by default, split by split.
+
+        For sources that wait for each of their splits, so that it is better to wait for all of them at once.
+        """
+        return False
+
+    def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
+        """The elements of several ranges, in runs: a part, and what :meth:`read` would yield for some way on.
+
+        Runs of different parts may follow each other in any order, those of one part come in the order of positions.
+        """
+        for way in ranges:
+            yield way.part, self.read(way.part, way.start, way.end)
 
     def initial_position(self, split: str) -> int:
         """Where a split is read from. Asked once, when it is first seen: from then on the checkpoint has the answer."""
         return 0
+
+    def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
+        """Where parts that are first seen are read from, and where they stop; the checkpoint keeps the answers.
+
+        By default, each starts at its :meth:`initial_position`, and ends where :meth:`has_ended` says.
+        """
+        return {part: Beginning(self.initial_position(part)) for part in parts}
+
+    def resume(self, identities: Mapping[str, str]) -> None:
+        """Hear which parts the job has read so far, by the identities that their beginnings had.
+
+        Called once in a run, before anything else is planned. A source whose part is not what it was raises a
+        ``StateError``: its positions mean nothing in what has taken its name.
+        """
+
+    def holds_when_new(self) -> bool:
+        """Whether a split that appears while the job runs holds the watermark from then on, as those of the start do.
+
+        Otherwise it counts from when it first speaks.
+        """
+        return True
 
     def is_bounded(self) -> bool:
         """Whether the input ends: each split at its latest position, and with the last one all windows close."""
@@ -124,6 +200,10 @@ class Source(ABC):
     def gives_timestamps(self) -> bool:
         """Whether it yields elements with timestamps, so that windows of event time need no assigner."""
         return False
+
+    def gives_watermarks(self) -> bool:
+        """Whether it may yield watermarks. If not, columns are aggregated before the shuffle."""
+        return self.gives_timestamps()
 
     def active_by_elements(self) -> bool:
         """Whether what is idle counts again with its next element; splits do so with their next watermark alone."""
@@ -156,7 +236,10 @@ class Source(ABC):
         return self
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Take note that the job has handled what lies before these positions; called where it is planned."""
+        """Take note that the job has handled what lies before these positions; called where it is planned.
+
+        The next micro-batch waits for it, so that it must not take long.
+        """
 
     def wait(self, seconds: float) -> bool:
         """Wait for more, where the source itself brings it; False, at once, where there is nothing to wait for."""

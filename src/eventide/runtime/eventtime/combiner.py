@@ -55,8 +55,8 @@ class Combiner:
     An idle member does not count. When all are idle, the maximum over them is put out, and then the status is idle.
     Without any member nothing is put out. Changes are deferred: they take effect together at :meth:`advance`.
 
-    Members that are ``expected`` hold the watermark from the start, until they speak. Others join with what they say
-    first, and leave no trace when they are removed.
+    Members that are ``expected`` hold the watermark from the start, until they speak. Others :meth:`join` later,
+    or with what they say first, and leave no trace when they are removed.
 
     Flink: ``CombinedWatermarkStatus``, and those that use it: see :class:`Members`.
 
@@ -76,6 +76,11 @@ class Combiner:
         self._removed: set[str] = set()
         self.watermark = MIN_MS
         self.idle = False
+
+    def join(self, name: str) -> None:
+        """Count a member that is new: it holds the watermark until it speaks."""
+        self._members.setdefault(name, _Member())
+        self._removed.discard(name)
 
     def update(self, name: str, watermark_ms: int) -> None:
         """Take a member's watermark: it counts again, and a lower watermark than its last one changes nothing else.

@@ -21,9 +21,9 @@ class GateEdge:
 
     ``edge`` is its number in frames, ``name`` what its state is kept under: that stays when the program around it
     changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
-    among them join with their first watermark, and leave no trace when they end. A channel that is silent for
-    ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that it leads to,
-    ``producer`` who the channels are those of, in words.
+    among them join when they are found, or with their first watermark, and leave no trace when they end. A channel that
+    is silent for ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that
+    it leads to, ``producer`` who the channels are those of, in words.
     One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
     Where watermarks are those of the source itself, ``has_own_watermarks``, a split that gives one is not silent; a
     generator may give some by the clock, and Flink does not ask that of a silent split.
@@ -146,6 +146,8 @@ class Gate:
             if self._in_batch and not is_last:
                 continue
             combiner, name = self._combiner(edge, report.channel)
+            if report.joined:
+                combiner.join(name)
             if report.idle is False:
                 combiner.mark_active(name)
             if report.watermark is not None and (is_last or not self._is_silent(edge, report.channel)):

@@ -32,8 +32,9 @@ class Report(NamedTuple):
     idle: bool | None = None
     spoke: bool = False
     ended: bool = False
+    joined: bool = False
 
     @property
     def says_something(self) -> bool:
         """Whether anyone has to hear of it."""
-        return self.watermark is not None or self.idle is not None or self.spoke or self.ended
+        return self.watermark is not None or self.idle is not None or self.spoke or self.ended or self.joined

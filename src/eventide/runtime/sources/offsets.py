@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from eventide.datastream.connectors.source import Source
+from eventide.datastream.connectors.source import PartRange, Source
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
 """Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
-reached, whether it has ``ended``, and the ``audience`` that knows. Empty before the first micro-batch.
+reached, whether it has ``ended``, and the ``audience`` that knows; and its ``stop`` and ``identity``, if it has them.
+Empty before the first micro-batch.
 
-A start is asked for once, when a part is first seen, and then is in the checkpoint with the end of that micro-batch: if
-it is repeated, it reads what it read before, although a start may be "now".
+A beginning is asked for once, when a part is first seen, and then is in the checkpoint with the end of that
+micro-batch: if it is repeated, it reads what it read before, although a start, or a stop, may be "now".
 
 That something has ended is said once. An operator that a changed program has beside the old ones has not heard it, and
 would wait for ever. So what has ended is said again to another audience, in a micro-batch of its own if need be.
@@ -23,26 +24,18 @@ would wait for ever. So what has ended is said again to another audience, in a m
 
 
 @dataclass(frozen=True, slots=True)
-class PartRange:
-    """What is read of one part: from position ``start`` up to, not including, ``end``."""
-
-    part: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class SplitRange:
     """What one micro-batch reads of one split, part by part; ``ended`` says that nothing comes behind it.
 
     A split that is gone has ended, and nothing of it is read. ``lost`` counts the parts that are gone and had not been
-    read to their end.
+    read to their end. One that has ``joined`` is new, and holds the watermark from now on, also if nothing is read.
     """
 
     split: str
     parts: tuple[PartRange, ...]
     ended: bool
     lost: int = 0
+    joined: bool = False
 
     @property
     def length(self) -> int:
@@ -67,18 +60,22 @@ def next_offsets(
         source: the source.
         start: where it stands.
         max_rows: how many rows to read at most.
-        target: the positions behind which nothing is read; what is neither here nor in ``start`` is not begun.
+        target: the positions behind which nothing is read; what is neither here nor in ``start`` is not begun. What has
+            a stop of its own is read up to that.
         audience: a name for who listens.
     """
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
-    now = {part: {**(start.get(part) or _beginning(source, part)), "audience": audience} for part in named}
+    begun = _beginnings(source, [part for part in named if part not in start])
+    now = {part: {**(start.get(part) or begun[part]), "audience": audience} for part in named}
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
-    planned = source.next_positions(unread, max_rows)
-    if target is not None:
-        planned = {part: max(unread[part], min(at, target.get(part, at))) for part, at in planned.items()}
-    ends = {part: {**now[part], "position": at, "ended": source.has_ended(part, at)} for part, at in planned.items()}
-    end = now | ends
+    end = dict(now)
+    for part, position in source.next_positions(unread, max_rows).items():
+        at = now[part]
+        limit = at.get("stop", position if target is None else target.get(part, position))
+        reached = max(at["position"], min(position, limit))
+        ended = reached >= at["stop"] if "stop" in at else source.has_ended(part, reached)
+        end[part] = {**at, "position": reached, "ended": ended}
     rests = all(start.get(part) == at for part, at in end.items())
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 
@@ -86,17 +83,24 @@ def next_offsets(
 def everything(source: Source, audience: str = "") -> Offsets:
     """Where a source stands behind all that it has now."""
     end: Offsets = {}
-    now = {part: source.latest_position(part) for part in source.parts({})}  # what never rests would give ever more
+    # What never ends, and never rests, would give ever more.
+    now = None if source.is_bounded() else {part: source.latest_position(part) for part in source.parts({})}
     while (further := next_offsets(source, end, None, now, audience)) != end:
         end = further
     return end
 
 
+def identities(offsets: Offsets) -> dict[str, str]:
+    """What tells the parts of a source from others of their names, where something does."""
+    return {part: at["identity"] for part, at in offsets.items() if "identity" in at}
+
+
 def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRange]:
-    """What is read between two offsets, split by split; a split that merely ends has an empty range.
+    """What is read between two offsets, split by split; one that merely ends, or has joined, has an empty range.
 
     Of the parts of one split, what was begun comes first, the others follow in the order of their names.
     """
+    joined = _splits(source, end) - _splits(source, start) if source.holds_when_new() else set()
     moved: dict[str, list[tuple[bool, str, PartRange]]] = {}
     for part, at in end.items():
         before = start.get(part) or {"start": at["start"], "position": at["start"], "ended": False}
@@ -108,10 +112,14 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
     still_open = _open_splits(source, end)
     closed = _open_splits(source, start) - still_open
     ranges = []
-    for split in [*moved, *sorted((closed | lost.keys()) - moved.keys())]:
+    for split in [*moved, *sorted((closed | lost.keys() | joined) - moved.keys())]:
         ways = tuple(way for _, _, way in sorted(moved.get(split, []), key=lambda entry: entry[:2]))
-        ranges.append(SplitRange(split, ways, ended=split not in still_open, lost=lost[split]))
+        ranges.append(SplitRange(split, ways, split not in still_open, lost[split], split in joined))
     return ranges
+
+
+def _splits(source: Source, offsets: Offsets) -> set[str]:
+    return {source.split_of(part) for part in offsets}
 
 
 def _open_splits(source: Source, offsets: Offsets) -> set[str]:
@@ -143,6 +151,10 @@ def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
     return before["ended"] and before.get("audience") == at.get("audience")
 
 
-def _beginning(source: Source, part: str) -> dict[str, Any]:
-    start = source.initial_position(part)
-    return {"start": start, "position": start, "ended": False}
+def _beginnings(source: Source, parts: Sequence[str]) -> Offsets:
+    found: Offsets = {}
+    for part, at in (source.beginnings(parts) if parts else {}).items():
+        found[part] = {"start": at.start, "position": at.start, "ended": False}
+        known = {"stop": at.stop, "identity": at.identity}
+        found[part] |= {name: value for name, value in known.items() if value is not None}
+    return found

@@ -68,7 +68,11 @@ class SplitChain:
             during = "behind the source"
             raise user_function_error(self._chains.name, error, during=during, split=self._split) from error
         if self._router.size >= _FRAME:
-            yield from self._router.element_frames()
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Frame]:
+        """What is waiting."""
+        return self._router.element_frames()
 
     def finish(
         self,
@@ -76,6 +80,7 @@ class SplitChain:
         *,
         idle: bool,
         ended: bool,
+        joined: bool = False,
         is_asked: bool = True,
         is_operator: bool = False,
     ) -> Iterator[Frame]:
@@ -85,10 +90,11 @@ class SplitChain:
             own: what the source itself says, which counts where no assigner is on the way.
             idle: whether the split has nothing to say for now.
             ended: whether nothing will ever follow.
+            joined: whether it is new, and holds the watermark from now on.
             is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
             is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
         """
-        yield from self._router.element_frames()
+        yield from self.flush()
         for watermarks in self._watermarks_of.values():
             watermarks.end_batch(is_asked=is_asked and not idle)
         if own is not None:
@@ -96,7 +102,9 @@ class SplitChain:
         for edge in self._chains.edges:
             *before, last = self._said(edge, own)
             hears = edge.assigner is None or not is_operator
-            self._chains.reports[edge.address] += [*before, last._replace(idle=(idle and hears) or None, ended=ended)]
+            last = last._replace(idle=(idle and hears) or None, ended=ended)
+            first = [Report(self._split, START_OF_BATCH, joined=True)] if joined else []
+            self._chains.reports[edge.address] += [*first, *before, last]
 
     def _said(self, edge: Edge, own: Emitter | None) -> list[Report]:
         if edge.assigner is not None:

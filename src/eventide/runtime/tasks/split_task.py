@@ -71,6 +71,7 @@ class _Split:
     parts: list[tuple[int, int, Batch]] = field(default_factory=list)
     idle: bool = False
     ended: bool = False
+    joined: bool = False
 
     def batches(self) -> list[Batch]:
         """Its elements in their order."""
@@ -159,6 +160,7 @@ class SplitTask:
                         split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))
                         split.idle = split.idle or (bool(report.idle) and edge not in self._unheard)
                         split.ended = split.ended or report.ended
+                        split.joined = split.joined or report.joined
         return [splits[at] for at in sorted(splits)]
 
     def _is_mine(self, split: str) -> bool:
@@ -175,7 +177,7 @@ class SplitTask:
             yield from chain.send(batch)
         # One that has ended, of which others hear only now, has nothing more to say.
         is_asked = bool(split.parts) or not self._open.get(at, split.ended)
-        yield from chain.finish(idle=split.idle, ended=split.ended, is_asked=is_asked)
+        yield from chain.finish(idle=split.idle, ended=split.ended, joined=split.joined, is_asked=is_asked)
         self._open[at] = split.idle or not is_asked
         if split.ended:
             self._forget(at)

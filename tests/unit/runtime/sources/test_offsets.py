@@ -2,13 +2,13 @@
 
 import pytest
 
-from eventide.datastream.connectors import Source
+from eventide.datastream.connectors import Beginning, PartRange, Source
 from eventide.errors import ProgramError
 from eventide.runtime.sources.offsets import (
-    PartRange,
     SplitRange,
     dealt_out,
     everything,
+    identities,
     next_offsets,
     ranges_between,
     source_ends,
@@ -53,7 +53,7 @@ def test_parts_of_a_split_are_one_range_what_was_begun_first_then_by_name():
     start = {"a/1": at(0), "a/2": at(1)}
     assert ranges_between(source, start, everything(source)) == [
         SplitRange("a", (PartRange("a/2", 1, 5), PartRange("a/1", 0, 5), PartRange("a/3", 0, 5)), ended=True),
-        SplitRange("b", (PartRange("b/1", 0, 2),), ended=True),
+        SplitRange("b", (PartRange("b/1", 0, 2),), ended=True, joined=True),
     ]
 
 
@@ -71,9 +71,18 @@ def test_a_split_ends_with_the_last_of_its_parts_and_only_if_the_source_is_bound
 def test_a_part_that_does_not_move_is_not_read():
     source = Parted({"a/1": 5})
     start = everything(source)
+    source.lengths["a/2"] = 5
+    assert ranges_between(source, start, start | {"a/2": at(0)}) == []
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_split_that_is_new_is_reported_before_anything_of_it_is_read_if_it_holds(holds, monkeypatch):
+    monkeypatch.setattr(Parted, "holds_when_new", lambda self: holds)
+    source = Parted({"a/1": 5})
+    start = everything(source)
     source.lengths["b/1"] = 5
-    end = start | {"b/1": at(0)}
-    assert ranges_between(source, start, end) == []
+    joined = [SplitRange("b", (), ended=False, joined=True)] if holds else []
+    assert ranges_between(source, start, start | {"b/1": at(0)}) == joined
 
 
 def test_what_is_not_named_any_more_is_forgotten_and_what_was_not_read_is_counted():
@@ -83,7 +92,7 @@ def test_what_is_not_named_any_more_is_forgotten_and_what_was_not_read_is_counte
     assert end == {"new": at(2, ended=True)}
     assert source.known == {"ended": None, "waiting": 0, "begun": 3}
     assert ranges_between(source, start, end) == [
-        SplitRange("new", (PartRange("new", 0, 2),), ended=True),
+        SplitRange("new", (PartRange("new", 0, 2),), ended=True, joined=True),
         SplitRange("begun", (), ended=True, lost=1),
         SplitRange("waiting", (), ended=True, lost=1),
     ]
@@ -116,7 +125,45 @@ def test_a_split_that_has_ended_is_not_reported_again_when_it_is_gone():
     source.lengths["c"] = 1
     end = next_offsets(source, start, None)
     assert end == {"b": at(5, ended=True), "c": at(1, ended=True)}
-    assert ranges_between(source, start, end) == [SplitRange("c", (PartRange("c", 0, 1),), ended=True)]
+    assert ranges_between(source, start, end) == [SplitRange("c", (PartRange("c", 0, 1),), ended=True, joined=True)]
+
+
+class Stopping(Parted):
+    """Grows for ever, and is to be read up to where it was when it was first seen."""
+
+    def __init__(self, lengths, **stops):
+        super().__init__(lengths, bounded=True)
+        self.stops = stops
+
+    def beginnings(self, parts):
+        return {part: Beginning(1, self.stops.get(part, self.lengths[part]), f"id of {part}") for part in parts}
+
+    def has_ended(self, split, position):
+        raise AssertionError
+
+
+def test_a_part_ends_at_the_stop_that_it_had_when_it_was_first_seen_whatever_has_come_since():
+    source = Stopping({"a": 4, "b": 9}, b=0)
+    first = next_offsets(source, {}, 2)
+    assert first == {
+        "a": at(2, start=1) | {"stop": 4, "identity": "id of a"},
+        "b": at(1, start=1, ended=True) | {"stop": 0, "identity": "id of b"},
+    }
+    source.lengths["a"] = 50
+    second = next_offsets(source, first, 5, target={"a": 3, "b": 9})
+    assert second["a"] == at(4, start=1, ended=True) | {"stop": 4, "identity": "id of a"}
+    assert source_ends(source, first, second)
+    assert identities(second) == {"a": "id of a", "b": "id of b"}
+
+
+def test_a_batch_run_of_a_source_with_stops_reads_up_to_them():
+    class Fills(Stopping):
+        def parts(self, known):
+            self.lengths = {part: length + 1 for part, length in self.lengths.items()}
+            return super().parts(known)
+
+    end = everything(Fills({"a": 4}))
+    assert (end["a"]["position"], end["a"]["ended"]) == (5, True)
 
 
 class Latest(Parted):
@@ -137,7 +184,10 @@ def test_where_a_part_starts_is_asked_once_and_then_is_in_the_offsets():
     source.lengths["b"] = 4
     second = next_offsets(source, first, None)
     assert second == {"a": at(9, start=7), "b": at(4, start=4)}
-    assert ranges_between(source, first, second) == [SplitRange("a", (PartRange("a", 7, 9),), ended=False)]
+    assert ranges_between(source, first, second) == [
+        SplitRange("a", (PartRange("a", 7, 9),), ended=False),
+        SplitRange("b", (), ended=False, joined=True),
+    ]
     source.lengths |= {"a": 20, "b": 20}
     third = next_offsets(source, second, 2)
     assert third == {"a": at(10, start=7), "b": at(5, start=4)}
@@ -147,7 +197,7 @@ def test_a_first_micro_batch_that_is_repeated_reads_the_same_though_its_start_wo
     source = Latest({"a": 9}, bounded=False)
     end = {"a": at(9, start=4)}
     source.lengths["a"] = 50
-    assert ranges_between(source, {}, end) == [SplitRange("a", (PartRange("a", 4, 9),), ended=False)]
+    assert ranges_between(source, {}, end) == [SplitRange("a", (PartRange("a", 4, 9),), ended=False, joined=True)]
 
 
 def test_what_was_read_before_counts_more_than_a_start_that_is_asked_for_again():

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, Watermark
-from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source
+from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source, TimestampedBatch
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.exchange.outlets import Together
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
@@ -70,8 +70,8 @@ def at(position, ended=False, start=0):
     return {"start": start, "position": position, "ended": ended, "audience": ""}
 
 
-def part(split, start, end, *, ended):
-    return SplitRange(split, (PartRange(split, start, end),), ended)
+def part(split, start, end, *, ended, joined=False):
+    return SplitRange(split, (PartRange(split, start, end),), ended, joined=joined)
 
 
 def sent(source, ranges, ends=False):
@@ -141,7 +141,7 @@ def test_an_empty_collection_ends_in_its_first_micro_batch():
     source = CollectionSource([])
     end = next_offsets(source, {}, None)
     assert end == {"collection": at(0, ended=True)}
-    assert ranges_between(source, {}, end) == [part("collection", 0, 0, ended=True)]
+    assert ranges_between(source, {}, end) == [part("collection", 0, 0, ended=True, joined=True)]
     assert source_ends(source, {}, end)
     assert next_offsets(source, end, None) == end
     assert not source_ends(source, end, end)
@@ -163,7 +163,7 @@ def test_a_split_that_appears_later_is_read_from_its_initial_position():
     source.lengths["b"] = 4
     end = next_offsets(source, start, None)
     assert end == {"a": at(5, start=2), "b": at(4, start=2)}
-    assert ranges_between(source, start, end) == [part("b", 2, 4, ended=False)]
+    assert ranges_between(source, start, end) == [part("b", 2, 4, ended=False, joined=True)]
 
 
 def test_a_replay_of_a_range_gives_the_same_frames():
@@ -232,6 +232,70 @@ def test_record_batches_are_rows_of_the_declared_type():
     source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
     first, _ = sent(source, [part("s", 0, 2, ended=False)])
     assert first == (Signal.ELEMENTS, BY_ELEMENT, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
+
+
+def test_a_batch_of_rows_may_have_a_column_of_timestamps():
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"]})
+    type_info = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()])
+    source = Yields([TimestampedBatch(batch, pa.array([10, 20]))], type_info)
+    codec = ElementCodec(type_info)
+    spec = SourceSpec("src", type_info, ChainNode(edges=(Edge(0, 0, "src", 1, Together(codec)),)), source=source)
+    first, *_ = SourceTask(spec).read_ranges(source, [part("s", 0, 2, ended=False)], False)
+    assert codec.decode(first.content).timestamps == [10, 20]
+
+
+def test_as_many_timestamps_as_rows():
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2]})
+    with pytest.raises(DataError, match=r"split 's'.*the batch has 2 rows, and 1 timestamps"):
+        sent(Yields([TimestampedBatch(batch, pa.array([10]))], Types.LONG()), [part("s", 0, 2, ended=False)])
+
+
+class AllAtOnce(Growing):
+    """Gives a run of two of each part in turn, as they come."""
+
+    def reads_together(self):
+        return True
+
+    def read_together(self, ranges):
+        self.asked = ranges
+        left = {way.part: list(range(way.start, way.end)) for way in ranges}
+        while any(left.values()):
+            for split, numbers in left.items():
+                yield split, [f"{split}{i}" for i in numbers[:2]]
+                del numbers[:2]
+
+
+@pytest.mark.parametrize("waiting", [3, 1_000])
+def test_a_source_may_read_all_splits_of_a_task_at_once_and_each_keeps_its_order(waiting, monkeypatch):
+    monkeypatch.setattr("eventide.runtime.sources.task._WAITING", waiting)
+    monkeypatch.setattr("eventide.runtime.sources.reading._CHUNK", 2)
+    source = AllAtOnce({"a": 5, "b": 3, "still": 0})
+    ranges = [part("a", 0, 5, ended=False), part("b", 0, 3, ended=True), part("still", 0, 0, ended=False, joined=True)]
+    frames = sent(source, ranges)
+    assert source.asked == [PartRange("a", 0, 5), PartRange("b", 0, 3)]
+    given = {split: [] for split in "ab"}
+    for signal, _, split, content in frames:
+        if signal is Signal.ELEMENTS:
+            given[split] += content
+    assert given == {"a": [f"a{i}" for i in range(5)], "b": [f"b{i}" for i in range(3)]}
+    assert len(frames) == (3 if waiting == 1_000 else 5)
+    assert frames[-1][-1] == [
+        Report("a", spoke=True),
+        Report("b", spoke=True, ended=True),
+        Report("still", START_OF_BATCH, joined=True),
+    ]
+
+
+def test_what_goes_wrong_between_splits_that_are_read_at_once_names_the_one_at_hand():
+    class Breaks(AllAtOnce):
+        def read_together(self, ranges):
+            if self.lengths["a"] == 5:
+                raise OSError("no broker")
+            yield "b", iter([1, 1 / 0])
+
+    ranges = [part("a", 0, 5, ended=False), part("b", 0, 3, ended=True)]
+    with pytest.raises(UserFunctionError, match=r"while it read its source: the user's function raised .*no broker"):
+        sent(Breaks({"a": 5, "b": 3}), ranges)
 
 
 def test_many_elements_keep_their_order_over_chunks_and_frames():

@@ -261,6 +261,10 @@ class FileSource(Source):
         if split != _NO_FILE:
             yield from self._settings.format.read(self._tree.at(split), start, end, self._type_info)
 
+    def holds_when_new(self) -> bool:
+        """No: a file, or a split of files, counts from when it is begun."""
+        return False
+
     def with_columns(self, columns: Collection[str]) -> FileSource:
         """The same source, which reads only these columns of rows with names; at least one."""
         source = copy(self)
