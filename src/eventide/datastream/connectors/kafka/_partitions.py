@@ -138,6 +138,11 @@ class KnownPartitions:
 
     def _check_all_there(self, names: Collection[str]) -> None:
         subscription = self._settings.subscription
+        if self._settings.is_bounded and not names:
+            raise DataError(
+                f"Kafka at {self._settings.servers} has nothing that fits {subscription}, and a bounded source does "
+                "not wait for it"
+            )
         absent = [repr(name) for name in subscription.topics if name not in self._topics]
         absent += [str(place) for place in subscription.partitions if str(place) not in names]
         if absent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
@@ -129,10 +129,14 @@ class KafkaSource(Source):
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
         """The elements of a partition between two offsets."""
-        for _, item in self.read_ranges([PartRange(split, start, end)]):
-            yield item
+        for _, items in self.read_together([PartRange(split, start, end)]):
+            yield from items
 
-    def read_ranges(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Any]]:
+    def reads_together(self) -> bool:
+        """Yes: all partitions of a task are waited for at once."""
+        return True
+
+    def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
         """The elements of several partitions, as they come.
 
         Raises:
@@ -145,15 +149,14 @@ class KafkaSource(Source):
             for partition, given in read_ranges(reader, wanted, settings.servers, settings.options.patience_ms / 1_000):
                 part = str(partition)
                 if not isinstance(given, Lost):
-                    for item in decoder.items(partition, given):
-                        yield part, item
+                    yield part, decoder.items(partition, given)
                 elif settings.fails_on_data_loss:
                     raise given.as_error(partition)
                 else:
                     decoder.counts[LOST] += given.end - given.start
         if decoder.counts and ranges:
             counted = {name: ["count", number] for name, number in decoder.counts.items()}
-            yield ranges[0].part, Counted(counted)
+            yield ranges[0].part, [Counted(counted)]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         """Tell the group, if there is one, without waiting for an answer."""
