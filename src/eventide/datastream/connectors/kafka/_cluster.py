@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -98,8 +99,8 @@ class Cluster:
         asked = library().ConsumerGroupTopicPartitions(group, [place(partition) for partition in partitions])
         answer = self._patiently(
             f"the offsets of the group {group!r}",
-            lambda: self._admin.list_consumer_group_offsets([asked], request_timeout=_REQUEST_S)[group],
-            lambda future: future.result().topic_partitions,
+            lambda: self._admin.list_consumer_group_offsets([asked], request_timeout=_REQUEST_S),
+            lambda futures: futures[group].result().topic_partitions,
         )
         return {KafkaTopicPartition(at.topic, at.partition): at.offset for at in answer if at.offset >= 0}
 
@@ -178,11 +179,21 @@ class Cluster:
             },
         )
 
+    def _answered(self, answer: Any, patience: Patience) -> Any:
+        """An answer, or futures of answers; while those wait, complaints are heard."""
+        waiting = {one for one in answer.values() if isinstance(one, Future)} if isinstance(answer, dict) else set()
+        while waiting:
+            waiting = wait(waiting, _PAUSE_S).not_done
+            if waiting:
+                self._admin.poll(0)
+                patience.check_complaints()
+        return answer
+
     def _patiently(self, what: str, ask: Callable[[], Any], take: Callable[[Any], _T]) -> _T:
         patience = Patience(self._settings.servers, self._settings.options.patience_ms / 1_000, self._complaints)
         while True:
             try:
-                answer = take(ask())
+                answer = take(self._answered(ask(), patience))
             except library().KafkaException as error:
                 self._admin.poll(0)  # hears complaints
                 patience.check_error(what, error.args[0])

@@ -118,6 +118,14 @@ class Patience:
         self.began = time.monotonic()
         self._complaints.forget()
 
+    def check_complaints(self) -> None:
+        """Nothing, unless Kafka does not let us in.
+
+        Raises:
+            ProgramError: if so.
+        """
+        self._complaints.check(self._servers)
+
     def check(self, what: str, error: str = "") -> None:
         """Nothing, while there is patience.
 
@@ -125,7 +133,7 @@ class Patience:
             ProgramError: if Kafka does not let us in.
             DataError: if it is over.
         """
-        self._complaints.check(self._servers)
+        self.check_complaints()
         if self.waited >= self._patience_s:
             why = self._complaints.last or error or "no broker said why"
             raise DataError(
@@ -146,7 +154,7 @@ class Patience:
             case Meaning.REFUSED:
                 raise refused(self._servers, said(error))
             case Meaning.ABSENT:
-                self._complaints.check(self._servers)
+                self.check_complaints()
                 if self.waited >= GRACE_S:
                     raise NotThere(
                         f"Kafka at {self._servers} does not know what it was asked for, {what}: {said(error)}"

@@ -42,8 +42,8 @@ def client(make: Any, properties: dict[str, Any]) -> Any:
 
 
 def said(error: Any) -> str:
-    """What an error of the library says, without the forms around it."""
-    inner = error.args[0] if error.args else error
+    """What an error of the library says, which may be an exception around one."""
+    inner = error.args[0] if isinstance(error, Exception) and error.args else error
     return str(inner.str()) if hasattr(inner, "str") else str(inner)
 
 

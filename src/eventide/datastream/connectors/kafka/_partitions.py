@@ -64,7 +64,9 @@ class KnownPartitions:
 
     def is_of_the_start(self, part: str) -> bool:
         """Whether a partition was there when the job first started."""
-        return not self._is_resumed and self._of_the_start is not None and part in self._of_the_start
+        if self._of_the_start is None:
+            self.listing()
+        return not self._is_resumed and part in (self._of_the_start or ())
 
     def identity(self, topic: str) -> str | None:
         """The id of a topic."""
