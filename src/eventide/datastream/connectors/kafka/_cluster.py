@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from eventide.datastream.connectors.kafka._errors import GRACE_S, Complaints, Meaning, Patience, meaning_of
-from eventide.datastream.connectors.kafka._library import client, library, place, said
+from eventide.datastream.connectors.kafka._library import CLIENT_DEFAULTS, client, library, place, said
 from eventide.datastream.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.datastream.connectors.kafka._settings import KafkaSourceSettings, Subscription
 
@@ -47,7 +47,7 @@ class Cluster:
         self._underway: Any = None
         name = settings.options.client_id_prefix or settings.group_id or "eventide"
         properties: dict[str, Any] = {
-            "log_level": 0,  # what is wrong is said by who waits for it
+            **CLIENT_DEFAULTS,
             **settings.properties,
             "client.id": f"{name}-plan",
             "error_cb": self._complaints.hear,

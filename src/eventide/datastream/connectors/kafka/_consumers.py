@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.datastream.connectors.kafka._errors import Complaints
-from eventide.datastream.connectors.kafka._library import client, library
+from eventide.datastream.connectors.kafka._library import CLIENT_DEFAULTS, client, library
 
 _DEFAULTS = {
-    "log_level": 0,  # what is wrong is said by who waits for it
+    **CLIENT_DEFAULTS,
     "fetch.wait.max.ms": 10,  # by default 500, which a new assignment would have to wait for
     "fetch.queue.backoff.ms": 5,
 }

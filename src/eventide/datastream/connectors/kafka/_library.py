@@ -26,6 +26,12 @@ def library(part: str = "") -> Any:
         ) from error
 
 
+CLIENT_DEFAULTS = {
+    "log_level": 0,  # what is wrong is said by who waits for it
+    "reconnect.backoff.max.ms": 1_000,  # as the Java client has it; by default, a broker that is back waits for 10 s
+}
+
+
 def client(make: Any, properties: dict[str, Any]) -> Any:
     """A client of the library, made with some properties.
 
