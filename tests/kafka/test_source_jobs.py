@@ -259,10 +259,10 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for() -> None:
         source = on(broker, topic).build()
         assert sum(source.latest_positions().values()) == 3_000
         at = dict.fromkeys(source.parts({}), 0)
-        for _ in brought_back(broker, after_s=5):
+        for _ in brought_back(broker, after_s=2):
             assert source.next_positions(at, None) == source.latest_positions()
         found: list[str] = []
-        for _ in brought_back(broker, after_s=3):
+        for _ in brought_back(broker, after_s=2):
             for _, items in source.read_together([PartRange(part, 0, 1_000) for part in at]):
                 found += [value for item in items for value in item.rows.column(0).to_pylist()]
         assert sorted(map(int, found)) == list(range(3_000))
