@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from eventide.aggregates import count
 from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors.kafka import (
@@ -232,6 +233,16 @@ def test_bad_records_come_out_at_the_side(broker: KafkaBroker, strategy: Waterma
     assert (row.topic, row.partition, row.offset, row.key, row.value, at) == (topic, 0, 1, b"k", b"what?", 2)
     assert "cannot be read as JSON" in row.error
     assert plain(offsets) == [1]
+
+
+def test_windows_on_columns_aggregate_before_the_shuffle(
+    broker: KafkaBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(broker)
+    stream = stream_of(on(broker, topic).set_value_only_deserializer(ORDERS), MONOTONOUS)
+    windows = stream.key_by("user").window(TumblingEventTimeWindows.of(Duration.of_seconds(1)))
+    windows.aggregate(count().alias("orders")).explain()
+    assert "aggregated before the shuffle" in capsys.readouterr().out
 
 
 class KeyAndOffset(KafkaRecordDeserializationSchema):

@@ -21,6 +21,7 @@ _ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironme
 _STREAM = "datastream.data_stream.DataStream"
 _STRATEGY = "common.watermark_strategy.WatermarkStrategy"
 _FILES = "datastream.connectors.file_system"
+_KAFKA = "datastream.connectors.kafka"
 _TTL = "datastream.state.StateTtlConfig"
 
 DIFFERENCES = {
@@ -54,6 +55,13 @@ DIFFERENCES = {
     "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
     "common.typeinfo.Types.BIG_DEC": "takes a precision and a scale too",
     **_members(_STRATEGY, "with_timestamp_assigner with_idleness", _NEW),
+    # Kafka
+    **_members(
+        f"{_KAFKA}.KafkaSourceBuilder",
+        "set_property set_properties",
+        "names are librdkafka's, and those of the Java client that have a counterpart",
+    ),
+    f"{_KAFKA}.KafkaSourceBuilder.set_topic_pattern": "a regular expression is Python's",
     # environment
     **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
     **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),

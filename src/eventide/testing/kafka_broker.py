@@ -163,7 +163,9 @@ class KafkaBroker:
         settings = broker_settings(self._ports, str(self._home / "log"), self._users, self._more)
         Path(self._settings_file()).write_text(as_file(settings), encoding="utf-8")
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", self._settings_file()).wait():
+        if self._java(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", self._settings_file()
+        ).wait():
             raise EventideError(f"the folder of the Kafka broker could not be laid out. It said:\n{self._said()}")
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:

@@ -1,5 +1,6 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from eventide._absent import no_such_name
@@ -25,6 +26,13 @@ from eventide.datastream.connectors.sink import (
 )
 from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, Source, TimestampedBatch
 
+if TYPE_CHECKING:
+    from eventide.datastream.connectors.kafka import KafkaSource
+
+_KAFKA = "eventide.datastream.connectors.kafka"
+_MODULES = {"KafkaSource": _KAFKA}
+"""Where names are that are loaded when they are first asked for."""
+
 __all__ = [
     "IDLE",
     "Beginning",
@@ -37,6 +45,7 @@ __all__ = [
     "FileSource",
     "FileSourceBuilder",
     "FormatSink",
+    "KafkaSource",
     "NumberSequenceSource",
     "OutputFileConfig",
     "PartRange",
@@ -53,4 +62,8 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+        if name not in _MODULES:
+            raise no_such_name(__name__, name)
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
