@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.types import Row
@@ -29,6 +30,7 @@ LEFT_OUT = "numRecordsWithoutElement"
 """How many records have no element in them, such as tombstones."""
 
 _LONGEST = 300
+_VALUE, _TIMESTAMP, _SECOND = methodcaller("value"), methodcaller("timestamp"), itemgetter(1)
 
 
 class Decoder:
@@ -53,7 +55,7 @@ class Decoder:
         schema = self._deserializer.schema  # type: ignore[attr-defined]
 
         def read(some: list[Any]) -> pa.Array:
-            return schema.deserialize_column(pa.array([one.value() for one in some], pa.binary()))
+            return schema.deserialize_column(pa.array(list(map(_VALUE, some)), pa.binary()))
 
         for item in self._sorted_out(partition, messages, read):
             if isinstance(item, SideOutput):
@@ -167,7 +169,7 @@ def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBa
             pa.array([one.offset() for one in messages], pa.int64()),
             _timestamps(messages),
             pa.array([one.key() for one in messages], pa.binary()),
-            pa.array([one.value() for one in messages], pa.binary()),
+            pa.array(list(map(_VALUE, messages)), pa.binary()),
             pa.array(headers, pa.list_(header)),
         ],
         ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
@@ -177,7 +179,7 @@ def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBa
 def _timestamps(messages: list[Any]) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array([one.timestamp()[1] for one in messages], pa.int64())
+    return pa.array(list(map(_SECOND, map(_TIMESTAMP, messages))), pa.int64())
 
 
 def _as_rows(column: pa.Array) -> pa.RecordBatch:
