@@ -23,7 +23,7 @@ from eventide.datastream.connectors.kafka._decoding import Decoder
 from eventide.datastream.connectors.source import SideOutput, TimestampedBatch
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.datastream.window import TimestampedValue
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 
 PART = KafkaTopicPartition("orders", 3)
 ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
@@ -212,7 +212,7 @@ class Fewer(KafkaRecordDeserializationSchema):
 
 
 def test_a_batch_must_have_a_row_for_each_record() -> None:
-    with pytest.raises(DataError, match=r"Fewer.deserialize_batch gave 1 rows for 2 records"):
+    with pytest.raises(ProgramError, match=r"Fewer.deserialize_batch gave 1 rows for 2 records"):
         decoded(builder(Fewer()).skip_bad_records(), b"a", b"b")
 
 

@@ -13,7 +13,7 @@ from eventide.datastream.connectors.kafka._records import ConsumerRecord, ValueO
 from eventide.datastream.connectors.kafka._settings import BadRecords, KafkaSourceSettings
 from eventide.datastream.connectors.source import SideOutput, TimestampedBatch
 from eventide.datastream.window import TimestampedValue
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ class Decoder:
         def read(some: list[Any]) -> pa.RecordBatch:
             rows = self._deserializer.deserialize_batch(as_batch(partition, some))
             if len(rows) != len(some):
-                raise _NotAsManyRows(
+                raise ProgramError(
                     f"{type(self._deserializer).__name__}.deserialize_batch gave {len(rows)} rows for {len(some)} "
                     "records; it must give a row for each, so that it is known which timestamp it has"
                 )
@@ -89,6 +89,8 @@ class Decoder:
         for message in messages:
             try:
                 element = read(message.value() if values_only else as_record(message))
+            except ProgramError:
+                raise
             except Exception as error:
                 yield from self._bad_record(partition, message, error)
                 continue
@@ -103,8 +105,8 @@ class Decoder:
         """What is read of messages at once; of halves, where one of them cannot be read, down to that one."""
         try:
             found = read(messages)
-        except _NotAsManyRows:
-            raise
+        except ProgramError:
+            raise  # no record is to blame
         except Exception as error:
             if len(messages) == 1:
                 yield from self._bad_record(partition, messages[0], error)
@@ -135,10 +137,6 @@ class Decoder:
                 error=_what(error),
             )
             yield SideOutput(self._bad_tag, row, record.timestamp)
-
-
-class _NotAsManyRows(DataError):
-    """A mistake of a program's, which no record is to blame for."""
 
 
 def as_record(message: Any) -> ConsumerRecord:
