@@ -154,7 +154,11 @@ DIFFERENCES = {
     # connectors
     "datastream.connectors.base.Source": "describes splits in Python; sources of your own are subclasses",
     "datastream.connectors.base.Sink": "describes what Spark writes; subclasses are eventide's own",
-    "datastream.connectors.base.DeliveryGuarantee": "no sink asks for it: files are written exactly once",
+    "datastream.connectors.base.DeliveryGuarantee": "`KafkaSink` asks for it; files are written exactly once",
+    f"{_KAFKA}.KafkaSink": "written by librdkafka; exactly once, a micro-batch is one transaction of the driver's",
+    f"{_KAFKA}.KafkaSinkBuilder.set_delivery_guarantee": "`NONE` is the same as `AT_LEAST_ONCE`",
+    f"{_KAFKA}.KafkaSinkBuilder.set_property": "takes librdkafka's; those that only Java has are refused",
+    f"{_KAFKA}.KafkaRecordSerializationSchema": "a description; the builder has Java's other steps, too",
     f"{_FILES}.FileSource": "reads with Arrow, in Python",
     f"{_FILES}.FileSink": "Spark writes the files, named after their micro-batch",
     f"{_FILES}.FileSink.BaseBuilder.with_bucket_check_interval": "taken without effect",

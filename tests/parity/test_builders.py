@@ -9,6 +9,7 @@ import pytest
 
 from eventide.common import Duration, Encoder, SimpleStringSchema, Time, Types
 from eventide.datastream import OutputTag
+from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -20,6 +21,8 @@ from eventide.datastream.connectors.file_system import (
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
     KafkaSource,
     KafkaTopicPartition,
 )
@@ -43,6 +46,7 @@ OF_BOTH_CSV_SCHEMAS = {
     "set_escape_character": ("\\",),
     "set_null_literal": ("null",),
 }
+RECORDS = KafkaRecordSerializationSchema("topic", SimpleStringSchema())
 SIZE = MemorySize.of_mebi_bytes(1)
 TTL = StateTtlConfig
 
@@ -94,6 +98,27 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "process_static_file_set": (),
             "set_split_by": (str.upper,),
             "set_max_files_per_batch": (3,),
+        },
+    ),
+    (
+        KafkaSink.builder,
+        {
+            "set_bootstrap_servers": ("localhost:9092",),
+            "set_record_serializer": (RECORDS,),
+            "set_delivery_guarantee": (DeliveryGuarantee.AT_LEAST_ONCE,),
+            "set_transactional_id_prefix": ("prefix",),
+            "set_property": ("linger.ms", "1"),
+        },
+    ),
+    (
+        KafkaRecordSerializationSchema.builder,
+        {
+            "set_topic_selector": (str,),
+            "set_topic": ("topic",),
+            "set_key_serialization_schema": (SimpleStringSchema(),),
+            "set_value_serialization_schema": (SimpleStringSchema(),),
+            "set_partitioner": (lambda element, key, value, topic, partitions: 0,),
+            "set_header_provider": (lambda element: {},),
         },
     ),
     (

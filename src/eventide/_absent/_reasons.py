@@ -12,8 +12,7 @@ _CONNECTOR = (
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
 )
 _CONSUMER = "Flink has deprecated it; use KafkaSource.builder() of eventide.datastream.connectors.kafka"
-_PRODUCER = 'Flink has deprecated it; write with sink_to(FormatSink("kafka", {...}))'
-_KAFKA_SINK = 'write with sink_to(FormatSink("kafka", {...}))'
+_PRODUCER = "Flink has deprecated it; use KafkaSink.builder() of eventide.datastream.connectors.kafka"
 _DYNAMIC = (
     "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
@@ -67,8 +66,6 @@ NAMES = {
     **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _DYNAMIC),
     "KafkaRecordDeserializationSchema": _DYNAMIC + "; whole records are read by the class of this name in "
     "eventide.datastream.connectors.kafka",
-    **dict.fromkeys(["KafkaSink", "KafkaSinkBuilder", "KafkaTopicSelector"], _KAFKA_SINK),
-    **dict.fromkeys(["KafkaRecordSerializationSchema", "KafkaRecordSerializationSchemaBuilder"], _KAFKA_SINK),
     **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
     **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
     # in modules that are here
@@ -182,6 +179,7 @@ MEMBERS = {
         "DefaultRowFormatBuilder": _INTERNAL,
         "DefaultBulkFormatBuilder": _INTERNAL,
     },
+    "KafkaSink": {"get_transformer": _INTERNAL},
     "FileSink.BaseBuilder": {
         "disable_compact": _COMPACTION,
         "enable_compact": _COMPACTION,

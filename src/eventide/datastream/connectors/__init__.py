@@ -27,10 +27,10 @@ from eventide.datastream.connectors.sink import (
 from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch
 
 if TYPE_CHECKING:
-    from eventide.datastream.connectors.kafka import KafkaSource
+    from eventide.datastream.connectors.kafka import KafkaSink, KafkaSource
 
 _KAFKA = "eventide.datastream.connectors.kafka"
-_MODULES = {"KafkaSource": _KAFKA}
+_MODULES = {"KafkaSink": _KAFKA, "KafkaSource": _KAFKA}
 """Where names are that are loaded when they are first asked for."""
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "FileSource",
     "FileSourceBuilder",
     "FormatSink",
+    "KafkaSink",
     "KafkaSource",
     "NumberSequenceSource",
     "OutputFileConfig",
