@@ -23,3 +23,11 @@ def test_a_page_with_a_broker(
     """The broker of the tests is not used: with it, it is known that one can be had."""
     assert broker.is_running
     run_page(name, tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("broker", "spark")
+def test_a_page_with_a_broker_and_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_page("kafka-sink.md", tmp_path, monkeypatch, capsys)
