@@ -21,6 +21,7 @@ _ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironme
 _STREAM = "datastream.data_stream.DataStream"
 _STRATEGY = "common.watermark_strategy.WatermarkStrategy"
 _FILES = "datastream.connectors.file_system"
+_KAFKA = "datastream.connectors.kafka"
 _TTL = "datastream.state.StateTtlConfig"
 
 DIFFERENCES = {
@@ -58,6 +59,13 @@ DIFFERENCES = {
     **_members("common.typeinfo", "TupleTypeInfo RowTypeInfo", "as text, `TUPLE(STRING, INT)` and the like"),
     **_members("common.types.Row", "of_kind set_row_kind", "only INSERT under a declared type; others keep their kind"),
     **_members(_STRATEGY, "with_timestamp_assigner with_idleness", _NEW),
+    # Kafka
+    **_members(
+        f"{_KAFKA}.KafkaSourceBuilder",
+        "set_property set_properties",
+        "names are librdkafka's, and those of the Java client that have a counterpart",
+    ),
+    f"{_KAFKA}.KafkaSourceBuilder.set_topic_pattern": "a regular expression is Python's",
     # environment
     **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
     **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),
@@ -153,7 +161,11 @@ DIFFERENCES = {
     # connectors
     "datastream.connectors.base.Source": "describes splits in Python; sources of your own are subclasses",
     "datastream.connectors.base.Sink": "describes what Spark writes; subclasses are eventide's own",
-    "datastream.connectors.base.DeliveryGuarantee": "no sink asks for it: files are written exactly once",
+    "datastream.connectors.base.DeliveryGuarantee": "`KafkaSink` asks for it; files are written exactly once",
+    f"{_KAFKA}.KafkaSink": "written by librdkafka; exactly once, a micro-batch is one transaction of the driver's",
+    f"{_KAFKA}.KafkaSinkBuilder.set_delivery_guarantee": "`NONE` is the same as `AT_LEAST_ONCE`",
+    f"{_KAFKA}.KafkaSinkBuilder.set_property": "takes librdkafka's; those that only Java has are refused",
+    f"{_KAFKA}.KafkaRecordSerializationSchema": "a description; the builder has Java's other steps, too",
     f"{_FILES}.FileSource": "reads with Arrow, in Python",
     f"{_FILES}.FileSink": "Spark writes the files, named after their micro-batch",
     f"{_FILES}.FileSink.BaseBuilder.with_bucket_check_interval": "taken without effect",

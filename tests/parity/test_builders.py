@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventide.common import Duration, Encoder, Time, Types
+from eventide.common import Duration, Encoder, SimpleStringSchema, Time, Types
+from eventide.datastream import OutputTag
+from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -15,6 +17,14 @@ from eventide.datastream.connectors.file_system import (
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
+)
+from eventide.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordDeserializationSchema,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
 )
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema, CsvSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
@@ -36,6 +46,7 @@ OF_BOTH_CSV_SCHEMAS = {
     "set_escape_character": ("\\",),
     "set_null_literal": ("null",),
 }
+RECORDS = KafkaRecordSerializationSchema("topic", SimpleStringSchema())
 SIZE = MemorySize.of_mebi_bytes(1)
 TTL = StateTtlConfig
 
@@ -88,6 +99,49 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "process_static_file_set": (),
             "set_split_by": (str.upper,),
             "set_max_files_per_batch": (3,),
+        },
+    ),
+    (
+        KafkaSink.builder,
+        {
+            "set_bootstrap_servers": ("localhost:9092",),
+            "set_record_serializer": (RECORDS,),
+            "set_delivery_guarantee": (DeliveryGuarantee.AT_LEAST_ONCE,),
+            "set_transactional_id_prefix": ("prefix",),
+            "set_property": ("linger.ms", "1"),
+        },
+    ),
+    (
+        KafkaRecordSerializationSchema.builder,
+        {
+            "set_topic_selector": (str,),
+            "set_topic": ("topic",),
+            "set_key_serialization_schema": (SimpleStringSchema(),),
+            "set_value_serialization_schema": (SimpleStringSchema(),),
+            "set_partitioner": (lambda element, key, value, topic, partitions: 0,),
+            "set_header_provider": (lambda element: {},),
+        },
+    ),
+    (
+        KafkaSource.builder,
+        {
+            "set_bootstrap_servers": ("localhost:9092",),
+            "set_group_id": ("group",),
+            "set_topics": ("a", "b"),
+            "set_topic_pattern": ("a.*",),
+            "set_partitions": ({KafkaTopicPartition("a", 0)},),
+            "set_starting_offsets": (KafkaOffsetsInitializer.earliest(),),
+            "set_unbounded": (KafkaOffsetsInitializer.latest(),),
+            "set_bounded": (KafkaOffsetsInitializer.latest(),),
+            "set_value_only_deserializer": (SimpleStringSchema(),),
+            "set_deserializer": (KafkaRecordDeserializationSchema.value_only(SimpleStringSchema()),),
+            "set_client_id_prefix": ("shop",),
+            "set_property": ("client.rack", "b"),
+            "set_properties": ({"client.rack": "b"},),
+            "fail_on_bad_records": (),
+            "skip_bad_records": (),
+            "side_output_bad_records": (OutputTag("bad"),),
+            "set_fail_on_data_loss": (False,),
         },
     ),
     (lambda: FileSink.for_row_format("out", Encoder.simple_string_encoder()), OF_BOTH_SINKS),

@@ -11,9 +11,10 @@ _CONNECTOR = (
     "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
 )
-_KAFKA = (
-    "it wraps Flink's connector, written in Java; read topics with env.from_data_frame(spark.readStream"
-    '.format("kafka")...), and write with sink_to(FormatSink("kafka", {...}))'
+_CONSUMER = "Flink has deprecated it; use KafkaSource.builder() of eventide.datastream.connectors.kafka"
+_PRODUCER = "Flink has deprecated it; use KafkaSink.builder() of eventide.datastream.connectors.kafka"
+_DYNAMIC = (
+    "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
 _INTERNAL = "it is a part that PyFlink makes for itself, and programs have no use for it"
 _SAVEPOINT = (
@@ -45,12 +46,11 @@ MODULES = {
     "common.io": "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's",
     "datastream.utils": "it moves values between Python and Java, and here they stay in Python",
     "datastream.connectors.cassandra": _CONNECTOR,
-    "datastream.connectors.dynamic_kafka": _KAFKA,
+    "datastream.connectors.dynamic_kafka": _DYNAMIC,
     "datastream.connectors.elasticsearch": _CONNECTOR,
     "datastream.connectors.hybrid_source": "a source does not follow another one here; union(...) reads both at once, "
     "or let a program read the first with set_available_now(), and another the second",
     "datastream.connectors.jdbc": _CONNECTOR,
-    "datastream.connectors.kafka": _KAFKA,
     "datastream.connectors.kinesis": _CONNECTOR,
     "datastream.connectors.pulsar": _CONNECTOR,
     "datastream.connectors.rabbitmq": _CONNECTOR,
@@ -59,10 +59,13 @@ MODULES = {
 NAMES = {
     # in the facades, of modules that are absent
     **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _CONNECTOR),
-    **dict.fromkeys(["KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA),
-    **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _KAFKA),
-    **dict.fromkeys(["KafkaRecordDeserializationSchema", "KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _KAFKA),
-    **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _KAFKA),
+    **dict.fromkeys(["FlinkKafkaConsumer", "FlinkKafkaConsumerBase"], _CONSUMER),
+    **dict.fromkeys(["FlinkKafkaProducer", "FlinkKafkaProducerBase", "Semantic"], _PRODUCER),
+    **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _DYNAMIC),
+    **dict.fromkeys(["KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _DYNAMIC),
+    **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _DYNAMIC),
+    "KafkaRecordDeserializationSchema": _DYNAMIC + "; whole records are read by the class of this name in "
+    "eventide.datastream.connectors.kafka",
     **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
     **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
     # in modules that are here
@@ -176,6 +179,7 @@ MEMBERS = {
         "DefaultRowFormatBuilder": _INTERNAL,
         "DefaultBulkFormatBuilder": _INTERNAL,
     },
+    "KafkaSink": {"get_transformer": _INTERNAL},
     "FileSink.BaseBuilder": {
         "disable_compact": _COMPACTION,
         "enable_compact": _COMPACTION,

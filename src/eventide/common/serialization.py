@@ -38,6 +38,22 @@ class SerializationSchema(ABC):
             DataError: It cannot be written; the error says which element.
         """
 
+    def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
+        """Return the bytes of many elements, each at the place of its element, as an Arrow array of binary.
+
+        It means the same as :meth:`serialize` with each of them.
+
+        Args:
+            elements: The elements, as an array of their type.
+            type_info: Their type.
+
+        Raises:
+            DataError: One cannot be written; the error says which.
+        """
+        import pyarrow as pa
+
+        return pa.array([self.serialize(element) for element in type_info.from_arrow(elements)], pa.binary())
+
 
 class DeserializationSchema(ABC):
     """Turns messages, which are bytes, into elements: one in a ``map``, or a column of them at once.
@@ -115,6 +131,15 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         except UnicodeEncodeError as error:
             message = f"SimpleStringSchema: {element!r} cannot be written in {self.charset}"
             raise DataError(message) from error
+
+    def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
+        """Return the encoded texts; see :meth:`SerializationSchema.serialize_column`."""
+        import pyarrow as pa
+
+        is_text = pa.types.is_string(elements.type) and not elements.null_count
+        if is_text and codecs.lookup(self.charset).name == "utf-8":
+            return elements.cast(pa.binary())
+        return super().serialize_column(elements, type_info)
 
     def deserialize(self, message: bytes | str | None) -> Any:
         """Return the decoded text; None where there is no message."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,7 +16,7 @@ from eventide.spark.locations import texts
 from eventide.spark.sinks import directories, refuse_used_directories
 
 
-def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
+def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[str, int | None]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
@@ -23,26 +24,32 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> None:
     because it may have written there before it committed anything. It is written with Spark itself, so it works
     wherever Spark's checkpoint does.
 
+    Returns:
+        The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
+
     Raises:
         StateError: if the program does not fit, saying what differs.
         ProgramError: if a file sink's directory holds other output than this job's.
     """
-    started, committed = _started(spark, location), _last_commit(spark, location)
+    started, committed = _started(spark, location), _last(spark, location, "commits")
     found = _in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
     identity = plan.identity()
     if found is not None:
         check_identity(location, found, identity)
-    this = {"program": identity, "directories": paths}
-    if not started or {what: started[-1][what] for what in this} != this:
+    checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
+    this = {"program": identity, "directories": paths, "id": checkpoint}
+    if not started or {what: started[-1].get(what) for what in this} != this:
         text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
+    planned = _last(spark, location, "offsets")
+    return checkpoint, planned if planned > committed else None
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
     """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
-    return _in_force(_started(spark, location), _last_commit(spark, location))
+    return _in_force(_started(spark, location), _last(spark, location, "commits"))
 
 
 def _in_force(started: list[dict[str, Any]], committed: int) -> dict[str, Any] | None:
@@ -62,9 +69,9 @@ def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: int(one["start"]))
 
 
-def _last_commit(spark: SparkSession, location: str) -> int:
-    """The number of the last micro-batch that was committed; -1 if none was."""
-    there = texts(spark, f"{location.rstrip('/')}/commits")
+def _last(spark: SparkSession, location: str, log: str) -> int:
+    """The number of the last micro-batch in a log of Spark's, of what was planned or committed; -1 if there is none."""
+    there = texts(spark, f"{location.rstrip('/')}/{log}")
     names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
     return max((int(name) for name in names if name.isdigit()), default=-1)
 

@@ -13,8 +13,9 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common._pickles import bring
+from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
-from eventide.plan.job import DataFrameSourceSpec, JobPlan
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
@@ -56,9 +57,7 @@ def frames_of(
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
     sources = [source.pruned() for source in plan.sources]
-    classes = classes_of([*map(_shipped_of_source, sources), *map(_shipped_of_level, plan.levels)])
-    bring(classes)  # the driver reads what the job collects
-    ship = partial(dumps_program, classes=classes, start=uuid.uuid4().hex)
+    ship = shipping(plan)
     level_of = {target: level.number for level in plan.levels for target in level.targets}
     waiting = [
         (
@@ -78,6 +77,23 @@ def frames_of(
     is_metrics = F.col("target") == METRICS
     content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
     return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias("counters"))
+
+
+def shipping(plan: JobPlan) -> Ship:
+    """What makes bytes of the parts of a job, with the classes of all of it; this process knows those from then on.
+
+    Raises:
+        ProgramError: if functions cannot be sent to the workers.
+    """
+    to_kafka = [shipped_of_sink(sink) for sink in plan.sinks if isinstance(sink.sink, KafkaSink)]
+    classes = classes_of([*map(_shipped_of_source, plan.sources), *map(_shipped_of_level, plan.levels), *to_kafka])
+    bring(classes)  # the driver reads what the job collects
+    return partial(dumps_program, classes=classes, start=uuid.uuid4().hex)
+
+
+def shipped_of_sink(sink: SinkSpec) -> tuple[Any, str]:
+    """What of a sink travels to the workers, with what a message calls it."""
+    return sink, f"the sink {sink.name!r} or a function of its serializer"
 
 
 def _metrics_offset() -> int:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from eventide.common._pickles import bring
+from eventide.plan.job import SinkSpec
 from eventide.runtime.pickles import Program, loads_program
 from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.lifecycle import close_all, open_all
@@ -26,6 +27,12 @@ def opened_level(payload: bytes, subtask: int) -> Level:
 def opened_source(payload: bytes, place: int) -> Any:
     """A ``SourceSpec`` or ``ChainSpec`` in this worker, its functions opened for a task."""
     return _sources.part(payload, place)
+
+
+def opened_sink(payload: bytes) -> SinkSpec:
+    """A ``SinkSpec`` in this worker."""
+    spec: SinkSpec = _sinks.part(payload, 0)
+    return spec
 
 
 class OpenedPrograms:
@@ -64,3 +71,4 @@ class OpenedPrograms:
 
 _levels = OpenedPrograms(lambda level: ((), level.tasks))
 _sources = OpenedPrograms(lambda source: ((source,), ()))
+_sinks = OpenedPrograms(lambda sink: ((), ()))

@@ -11,20 +11,25 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
+from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.spark.collected import Stopped
 from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.frame_rows import frame_of
+from eventide.spark.kafka_sink import KafkaDelivery
 from eventide.spark.locations import resolved, texts
 from eventide.spark.rows import typed_rows
+from eventide.spark.sink_runs import SinkRun
 from eventide.spark.types import schema_of
 
 Take = Callable[[Any], None]
+Ship = Callable[[SinkSpec], bytes]
+"""Makes bytes of a sink for the way to the workers."""
 
 
-def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataStreamWriter:
+def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> DataStreamWriter:
     """What writes the results of a streaming job; ``take`` gets each element of a collecting sink.
 
     A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
@@ -37,15 +42,15 @@ def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> DataSt
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
         return rows.format(sink.format).options(**sink.options)
-    return frames.writeStream.foreachBatch(Delivery(sinks, take)).outputMode("append")
+    return frames.writeStream.foreachBatch(Delivery(sinks, take, ship, job)).outputMode("append")
 
 
-def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take) -> None:
+def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> None:
     """Write the results of a batch job."""
     if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and _is_of_files(sinks[0].sink):
         _directory(sinks[0].sink).write(typed_rows(frames, sinks[0]), 0)
     else:
-        Delivery(sinks, take)(frames, 0)
+        Delivery(sinks, take, ship, job)(frames, 0)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -96,33 +101,42 @@ def _files(spark: SparkSession, path: str) -> list[str] | None:
 class Delivery:
     """Routes the frames of one micro-batch to the sinks of a job.
 
-    Files are written exactly once, empty ones not at all; see `FileDirectory`.
+    Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
     """
 
-    def __init__(self, sinks: tuple[SinkSpec, ...], take: Take) -> None:
+    def __init__(self, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> None:
         self._on_driver = {s.number: s for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
         self._directories = {
             s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
+        self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         self._take = take
+        _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
             schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
-        known = len(self._on_driver) + len(self._as_rows)
-        if known < len(sinks):
-            strange = [s.sink for s in sinks if s.number not in self._on_driver and s not in self._as_rows]
+        known = {*self._on_driver, *self._to_kafka, *(s.number for s in self._as_rows)}
+        strange = [s.sink for s in sinks if s.number not in known]
+        if strange:
             raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
-        if not self._as_rows:
+        if not self._as_rows and not self._to_kafka:
             self._to_driver(frames)
+            return
+        if len(self._to_kafka) == 1 and not self._as_rows and not self._on_driver:
+            [deliver] = self._to_kafka.values()
+            deliver(frames, batch_id)
             return
         frames.persist()
         try:
             with_results = _targets_of_elements(frames)
             if self._on_driver:
                 self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))))
+            for number, deliver in self._to_kafka.items():
+                if number in with_results:
+                    deliver(frames.where(frames["target"] == number), batch_id)
             for sink in self._as_rows:
                 rows = typed_rows(frames.where(frames["target"] == sink.number), sink)
                 if sink.number not in self._directories:
@@ -150,6 +164,16 @@ class Delivery:
             # Whatever is asked of Spark in a query that has been stopped makes it end, without a word and a commit.
             spark.range(1).collect()
             raise
+
+
+def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
+    prefixes = [s.sink.transactional_id_prefix for s in sinks if isinstance(s.sink, KafkaSink)]
+    for prefix in filter(None, prefixes):
+        if prefixes.count(prefix) > 1:
+            raise ProgramError(
+                f"two sinks have the transactional id prefix {prefix!r}, and each would end the transactions of the "
+                "other; give each its own"
+            )
 
 
 def _channel(frame: Frame) -> tuple[int, int, int, str, int]:

@@ -21,14 +21,15 @@ from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream.connectors.kafka._sink_progress import temporary
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
-from eventide.plan.job import DataFrameSourceSpec, JobPlan
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings
 from eventide.runtime.metrics import JobMetrics
 from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.collected import Collected
-from eventide.spark.compiler import frames_of
+from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
@@ -46,6 +47,7 @@ from eventide.spark.session import (
     STATE_STORE,
     find_session,
 )
+from eventide.spark.sink_runs import SinkRun
 from eventide.spark.sinks import directories, refuse_used_directories, write_batch, writer
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
@@ -94,18 +96,22 @@ class SparkHost(Host):
         collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
         _take(location, settings)
-        at_end = partial(_leave, location, settings)
+        job = SinkRun(self.spark)
+        at_end = partial(_leave, location, settings, job)
         try:
-            query = self._start(plan.with_storage(location), settings, location, collected)
+            query = self._start(plan.with_storage(location), settings, location, collected, job)
         except BaseException:
             at_end()
             raise
         is_over = _end_that_spark_does_not_see(plan, settings)
         return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, is_over)
 
-    def _start(self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected) -> StreamingQuery:
+    def _start(
+        self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected, job: SinkRun
+    ) -> StreamingQuery:
         frames = frames_of(plan, settings, self.spark, batch=False)
-        output = writer(frames, plan.sinks, collected.put).queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
+        output = writer(frames, plan.sinks, collected.put, _sinks_of(plan), job)
+        output = output.queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
         if _takes_what_is_there(plan, settings):
             output = output.trigger(availableNow=True)
         else:
@@ -118,7 +124,11 @@ class SparkHost(Host):
                 TemporaryCheckpointWarning,
                 stacklevel=level_of_the_program(),
             )
-        fit_checkpoint(self.spark, location, plan)
+        checkpoint, repeated = fit_checkpoint(self.spark, location, plan)
+        if settings.checkpoint_location is None:
+            job.starts(temporary(checkpoint))
+        else:
+            job.starts(checkpoint, location, repeated)
         with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
             return output.option("checkpointLocation", location).start()
 
@@ -131,10 +141,14 @@ class SparkHost(Host):
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
             frames = frames_of(plan, settings, self.spark, batch=True, observation=observation)
+            job = SinkRun(self.spark)
+            job.starts(temporary(uuid.uuid4().hex))
             try:
-                write_batch(frames, plan.sinks, collected.append)
+                write_batch(frames, plan.sinks, collected.append, _sinks_of(plan), job)
             except Exception as error:
                 raise original(error) from error
+            finally:
+                job.close()
         took_ms = int((time.monotonic() - started) * 1000)
         metrics = JobMetrics()
         for content in contents_of(observation.get["counters"]):
@@ -175,8 +189,9 @@ def _take(location: str, settings: JobSettings) -> None:
         _in_use.add(_one_name(location))
 
 
-def _leave(location: str, settings: JobSettings) -> None:
+def _leave(location: str, settings: JobSettings, job: SinkRun) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
+    job.close()
     _in_use.discard(_one_name(location))
     if settings.checkpoint_location is None:
         shutil.rmtree(location, ignore_errors=True)
@@ -187,6 +202,11 @@ def _one_name(location: str) -> str:
     return (
         "/" + location.removeprefix("file:").strip("/") if location.startswith(("file:", "/")) else location.rstrip("/")
     )
+
+
+def _sinks_of(plan: JobPlan) -> Callable[[SinkSpec], bytes]:
+    """What makes bytes of a sink of a job."""
+    return lambda sink: shipping(plan)(*shipped_of_sink(sink))
 
 
 def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:

@@ -118,6 +118,17 @@ class KafkaBroker:
         """End it at once, as a failure does (SIGKILL); :meth:`start` brings it back."""
         self._end(subprocess.Popen.kill)
 
+    def close(self) -> None:
+        """End it for good, with all that it has; the end of a ``with`` block does the same."""
+        self._admin = None
+        self.kill()
+        if self._guard is not None:
+            self._guard.communicate()  # the end of its input; it deletes the folder
+            self._guard = None
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._home, self._ports = None, {}
+
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Make a topic, and wait until it can be written to.
 
@@ -143,12 +154,12 @@ class KafkaBroker:
         try:
             self.start()
         except BaseException:
-            self._clean_up()
+            self.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._clean_up()
+        self.close()
 
     def _prepare(self) -> None:
         """Lay out the folder of the cluster; a guard deletes it whatever becomes of this process."""
@@ -163,7 +174,9 @@ class KafkaBroker:
         settings = broker_settings(self._ports, str(self._home / "log"), self._users, self._more)
         Path(self._settings_file()).write_text(as_file(settings), encoding="utf-8")
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings_file()).wait():
+        if self._java(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", self._settings_file()
+        ).wait():
             raise EventideError(f"the folder of the Kafka broker could not be laid out. It said:\n{self._said()}")
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -198,16 +211,6 @@ class KafkaBroker:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.write(f"{process or ''}\n")
                 self._guard.stdin.flush()
-
-    def _clean_up(self) -> None:
-        self._admin = None
-        self.kill()
-        if self._guard is not None:
-            self._guard.communicate()  # the end of its input; it deletes the folder
-            self._guard = None
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-            self._home, self._ports = None, {}
 
     def _administrator(self) -> Any:
         if self._admin is None:

@@ -1,5 +1,6 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from eventide._absent import no_such_name
@@ -23,7 +24,14 @@ from eventide.datastream.connectors.sink import (
     PrintSink,
     Sink,
 )
-from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, Source, TimestampedBatch
+from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch
+
+if TYPE_CHECKING:
+    from eventide.datastream.connectors.kafka import KafkaSink, KafkaSource
+
+_KAFKA = "eventide.datastream.connectors.kafka"
+_MODULES = {"KafkaSink": _KAFKA, "KafkaSource": _KAFKA}
+"""Where names are that are loaded when they are first asked for."""
 
 __all__ = [
     "IDLE",
@@ -37,11 +45,14 @@ __all__ = [
     "FileSource",
     "FileSourceBuilder",
     "FormatSink",
+    "KafkaSink",
+    "KafkaSource",
     "NumberSequenceSource",
     "OutputFileConfig",
     "PartRange",
     "PrintSink",
     "RollingPolicy",
+    "SideOutput",
     "Sink",
     "Source",
     "StreamFormat",
@@ -53,4 +64,8 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+        if name not in _MODULES:
+            raise no_such_name(__name__, name)
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value

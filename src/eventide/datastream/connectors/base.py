@@ -15,7 +15,8 @@ __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 class DeliveryGuarantee(Enum):
     """How often an element gets where a sink puts it, when a job fails in between.
 
-    The sinks of eventide do not ask for it: files are written exactly once; of any other place, the sink says it.
+    A :class:`~eventide.datastream.connectors.kafka.KafkaSink` asks for it. Files are written exactly once; of any other
+    place, the sink says it.
     """
 
     EXACTLY_ONCE = 0

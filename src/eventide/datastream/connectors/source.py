@@ -48,6 +48,15 @@ class TimestampedBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class SideOutput:
+    """What :meth:`Source.read` may yield: an element, with its timestamp, of one of :meth:`Source.side_outputs`."""
+
+    tag_id: str
+    value: Any
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PartRange:
     """What is read of one part: from position ``start`` up to, not including, ``end``."""
 
@@ -196,6 +205,13 @@ class Source(ABC):
     def get_produced_type(self) -> TypeInformation:
         """The type of the elements; undeclared ones travel pickled."""
         return Types.PICKLED_BYTE_ARRAY()
+
+    def side_outputs(self) -> Mapping[str, TypeInformation]:
+        """The types of what it puts out beside its elements, as :class:`SideOutput`, by the ids of their tags.
+
+        ``get_side_output`` of the source's stream gives them. They have no watermarks until a strategy gives them.
+        """
+        return {}
 
     def gives_timestamps(self) -> bool:
         """Whether it yields elements with timestamps, so that windows of event time need no assigner."""

@@ -38,6 +38,7 @@ from eventide.plan.graph import (
     OperatorTransformation,
     SideOutputTransformation,
     SinkTransformation,
+    SourceTransformation,
     Transformation,
     UnionTransformation,
     why_without_parallelism,
@@ -313,6 +314,9 @@ class DataStream(Distribution, StreamHints):
         source = self._transformation
         if isinstance(source, AssignTransformation) and source.strategy.null_timestamps == output_tag.tag_id:
             return self._then(SideOutputTransformation(source, output_tag.tag_id, source.type_info))
+        origin = source.inputs[0] if isinstance(source, AssignTransformation) else source
+        if isinstance(origin, SourceTransformation) and output_tag.tag_id in (aside := origin.source.side_outputs()):
+            return self._then(SideOutputTransformation(origin, output_tag.tag_id, aside[output_tag.tag_id]))
         is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
         if not (isinstance(source, OperatorTransformation) or is_chained):
             raise ProgramError(

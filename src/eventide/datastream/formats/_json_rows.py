@@ -10,6 +10,7 @@ from eventide.common.serialization import DeserializationSchema, SerializationSc
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats._json_columns import are_for_arrow, has_objects, read_at_once
 from eventide.datastream.formats._json_schema import type_of_schema
+from eventide.datastream.formats._json_texts import written_at_once
 from eventide.datastream.formats._json_values import Read, Write, parsed, reader, writer
 from eventide.datastream.formats._messages import halved, row_type_of, said
 from eventide.errors import DataError, ProgramError
@@ -147,6 +148,8 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     What it writes, :class:`JsonRowDeserializationSchema` reads. A field that is None is null.
 
+    The window of a result is an object with ``start`` and ``end``, both numbers of milliseconds since the epoch.
+
     >>> from eventide.common import Row, Types
     >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
     >>> JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(Row("wren", 1.5))
@@ -174,6 +177,17 @@ class JsonRowSerializationSchema(SerializationSchema):
             raise DataError(f"there is no JSON object for None; it should be of {self.row_type}")
         [declared] = self.row_type.as_declared([element])
         return self._write(declared).encode()
+
+    def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
+        """Return the objects; see :meth:`SerializationSchema.serialize_column`.
+
+        Rows of this type are written column by column: text, truth values and whole numbers by Arrow.
+        """
+        declared = getattr(type_info, "field_types", None) == self.row_type.field_types
+        is_same = declared and elements.type == self.row_type.arrow_type()
+        if is_same and not self.row_type.has_exponents and not elements.null_count:
+            return written_at_once(elements, self.row_type)
+        return super().serialize_column(elements, type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type,)

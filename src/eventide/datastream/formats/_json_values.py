@@ -15,6 +15,7 @@ from eventide.common.typeinfo import (
     ListTypeInfo,
     MapTypeInfo,
     RowTypeInfo,
+    TimeWindowTypeInfo,
     TypeInformation,
 )
 from eventide.common.types import Row
@@ -212,6 +213,8 @@ def _writer(type_info: TypeInformation) -> Write:
             raise ProgramError(f"the keys of a map of JSON are text, which {type_info.key_type!r} has no form of")
         key = form.write
         return lambda value: f"{{{','.join(f'{_quoted(key(k))}:{part_of(v)}' for k, v in value.items())}}}"
+    if isinstance(type_info, TimeWindowTypeInfo):
+        return lambda window: f'{{"start":{window.start},"end":{window.end}}}'
     form = text_form(type_info)
     if form is None or not isinstance(type_info, BasicTypeInfo | BytesTypeInfo | DecimalTypeInfo):
         raise ProgramError(f"JSON has no form of {type_info!r}; turn it into something else before, in a map")

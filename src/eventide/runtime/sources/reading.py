@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
-from eventide.datastream.connectors.source import IDLE, Counted, TimestampedBatch
+from eventide.datastream.connectors.source import IDLE, Counted, SideOutput, TimestampedBatch
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
@@ -25,7 +25,7 @@ from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
-_SPECIAL = {type(IDLE), Counted, TimestampedValue, Watermark, *_BATCHES}
+_SPECIAL = {type(IDLE), Counted, SideOutput, TimestampedValue, Watermark, *_BATCHES}
 
 
 class SplitWay:
@@ -50,10 +50,10 @@ class SplitWay:
         self._own.point = behind
         self._own.mark_active()
 
-    def send(self, batch: Batch) -> Iterator[Frame]:
-        """Run elements through the chain; frames come when enough is waiting."""
+    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+        """Run elements, or those of a side output, through the chain; frames come when enough is waiting."""
         self._own.hear()
-        yield from self._chain.send(batch)
+        yield from self._chain.send(batch, tag)
 
     def flush(self) -> Iterator[Frame]:
         """What is waiting."""
@@ -77,6 +77,7 @@ class SplitReading:
         self._type_info = type_info
         self._may_be_idle = may_be_idle
         self._chunk = Elements()
+        self._aside: dict[str, Elements] = {}
         self._sequence = 0
 
     def place(self) -> dict[str, Any]:
@@ -91,6 +92,11 @@ class SplitReading:
             kind = type(item)
             if kind is Counted:
                 count(item)
+                continue
+            if kind is SideOutput:
+                timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
+                self._aside.setdefault(item.tag_id, Elements()).append(item.value, timestamp, self._sequence)
+                self._sequence += 1
                 continue
             if self._may_be_idle and kind is not type(IDLE):
                 way.mark_active(behind=self._sequence - 1)
@@ -124,6 +130,13 @@ class SplitReading:
             self._chunk = Elements()
             chunk.values = self._type_info.converted(chunk.values)
             yield chunk
+
+    def aside(self, types: Mapping[str, TypeInformation]) -> Iterator[tuple[str, Batch]]:
+        """What was put out beside the elements so far, by tag, of the types that were declared for it."""
+        given, self._aside = self._aside, {}
+        for tag, elements in given.items():
+            elements.values = types[tag].converted(elements.values)
+            yield tag, elements
 
     def _columns(self, item: pa.RecordBatch | TimestampedBatch) -> Columns:
         if isinstance(item, pa.RecordBatch):

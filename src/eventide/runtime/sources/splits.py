@@ -60,10 +60,10 @@ class SplitChain:
         self._watermarks_of = watermarks_of
         self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment)
 
-    def send(self, batch: Batch) -> Iterator[Frame]:
-        """Run elements through the chain; frames come when enough is waiting."""
+    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+        """Run elements, or those of a side output, through the chain; frames come when enough is waiting."""
         try:
-            self._run.push(self._chains.root, {None: batch})
+            self._run.push(self._chains.root, {tag: batch})
         except Exception as error:
             during = "behind the source"
             raise user_function_error(self._chains.name, error, during=during, split=self._split) from error

@@ -85,17 +85,21 @@ class SourceTask:
 
     def _read_ranges(self, source: Source, ranges: Sequence[SplitRange]) -> Iterator[Frame]:
         """Read some splits at the same time, and report for each; what waits of all of them is not let grow."""
-        may_be_idle = source.active_by_elements()
+        may_be_idle, aside = source.active_by_elements(), source.side_outputs()
         readings = [SplitReading(one, self._way(one.split), self._type_info, may_be_idle=may_be_idle) for one in ranges]
         waiting = 0
         for reading, batch in self._batches(source, readings):
             yield from self._send(reading.way, batch)
+            for tag, put_out in reading.aside(aside):
+                yield from reading.way.send(put_out, tag)
             waiting += len(batch)
             if waiting >= _WAITING:
                 for one in readings:
                     yield from one.way.flush()
                 waiting = 0
         for reading in readings:
+            for tag, put_out in reading.aside(aside):
+                yield from reading.way.send(put_out, tag)
             done = reading.range
             yield from reading.way.finish(ended=done.ended, joined=done.joined, is_operator=may_be_idle)
             self._metrics.count(self._name, PARTS_LOST, done.lost)

@@ -1,0 +1,278 @@
+"""Which offsets a Kafka source starts from, and at which it stops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from eventide.errors import DataError, ProgramError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KafkaTopicPartition:
+    """A partition of a topic. PyFlink: ``KafkaTopicPartition``.
+
+    >>> str(KafkaTopicPartition("orders", 0))
+    'orders-0'
+    """
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @staticmethod
+    def of_name(name: str) -> KafkaTopicPartition:
+        """The partition that has a name, as ``str`` gives it."""
+        topic, _, partition = name.rpartition("-")
+        return KafkaTopicPartition(topic, int(partition))
+
+
+class KafkaOffsetResetStrategy(Enum):
+    """What takes the place of an offset that is not there, or is not known. PyFlink: ``KafkaOffsetResetStrategy``."""
+
+    LATEST = 0
+    """The end of the partition."""
+
+    EARLIEST = 1
+    """The first record that is still there."""
+
+    NONE = 2
+    """Nothing: the job fails."""
+
+
+class PartitionOffsetsRetriever(Protocol):
+    """What a :class:`KafkaOffsetsInitializer` may ask of Kafka; what is asked for together is one request.
+
+    Flink: ``OffsetsInitializer.PartitionOffsetsRetriever``.
+    """
+
+    def beginning_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The first offsets that are still there."""
+
+    def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The offsets behind the last record; with ``isolation.level=read_committed``, before open transactions."""
+
+    def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """What the group has committed; a partition for which it has not is left out, and all are without a group."""
+
+    def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
+        """The first offsets at or behind timestamps, in milliseconds; a partition without one is left out."""
+
+
+class KafkaOffsetsInitializer(ABC):
+    """Says at which offsets partitions start, or stop. PyFlink: ``KafkaOffsetsInitializer``.
+
+    It is asked once for each partition: what it said is in the checkpoint from then on. One of your own is a subclass
+    with :meth:`get_partition_offsets`, as in Flink's Java API; PyFlink has those alone that are built in.
+
+    >>> KafkaOffsetsInitializer.offsets({KafkaTopicPartition("orders", 0): 100})
+    KafkaOffsetsInitializer.offsets({orders-0: 100}, EARLIEST)
+    """
+
+    @abstractmethod
+    def get_partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
+    ) -> Mapping[KafkaTopicPartition, int]:
+        """The offset of each of these partitions."""
+
+    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
+        """What holds where such an offset, as a start, is before or behind all that is there: by default, nothing."""
+        return KafkaOffsetResetStrategy.NONE
+
+    @staticmethod
+    def earliest() -> KafkaOffsetsInitializer:
+        """The first records that are still there."""
+        return _Edge(KafkaOffsetResetStrategy.EARLIEST)
+
+    @staticmethod
+    def latest() -> KafkaOffsetsInitializer:
+        """The ends of the partitions, as they are when the source is first planned.
+
+        Partitions that are found later start at their beginning, as in Flink.
+        """
+        return _Edge(KafkaOffsetResetStrategy.LATEST)
+
+    @staticmethod
+    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
+        """The first record in each partition whose timestamp is at or behind this one; its end if there is none.
+
+        Args:
+            timestamp: Milliseconds since the epoch, UTC.
+
+        Raises:
+            ProgramError: It is not an integer, or below zero.
+        """
+        if not _is_whole(timestamp):
+            raise ProgramError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
+        return _Timestamp(timestamp)
+
+    @staticmethod
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """What the group of the source has committed; where it has not, what the strategy says.
+
+        Raises:
+            ProgramError: It is no :class:`KafkaOffsetResetStrategy`.
+        """
+        return _Specified((), _strategy(offset_reset_strategy))
+
+    @staticmethod
+    def offsets(
+        offsets: Mapping[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """These offsets. The strategy is for starts that are not there any more, or not yet.
+
+        A partition that is not named is at what the group has committed, if there is a group, else where the strategy
+        says; as in Flink.
+
+        Raises:
+            ProgramError: They are not offsets of partitions, or it is no :class:`KafkaOffsetResetStrategy`.
+        """
+        for partition, offset in offsets.items():
+            if not isinstance(partition, KafkaTopicPartition) or not _is_whole(offset):
+                raise ProgramError(
+                    "offsets are numbers from 0 on, by KafkaTopicPartition(topic, partition), "
+                    f"not {partition!r}: {offset!r}"
+                )
+        return _Specified(tuple(sorted(offsets.items())), _strategy(offset_reset_strategy))
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge(KafkaOffsetsInitializer):
+    strategy: KafkaOffsetResetStrategy
+
+    def get_partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
+    ) -> Mapping[KafkaTopicPartition, int]:
+        return _at_edge(self.strategy, partitions, partition_offsets_retriever)
+
+    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
+        return self.strategy
+
+    def __repr__(self) -> str:
+        return f"KafkaOffsetsInitializer.{self.strategy.name.lower()}()"
+
+
+@dataclass(frozen=True, slots=True)
+class _Timestamp(KafkaOffsetsInitializer):
+    at_ms: int
+
+    def get_partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
+    ) -> Mapping[KafkaTopicPartition, int]:
+        ends = partition_offsets_retriever.end_offsets(partitions)  # before, so that what comes meanwhile is behind it
+        return ends | partition_offsets_retriever.offsets_for_times(dict.fromkeys(partitions, self.at_ms))
+
+    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
+        return KafkaOffsetResetStrategy.LATEST
+
+    def __repr__(self) -> str:
+        return f"KafkaOffsetsInitializer.timestamp({self.at_ms})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Specified(KafkaOffsetsInitializer):
+    """Offsets by partition, without any those that are committed."""
+
+    given: tuple[tuple[KafkaTopicPartition, int], ...]
+    strategy: KafkaOffsetResetStrategy
+
+    def get_partition_offsets(
+        self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
+    ) -> Mapping[KafkaTopicPartition, int]:
+        by_partition = dict(self.given)
+        found = {partition: by_partition[partition] for partition in partitions if partition in by_partition}
+        if unnamed := [partition for partition in partitions if partition not in found]:
+            found |= partition_offsets_retriever.committed_offsets(unnamed)
+        if unknown := [partition for partition in partitions if partition not in found]:
+            if self.strategy is KafkaOffsetResetStrategy.NONE:
+                raise DataError(
+                    f"no offset is committed for {', '.join(map(str, unknown))}; commit one, or give {self!r} a "
+                    "KafkaOffsetResetStrategy"
+                )
+            found |= _at_edge(self.strategy, unknown, partition_offsets_retriever)
+        return found
+
+    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
+        return self.strategy
+
+    def __repr__(self) -> str:
+        if not self.given:
+            return f"KafkaOffsetsInitializer.committed_offsets({self.strategy.name})"
+        shown = ", ".join(f"{partition}: {offset}" for partition, offset in self.given)
+        return f"KafkaOffsetsInitializer.offsets({{{shown}}}, {self.strategy.name})"
+
+
+def needs_group(initializer: KafkaOffsetsInitializer) -> bool:
+    """Whether an initializer has no meaning without a group."""
+    return isinstance(initializer, _Specified) and not initializer.given
+
+
+def starting_offsets(
+    initializer: KafkaOffsetsInitializer,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: PartitionOffsetsRetriever,
+) -> dict[KafkaTopicPartition, int]:
+    """Where partitions start, each within what is there: else where the initializer's strategy says.
+
+    Raises:
+        DataError: if one is not, and there is no such strategy.
+    """
+    starts = specified(initializer, partitions, retriever)
+    first, last = retriever.beginning_offsets(partitions), retriever.end_offsets(partitions)
+    strategy = initializer.get_auto_offset_reset_strategy()
+    for partition, offset in starts.items():
+        if first[partition] <= offset <= last[partition]:
+            continue
+        if strategy is KafkaOffsetResetStrategy.NONE:
+            raise DataError(
+                f"{partition} has no offset {offset} to start from: it begins at {first[partition]} and ends at "
+                f"{last[partition]}; start from another one, or give {initializer!r} a KafkaOffsetResetStrategy"
+            )
+        starts[partition] = (first if strategy is KafkaOffsetResetStrategy.EARLIEST else last)[partition]
+    return starts
+
+
+def specified(
+    initializer: KafkaOffsetsInitializer,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: PartitionOffsetsRetriever,
+) -> dict[KafkaTopicPartition, int]:
+    """What an initializer says of some partitions.
+
+    Raises:
+        ProgramError: if it does not say it of all of them.
+    """
+    found = initializer.get_partition_offsets(partitions, retriever)
+    for partition in partitions:
+        if not _is_whole(found.get(partition)):
+            raise ProgramError(
+                f"{initializer!r} must give an offset for {partition}, and gave {found.get(partition)!r}"
+            )
+    return {partition: found[partition] for partition in partitions}
+
+
+def _at_edge(
+    strategy: KafkaOffsetResetStrategy,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: PartitionOffsetsRetriever,
+) -> dict[KafkaTopicPartition, int]:
+    is_first = strategy is KafkaOffsetResetStrategy.EARLIEST
+    return retriever.beginning_offsets(partitions) if is_first else retriever.end_offsets(partitions)
+
+
+def _strategy(strategy: Any) -> KafkaOffsetResetStrategy:
+    if not isinstance(strategy, KafkaOffsetResetStrategy):
+        raise ProgramError(f"a KafkaOffsetResetStrategy is EARLIEST, LATEST or NONE, not {strategy!r}")
+    return strategy
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

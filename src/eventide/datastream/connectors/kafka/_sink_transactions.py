@@ -1,0 +1,201 @@
+"""Transactions of an exactly-once sink: the records of a micro-batch, and its number, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from eventide.datastream.connectors.kafka._errors import Complaints, Patience
+from eventide.datastream.connectors.kafka._library import client, library, said
+from eventide.datastream.connectors.kafka._sink import KafkaSink
+from eventide.datastream.connectors.kafka._sink_producer import SinkProducer, connection
+from eventide.datastream.connectors.kafka._sink_progress import Mark
+from eventide.errors import DataError, EventideError, StateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SETTINGS = {
+    "transaction.timeout.ms": "300000",
+    "retry.backoff.ms": "10",  # the brokers may still be at the end of the transaction before
+    "metadata.recovery.strategy": "none",  # else brokers that are all away for a moment are forgotten; see _in_time
+}
+_TRIES = 3
+_GRACE_S = 5.0
+_FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
+
+
+class Transactions:
+    """Writes tables of records, each with a mark, in one transaction; one at a time has a sink's transactional id.
+
+    Who opens it ends what others of that id had begun, and those cannot write any more.
+
+    Args:
+        sink: the sink, which has a prefix of transactional ids.
+    """
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self._sink = sink
+        self.group = str(sink.transactional_id_prefix)
+        self._producer = self._new_producer()
+        quiet = {**connection(sink), "group.id": self.group, "enable.auto.commit": "false", "log_level": 0}
+        self._membership = client(library().Consumer, quiet)
+        self._initialise()
+
+    def marks(self) -> list[Mark]:
+        """What the transactions of this group had left behind when this one was opened, that of each topic.
+
+        A mark of its own may take a moment to be seen.
+
+        Raises:
+            EventideError: if Kafka does not say, or does not let us in.
+        """
+        admin_module = library("admin")
+        complaints = Complaints()
+        settings = {**connection(self._sink), "log_level": 0, "error_cb": complaints.hear}
+        admin = client(admin_module.AdminClient, settings)
+        patience = Patience(self._producer.servers, self._producer.patience_s, complaints)
+        asked = library().ConsumerGroupTopicPartitions(self.group)
+        while True:
+            answer = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=5)
+            try:
+                found = answer[self.group].result().topic_partitions
+            except library().KafkaException as error:
+                patience.check_error(f"the offsets of the group {self.group}", error.args[0])
+                admin.poll(0.1)
+            else:
+                unsettled = next((one.error for one in found if one.error), None)
+                if unsettled is None:
+                    return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
+                patience.check_error(f"the offsets of the group {self.group}", unsettled)
+
+    def write(self, records: pa.Table, mark: Mark, topic: str) -> None:
+        """Write records and a mark, all of them or none.
+
+        Args:
+            records: the records.
+            mark: how far the sink has got with them.
+            topic: the topic beside which the mark is kept.
+
+        Raises:
+            StateError: if another run of the job has begun to write.
+            EventideError: if Kafka does not take a record, or gives no answer.
+        """
+        for tried in range(1, _TRIES + 1):
+            self._producer.forget()
+            try:
+                self._write(records, mark, topic)
+                return
+            except library().KafkaException as error:
+                failure = self._failure(error.args[0], topic)
+                passes = self._producer.may_try_again and error.args[0].txn_requires_abort()
+                self._abort()
+                if tried == _TRIES or not passes or isinstance(failure, StateError):
+                    raise failure from error
+            except TimeoutError as error:
+                if tried == _TRIES:
+                    raise DataError(
+                        f"a transaction of {self.group!r} did not end at {self._producer.servers}, {_TRIES} times over"
+                    ) from error
+                self._producer = self._new_producer()
+                self._initialise()
+            except EventideError:
+                self._abort()
+                raise
+
+    def _write(self, records: pa.Table, mark: Mark, topic: str) -> None:
+        producer = self._producer.client
+        producer.begin_transaction()
+        self._reached("begun")
+        self._producer.send(records)
+        self._reached("sent")
+        offset = library().TopicPartition(topic, 0, mark.next_batch, metadata=mark.checkpoint)
+        membership = self._membership.consumer_group_metadata()
+        self._in_time(lambda: self._insist(producer.send_offsets_to_transaction, [offset], membership))
+        self._reached("marked")
+        self._insist(producer.commit_transaction)
+        self._reached("committed")
+
+    def _reached(self, place: str) -> None:
+        """Nothing: tests end the process at a place of a transaction."""
+
+    def _insist(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call something that may be called again where it got no answer."""
+        patience = self._producer.patience()
+        while True:
+            try:
+                call(*arguments, 5)
+                return
+            except library().KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                patience.check(f"the end of a transaction of {self.group!r}", said(error))
+
+    def _in_time(self, work: Callable[[], None]) -> None:
+        """Do something that may never come back: the library looks for a coordinator that is gone, and keeps no time.
+
+        That is its issue 5511. The producer has to be given up then; the next one ends what it had begun.
+
+        Raises:
+            TimeoutError: if it does not come back while there is patience.
+        """
+        outcome: Queue[BaseException | None] = Queue()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                outcome.put(error)
+            else:
+                outcome.put(None)
+
+        Thread(target=run, name=f"offsets of {self.group}", daemon=True).start()
+        try:
+            error = outcome.get(timeout=self._producer.patience_s + _GRACE_S)
+        except Empty:
+            raise TimeoutError from None
+        if error is not None:
+            raise error
+
+    def _new_producer(self) -> SinkProducer:
+        return SinkProducer(self._sink, {"transactional.id": self.group, **_SETTINGS})
+
+    def _initialise(self) -> None:
+        patience = self._producer.patience()
+        while True:
+            try:
+                self._producer.client.init_transactions(1)
+                return
+            except library().KafkaException as error:
+                self._producer.client.poll(0)
+                what = f"the transactional id {self.group!r}"
+                if error.args[0].retriable():
+                    patience.check(what, said(error))
+                else:
+                    patience.check_error(what, error.args[0])
+
+    def _failure(self, error: Any, topic: str) -> EventideError:
+        """What to say of a transaction that failed."""
+        codes = library().KafkaError
+        if error.code() in {getattr(codes, name) for name in _FENCED.split() if hasattr(codes, name)}:
+            return StateError(
+                f"another run of this job, or another job, uses the transactional id prefix {self.group!r}, and this "
+                "one cannot write any more; let only one run at a time use a checkpoint, and give each sink a prefix "
+                "of its own"
+            )
+        self._producer.client.poll(0)  # says which records were not taken
+        return self._producer.failure() or self._producer.refusal(error, topic)
+
+    def _abort(self) -> None:
+        try:
+            self._producer.client.abort_transaction(10)
+            self._producer.client.flush(10)  # says of each record that it was given up
+        except library().KafkaException:
+            return  # whoever comes next with this id ends it, or its time-out
+
+    def close(self) -> None:
+        """Leave the cluster alone; nothing is lost, as there is nothing between transactions."""
+        self._membership.close()
+        self._producer.close()

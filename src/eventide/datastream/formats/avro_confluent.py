@@ -1,0 +1,138 @@
+"""Messages of Avro that name their schema in a registry, in Confluent's wire format; with ``eventide[kafka]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from eventide._absent import no_such_name
+from eventide.common.serialization import DeserializationSchema, bytes_of
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo._base import one_array
+from eventide.datastream.connectors.kafka._library import library
+from eventide.datastream.formats._avro_schema import AvroSchema
+from eventide.datastream.formats._messages import row_type_of, said
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ConfluentRegistryAvroDeserializationSchema"]
+
+_UNKNOWN_SCHEMA = 404
+
+
+@dataclass(frozen=True)
+class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
+    """Reads rows from records of Avro, each behind the number of the schema that it was written with.
+
+    That schema is asked for once, and a record is brought from it to the reader's schema by Avro's rules. Made with
+    :meth:`for_generic`. Flink: ``ConfluentRegistryAvroDeserializationSchema`` of the Java API; PyFlink has it not.
+
+    A registry that does not answer, or lets nobody in, is an error of the program, and never a bad record.
+    """
+
+    schema: AvroSchema
+    url: str
+    registry_configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @staticmethod
+    def for_generic(
+        schema: str | AvroSchema, url: str, registry_configs: Mapping[str, str] | None = None
+    ) -> ConfluentRegistryAvroDeserializationSchema:
+        """Return one for rows of a schema.
+
+        Args:
+            schema: The schema to read with, as JSON.
+            url: Where the registry is.
+            registry_configs: Properties of confluent-kafka's registry client, such as ``basic.auth.user.info``.
+
+        Raises:
+            ProgramError: It is no schema of Avro, describes no record, or has a part without a type.
+
+        ::
+
+            ConfluentRegistryAvroDeserializationSchema.for_generic(schema, "http://localhost:8081")
+        """
+        known = schema if isinstance(schema, AvroSchema) else AvroSchema.parse_string(schema)
+        configs = {name: value for name, value in (registry_configs or {}).items() if name != _SOURCE}
+        made = ConfluentRegistryAvroDeserializationSchema(known, url, configs)
+        _ = made._row_type
+        return made
+
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row; None where there is no message.
+
+        Raises:
+            DataError: It has no number of a schema, or one that the registry does not know, or is no record of it.
+            ProgramError: The registry does not answer.
+        """
+        if message is None:
+            return None
+        [row] = self._row_type.as_declared([self._record(message)])
+        return row
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._row_type
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`."""
+        records = [None if message is None else self._record(message) for message in one_array(messages).to_pylist()]
+        return self._row_type.to_arrow(records)
+
+    @cached_property
+    def _row_type(self) -> CompositeTypeInfo:
+        return row_type_of(type(self).__name__, self.schema.type_info())
+
+    @cached_property
+    def _read(self) -> Any:
+        configs = {"url": self.url, **self.registry_configs}
+        try:
+            registry = library("schema_registry").SchemaRegistryClient(configs)
+            return library("schema_registry.avro").AvroDeserializer(registry, self.schema.text)
+        except (TypeError, ValueError) as error:
+            raise ProgramError(f"the settings of the schema registry at {self.url} are not right: {error}") from error
+
+    def _record(self, message: bytes | str) -> Any:
+        content = bytes_of(message)
+        try:
+            return self._read(content, None)
+        except ProgramError:
+            raise
+        except library("schema_registry.error").SchemaRegistryError as error:
+            if error.http_status_code != _UNKNOWN_SCHEMA:
+                raise self._no_answer(error) from error
+            raise DataError(f"the schema of the message {said(content)} is not known to {self.url}: {error}") from error
+        except Exception as error:
+            if _is_of_network(error):
+                raise self._no_answer(error) from error
+            raise DataError(
+                f"the message {said(content)} cannot be read as Avro of {self._row_type}, with its schema in "
+                f"{self.url}: {error!r}"
+            ) from error
+
+    def _no_answer(self, error: Exception) -> ProgramError:
+        return ProgramError(
+            f"the schema registry at {self.url} does not say with which schema messages were written: {error!r}. Look "
+            "at its url, and at basic.auth.user.info"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.schema, self.url, dict(self.registry_configs))
+
+
+_SOURCE = "basic.auth.credentials.source"  # of the Java client, which has several; here what is given is used
+
+
+def _is_of_network(error: Exception) -> bool:
+    """Whether an error is one of the library's client of HTTP, or of a connection."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0].startswith(("httpx", "httpcore"))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)

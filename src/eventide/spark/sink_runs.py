@@ -1,0 +1,69 @@
+"""What sinks must know of the run of a job that they write in, and of those before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from eventide.datastream.connectors.kafka._sink_progress import Run
+from eventide.spark.locations import texts
+
+
+class SinkRun:
+    """A run of a job, as its sinks see it: made before it starts, told of its checkpoint when that is known.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._closing = ExitStack()
+        self._location: str | None = None
+        self._repeated: int | None = None
+        self._begun: set[str] = set()
+        self.checkpoint = ""
+
+    def starts(self, checkpoint: str, location: str | None = None, repeated: int | None = None) -> None:
+        """Say where the run starts from.
+
+        Args:
+            checkpoint: the id of the checkpoint.
+            location: where it is; None if nobody will go on with it.
+            repeated: the number of the micro-batch that the run before began and did not finish.
+        """
+        self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
+        there = None if location is None else texts(self._spark, self._path(location))
+        self._begun = {json.loads(row.value)["group"] for row in there.collect()} if there is not None else set()
+
+    def run_of(self, group: str) -> Run:
+        """The run, as the sink with a group sees it."""
+        return Run(self.checkpoint, self._repeated, group in self._begun)
+
+    def has_begun(self, group: str) -> bool:
+        """Whether the checkpoint knows that the sink with a group has left a mark in Kafka; so if nobody will ask."""
+        return self._location is None or group in self._begun
+
+    def begin(self, group: str) -> None:
+        """Write into the checkpoint that the sink with a group has left a mark in Kafka."""
+        if self._location is not None:
+            text = json.dumps({"group": group})
+            rows = self._spark.range(0, 1, 1, 1).select(F.lit(text).alias("value"))
+            rows.write.mode("append").text(self._path(self._location))
+        self._begun.add(group)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Have something called when the run is over."""
+        self._closing.callback(close)
+
+    def close(self) -> None:
+        """Say that the run is over."""
+        self._closing.close()
+
+    @staticmethod
+    def _path(location: str) -> str:
+        return f"{location.rstrip('/')}/eventide-sinks"

@@ -1,0 +1,61 @@
+"""Which micro-batch is written first in a run, from what stands in Kafka and in the checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.datastream.connectors.kafka._sink_progress import Mark, Run, first_batch_to_write, temporary
+from eventide.errors import StateError
+
+MINE, OTHER = "mine", "other"
+
+
+def first(found: list[Mark], run: Run, batch: int) -> int:
+    return first_batch_to_write("group", found, run, batch)
+
+
+@pytest.mark.parametrize("run", [Run(MINE), Run(MINE, repeated=0), Run(MINE, repeated=0, has_begun=False)])
+def test_without_a_mark_a_new_sink_writes_the_first_micro_batch(run: Run) -> None:
+    assert first([], run, 0) == 0
+
+
+def test_a_sink_that_is_new_in_an_old_job_begins_where_the_job_is() -> None:
+    assert first([], Run(MINE, repeated=7), 7) == 7
+
+
+@pytest.mark.parametrize(("marked", "following"), [(7, 7), (8, 8), (3, 3)])
+def test_a_repeated_micro_batch_is_there_if_its_mark_is(marked: int, following: int) -> None:
+    assert first([Mark(marked, MINE)], Run(MINE, repeated=7, has_begun=True), 7) == following
+
+
+def test_of_several_topics_the_highest_mark_counts_and_that_of_others_does_not() -> None:
+    found = [Mark(4, MINE), Mark(6, MINE), Mark(99, OTHER)]
+    assert first(found, Run(MINE, has_begun=True), 6) == 6
+
+
+def test_a_mark_that_was_lost_stops_a_job_where_its_micro_batch_was_begun() -> None:
+    with pytest.raises(StateError, match="micro-batch 7 is repeated, and Kafka no longer knows"):
+        first([], Run(MINE, repeated=7, has_begun=True), 7)
+
+
+def test_a_mark_that_was_lost_does_not_matter_to_a_new_micro_batch() -> None:
+    assert first([], Run(MINE, repeated=None, has_begun=True), 7) == 7
+    assert first([], Run(MINE, repeated=6, has_begun=True), 7) == 7
+
+
+@pytest.mark.parametrize("run", [Run(MINE), Run(MINE, repeated=0), Run(MINE, has_begun=True)])
+def test_the_mark_of_another_checkpoint_stops_a_job(run: Run) -> None:
+    with pytest.raises(StateError, match=r"'group' belongs to a job with another checkpoint \(other\)"):
+        first([Mark(3, OTHER)], run, 0)
+
+
+def test_a_temporary_checkpoint_stands_in_nobodys_way_and_nobody_in_its() -> None:
+    assert first([Mark(3, temporary("a"))], Run(MINE), 0) == 0
+    assert first([Mark(3, OTHER)], Run(temporary("b")), 0) == 0
+    assert first([Mark(3, temporary("a"))], Run(temporary("b")), 0) == 0
+
+
+@pytest.mark.parametrize(("run", "marked"), [(Run(MINE, repeated=None), 8), (Run(MINE, repeated=7), 9)])
+def test_a_checkpoint_that_was_put_back_stops_a_job(run: Run, marked: int) -> None:
+    with pytest.raises(StateError, match="micro-batch 7 comes next in the checkpoint"):
+        first([Mark(marked, MINE)], run, 7)

@@ -1,0 +1,151 @@
+"""Transactions of the sink on a real broker, without Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from eventide.common import SimpleStringSchema
+from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
+from eventide.datastream.connectors.kafka._sink_producer import SinkProducer
+from eventide.datastream.connectors.kafka._sink_progress import Mark
+from eventide.datastream.connectors.kafka._sink_transactions import Transactions
+from eventide.errors import DataError, ProgramError, StateError
+from eventide.testing import KafkaBroker
+from kafka_topics import QUIET, new_topic, values
+
+pytestmark = pytest.mark.kafka
+
+
+def sink_to(servers: str, topic: str) -> KafkaSinkBuilder:
+    records = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    return (
+        KafkaSink.builder()
+        .set_bootstrap_servers(servers)
+        .set_record_serializer(records.set_value_serialization_schema(SimpleStringSchema()).build())
+        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        .set_transactional_id_prefix(f"prefix-{uuid.uuid4().hex[:8]}")
+        .set_property("default.api.timeout.ms", "30000")
+    )
+
+
+def table(*records: bytes) -> pa.Table:
+    return pa.table({"value": pa.array(records, pa.binary()), "timestamp": pa.array([5] * len(records), pa.int64())})
+
+
+def marks(sink: KafkaSink) -> list[Mark]:
+    """As the next run finds them."""
+    transactions = Transactions(sink)
+    found = transactions.marks()
+    transactions.close()
+    return found
+
+
+def test_records_and_mark_are_there_together(broker: KafkaBroker) -> None:
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).build()
+    assert marks(sink) == []
+    for records, mark, seen in [((), 3, []), ((b"a", b"b"), 4, [b"a", b"b"]), ((b"c",), 6, [b"a", b"b", b"c"])]:
+        transactions = Transactions(sink)
+        transactions.write(table(*records), Mark(mark, "id"), topic)
+        transactions.close()
+        assert (marks(sink), values(broker, topic)) == ([Mark(mark, "id")], seen)
+
+
+def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(broker: KafkaBroker) -> None:
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).build()
+    older, dead = (
+        Transactions(sink),
+        Producer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "transactional.id": str(sink.transactional_id_prefix),
+                **QUIET,
+            }
+        ),
+    )
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(topic, b"half")
+    dead.flush(10)
+    younger = Transactions(sink)
+    younger.write(table(b"whole"), Mark(1, "id"), topic)
+    assert values(broker, topic) == [b"whole"]
+    with pytest.raises(StateError, match="another run of this job, or another job, uses the transactional id prefix"):
+        older.write(table(b"late"), Mark(2, "id"), topic)
+    assert (values(broker, topic), marks(sink)) == ([b"whole"], [Mark(1, "id")])
+
+
+@pytest.mark.parametrize("strategy", ["none", "rebootstrap"])
+def test_a_transaction_lives_through_the_death_of_the_broker(broker: KafkaBroker, strategy: str) -> None:
+    """With the second strategy, the library's call never comes back, and another producer begins anew."""
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).set_property("metadata.recovery.strategy", strategy)
+    sink = sink.set_property("default.api.timeout.ms", "12000")
+    transactions = Transactions(sink.build())
+    transactions.write(table(b"before"), Mark(1, "id"), topic)
+    broker.kill()
+    back = threading.Timer(1, broker.start)
+    back.start()
+    transactions.write(table(b"meanwhile"), Mark(2, "id"), topic)
+    back.join()
+    assert (values(broker, topic), marks(sink.build())) == ([b"before", b"meanwhile"], [Mark(2, "id")])
+
+
+def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaBroker) -> None:
+    topic = new_topic(broker, max_message_bytes="1000")
+    sink = sink_to(broker.bootstrap_servers, topic).build()
+    transactions = Transactions(sink)
+    with pytest.raises(DataError, match=f"did not take a record for {topic}: .*too large"):
+        transactions.write(table(b"small", b"x" * 5_000), Mark(1, "id"), topic)
+    assert values(broker, topic) == []
+    transactions.write(table(b"small"), Mark(1, "id"), topic)
+    assert (values(broker, topic), marks(sink)) == ([b"small"], [Mark(1, "id")])
+
+
+@pytest.mark.usefixtures("broker")  # its jars
+def test_who_may_not_log_in_is_told_at_once() -> None:
+    with KafkaBroker(users={"ada": "secret"}) as broker:
+        broker.create_topic("hers")
+
+        def sink(password: str) -> KafkaSink:
+            login = {"sasl.mechanism": "PLAIN", "sasl.username": "ada", "sasl.password": password}
+            builder = sink_to(broker.sasl_bootstrap_servers, "hers")
+            for name, value in ({"security.protocol": "SASL_PLAINTEXT"} | login).items():
+                builder.set_property(name, value)
+            return builder.build()
+
+        Transactions(sink("secret")).write(table(b"a"), Mark(1, "id"), "hers")
+        assert values(broker, "hers") == [b"a"]
+        began = time.monotonic()
+        with pytest.raises(ProgramError, match="does not let us in"):
+            Transactions(sink("guessed"))
+        producer = SinkProducer(sink("guessed"))
+        producer.send(table(b"a"))
+        with pytest.raises(ProgramError, match="does not let us in"):
+            producer.arrive()
+        assert time.monotonic() - began < 20
+
+
+def test_more_records_than_a_producer_holds_are_sent(broker: KafkaBroker) -> None:
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).set_property("queue.buffering.max.messages", "10").build()
+    producer = SinkProducer(sink)
+    producer.send(table(*(b"%d" % n for n in range(1_000))))
+    producer.arrive()
+    assert values(broker, topic) == [b"%d" % n for n in range(1_000)]
+
+
+def test_properties_of_java_are_taken_and_those_without_a_counterpart_refused(broker: KafkaBroker) -> None:
+    builder = sink_to(broker.bootstrap_servers, "any")
+    builder.set_property("max.request.size", "2000000").set_property("acks", "all").build()
+    SinkProducer(builder.build()).close()
+    with pytest.raises(ProgramError, match="set partitioner to one of librdkafka's"):
+        builder.set_property("partitioner.class", "com.example.Mine").build()

@@ -1,0 +1,244 @@
+"""Messages as elements: as columns or one by one, and what becomes of those that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import DeserializationSchema, SimpleStringSchema, Types
+from eventide.datastream import OutputTag
+from eventide.datastream.connectors.kafka import (
+    ConsumerRecord,
+    KafkaRecordDeserializationSchema,
+    KafkaSource,
+    KafkaSourceBuilder,
+    KafkaTopicPartition,
+)
+from eventide.datastream.connectors.kafka._decoding import Decoder
+from eventide.datastream.connectors.source import SideOutput, TimestampedBatch
+from eventide.datastream.formats.json import JsonRowDeserializationSchema
+from eventide.datastream.window import TimestampedValue
+from eventide.errors import DataError, ProgramError
+
+PART = KafkaTopicPartition("orders", 3)
+ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
+JSON = JsonRowDeserializationSchema.builder().type_info(ROW).build()
+
+
+@dataclass
+class GivenMessage:
+    """A message as the client library would give it."""
+
+    content: bytes | None
+    at: int
+    its_key: bytes | None = None
+    its_headers: list[tuple[str, bytes | None]] | None = None
+
+    def topic(self) -> str:
+        return PART.topic
+
+    def partition(self) -> int:
+        return PART.partition
+
+    def offset(self) -> int:
+        return self.at
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_000 * self.at
+
+    def key(self) -> bytes | None:
+        return self.its_key
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return self.its_headers
+
+
+def builder(schema: DeserializationSchema | KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
+    building = KafkaSource.builder().set_bootstrap_servers("a").set_topics("orders")
+    if isinstance(schema, DeserializationSchema):
+        return building.set_value_only_deserializer(schema)
+    return building.set_deserializer(schema)
+
+
+def decoded(building: KafkaSourceBuilder, *contents: bytes | GivenMessage | None) -> tuple[list[Any], dict[str, int]]:
+    """What comes of messages at the offsets from 0 on: (element, timestamp), or what else it is; and the counts."""
+    decoder = Decoder(building.build()._settings)
+    found: list[Any] = []
+    messages = [c if isinstance(c, GivenMessage) else GivenMessage(c, at) for at, c in enumerate(contents)]
+    for item in decoder.items(PART, messages):
+        if isinstance(item, TimestampedBatch):
+            rows = item.rows.to_pylist()
+            elements = [row["value"] for row in rows] if item.rows.schema.names == ["value"] else rows
+            found += zip(elements, item.timestamps.to_pylist(), strict=True)
+        else:
+            found.append((item.value, item.timestamp) if isinstance(item, TimestampedValue) else item)
+    return found, dict(decoder.counts)
+
+
+def test_text_is_a_column_with_the_timestamps_of_the_records() -> None:
+    [item] = Decoder(builder(SimpleStringSchema()).build()._settings).items(
+        PART, [GivenMessage(b"a", 0), GivenMessage(b"b", 1)]
+    )
+    assert isinstance(item, TimestampedBatch)
+    assert item.rows.to_pydict() == {"value": ["a", "b"]}
+    assert item.timestamps == pa.array([0, 1_000])
+
+
+def test_json_is_columns() -> None:
+    found, counts = decoded(builder(JSON), b'{"user": "wren", "amount": 5}', b'{"amount": 6, "more": []}')
+    assert found == [({"user": "wren", "amount": 5}, 0), ({"user": None, "amount": 6}, 1_000)]
+    assert counts == {}
+
+
+def test_a_value_without_an_element_is_left_out_and_counted() -> None:
+    found, counts = decoded(builder(JSON), b"{}", None, b"null", b'{"amount": 1}')
+    assert [at for _, at in found] == [0, 3_000]
+    assert counts == {"numRecordsWithoutElement": 2}
+
+
+def test_bytes_stay_as_they_are() -> None:
+    from eventide.common import ByteArraySchema
+
+    assert decoded(builder(ByteArraySchema()), b"\xff\x00", b"") == ([(b"\xff\x00", 0), (b"", 1_000)], {})
+
+
+def test_a_record_that_cannot_be_read_is_an_error_that_says_where_it_lies() -> None:
+    good = [b'{"amount": %d}' % i for i in range(300)]
+    with pytest.raises(
+        DataError, match="the record at offset 150 of orders-3 cannot be read: the message b'what"
+    ) as caught:
+        decoded(builder(JSON), *good[:150], b"what?", *good[:50], b"this too", *good[:50])
+    assert "what?" in str(caught.value)
+    assert "skip_bad_records()" in str(caught.value)
+
+
+def test_records_that_cannot_be_read_may_be_skipped_and_counted() -> None:
+    found, counts = decoded(builder(JSON).skip_bad_records(), b"x", b'{"amount": 1}', b'{"amount": "y"}', b"{}", b"[")
+    assert [(row["amount"], at) for row, at in found] == [(1, 1_000), (None, 3_000)]
+    assert counts == {"numRecordsInErrors": 3}
+
+
+def test_records_that_cannot_be_read_may_go_to_a_side_output() -> None:
+    bad = GivenMessage(b"\xff", 1, its_key=b"k")
+    found, counts = decoded(builder(JSON).side_output_bad_records(OutputTag("bad")), b"{}", bad)
+    _, aside = found
+    assert isinstance(aside, SideOutput)
+    assert (aside.tag_id, aside.timestamp) == ("bad", 1_000)
+    error = aside.value.as_dict().pop("error")
+    assert error.startswith("the message b'\\xff' cannot be read as JSON of ROW(user: STRING, amount: LONG)")
+    assert aside.value.as_dict() | {"error": ""} == {
+        "topic": "orders",
+        "partition": 3,
+        "offset": 1,
+        "timestamp": 1_000,
+        "key": b"k",
+        "value": b"\xff",
+        "error": "",
+    }
+    assert counts == {"numRecordsInErrors": 1}
+
+
+class OwnValues(DeserializationSchema):
+    """A schema of the user's own, whose elements have no declared type."""
+
+    def deserialize(self, message: bytes) -> Any:
+        return None if message == b"none" else {"length": len(message), "first": message[0]}
+
+
+def test_a_schema_of_the_user_s_own_may_give_any_object() -> None:
+    found, counts = decoded(builder(OwnValues()).skip_bad_records(), b"ab", b"none", b"", b"c")
+    assert found == [({"length": 2, "first": 97}, 0), ({"length": 1, "first": 99}, 3_000)]
+    assert counts == {"numRecordsWithoutElement": 1, "numRecordsInErrors": 1}
+
+
+class ByHeader(KafkaRecordDeserializationSchema):
+    """Sees one record at a time."""
+
+    def deserialize(self, record: ConsumerRecord) -> Any:
+        return record.topic, record.partition, record.offset, record.timestamp, record.key, dict(record.headers)["kind"]
+
+
+def test_a_deserializer_sees_the_whole_record() -> None:
+    message = GivenMessage(b"v", 7, b"k", [("kind", b"order"), ("empty", None)])
+    assert decoded(builder(ByHeader()), message) == ([(("orders", 3, 7, 7_000, b"k", b"order"), 7_000)], {})
+    with pytest.raises(DataError, match="the record at offset 0 of orders-3 cannot be read: KeyError"):
+        decoded(builder(ByHeader()), b"v")
+
+
+class Columns(KafkaRecordDeserializationSchema):
+    """Sees many records at once."""
+
+    def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        if any(value == b"bad" for value in records.column("value").to_pylist()):
+            raise ValueError("bad")
+        return records.select(["topic", "partition", "offset", "key", "headers"])
+
+
+def test_a_deserializer_sees_many_records_as_columns() -> None:
+    messages = [GivenMessage(b"v", 7, b"k", [("kind", b"order")]), GivenMessage(None, 9)]
+    found, _ = decoded(builder(Columns()), *messages)
+    assert found == [
+        (
+            {
+                "topic": "orders",
+                "partition": 3,
+                "offset": 7,
+                "key": b"k",
+                "headers": [{"key": "kind", "value": b"order"}],
+            },
+            7_000,
+        ),
+        ({"topic": "orders", "partition": 3, "offset": 9, "key": None, "headers": []}, 9_000),
+    ]
+
+
+def test_one_bad_record_does_not_take_its_batch_along() -> None:
+    found, counts = decoded(builder(Columns()).skip_bad_records(), *[b"a"] * 5, b"bad", *[b"b"] * 3)
+    assert [row["offset"] for row, _ in found] == [0, 1, 2, 3, 4, 6, 7, 8]
+    assert counts == {"numRecordsInErrors": 1}
+
+
+class Fewer(KafkaRecordDeserializationSchema):
+    def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        return records.slice(1)
+
+
+def test_a_batch_must_have_a_row_for_each_record() -> None:
+    with pytest.raises(ProgramError, match=r"Fewer.deserialize_batch gave 1 rows for 2 records"):
+        decoded(builder(Fewer()).skip_bad_records(), b"a", b"b")
+
+
+VALUES = st.lists(
+    st.one_of(
+        st.none(),
+        st.sampled_from([b"", b"{}", b"null", b"[]", b"{", b'{"amount": 1.5}', b'{"amount": "7"}', b'{"user": 1}{}']),
+        st.sampled_from([b'{"amount": 99999999999999999999}', b'{\n"user": "a"\n}', b'{"amount": "x"}', b"\xff"]),
+        st.binary(max_size=8),
+    ),
+    max_size=100,
+)
+
+
+@given(VALUES)
+def test_columns_give_what_messages_give_one_by_one(values: list[bytes | None]) -> None:
+    expected, bad, left_out = [], 0, 0
+    for at, value in enumerate(values):
+        try:
+            row = JSON.deserialize(value)
+        except DataError:
+            bad += 1
+            continue
+        if row is None:
+            left_out += 1
+        else:
+            expected.append((row.as_dict(), 1_000 * at))
+    counts = {"numRecordsInErrors": bad, "numRecordsWithoutElement": left_out}
+    assert decoded(builder(JSON).skip_bad_records(), *values) == (expected, {k: n for k, n in counts.items() if n})
