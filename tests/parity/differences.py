@@ -54,6 +54,7 @@ DIFFERENCES = {
     "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
     "common.typeinfo.Types.BIG_DEC": "takes a precision and a scale too",
     **_members(_STRATEGY, "with_timestamp_assigner with_idleness", _NEW),
+    f"{_STRATEGY}.with_watermark_alignment": "compares watermarks at each micro-batch, whatever the interval",
     # environment
     **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
     **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),
