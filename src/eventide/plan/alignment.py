@@ -110,12 +110,9 @@ def _by_time(aligned: _Aligned) -> ByTime | None:
     if not isinstance(stream, AssignTransformation) or stream.inputs != (aligned.source,):
         return None
     strategy, generator = stream.strategy, stream.strategy.generator
-    if strategy.timestamp_assigner is not None or strategy.null_timestamps is not NullTimestamps.FAIL:
+    has_times = strategy.timestamp_column is not None or aligned.source.source.gives_timestamps()
+    if strategy.timestamp_assigner is not None or strategy.null_timestamps is not NullTimestamps.FAIL or not has_times:
         return None
-    if strategy.timestamp_column is None and not aligned.source.source.gives_timestamps():
+    if not isinstance(generator, BoundedOutOfOrderness):
         return None
-    return (
-        ByTime(generator.bound_ms + 1, strategy.timestamp_column)
-        if isinstance(generator, BoundedOutOfOrderness)
-        else None
-    )
+    return ByTime(generator.bound_ms + 1, strategy.timestamp_column)
