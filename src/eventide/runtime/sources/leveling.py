@@ -63,10 +63,11 @@ class Leveling:
         sure = add_ms(self._standing.allowed_ms, self._by_time.lag_ms)
         if self._positions(sure) is None:
             return None
-        level = self._latest(min(known), sure, None if max_rows is None else max(1, max_rows - len(times)))
+        budget = None if max_rows is None else max(1, max_rows - len(times))
+        level = self._latest(min(known), sure, budget)
         if level == min(known):  # not even the oldest rows fit: they are shared out
             behind = {part: at for part, at in unread.items() if not self._standing.is_held(self._split_of[part])}
-            limited = self._source.next_positions(behind, max_rows)
+            limited = self._source.next_positions(behind, budget)
             planned = {part: min(at, self._reached(part, sure) or behind[part]) for part, at in limited.items()}
         else:
             behind = {part: at for part, at in unread.items() if _is_before(times[self._split_of[part]], level)}
