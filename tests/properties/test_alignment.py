@@ -1,9 +1,7 @@
 """Sources that wait for each other: a ten-line model of Flink's rule against what is planned, in whole jobs."""
 
 from copy import deepcopy
-from itertools import pairwise
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 

@@ -89,8 +89,7 @@ def next_offsets(
         reached = max(at["position"], position if limit is None else min(position, limit))
         ended = reached >= at["stop"] if "stop" in at else source.has_ended(part, reached)
         end[part] = {**at, "position": reached, "ended": ended}
-    if standing is not None:
-        end = with_rests(source, standing, now, end, target)
+    end = with_rests(source, standing, now, end, target)
     rests = all(start.get(part) == at for part, at in end.items())
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 

@@ -57,12 +57,12 @@ def planned_together(
 
 def with_rests(
     source: Source,
-    standing: Standing,
+    standing: Standing | None,
     now: Mapping[str, Mapping[str, Any]],
-    end: Mapping[str, Mapping[str, Any]],
+    end: dict[str, dict[str, Any]],
     target: Mapping[str, int] | None,
 ) -> dict[str, dict[str, Any]]:
-    """The offsets at the end of a micro-batch, with what has to rest.
+    """The offsets at the end of a micro-batch, with what has to rest; nothing has, where the source does not wait.
 
     A part is held if it might be read further, and is not. Where a run ends with what was there at its start, all that
     it has read is done: nobody waits for it.
@@ -71,11 +71,15 @@ def with_rests(
     def is_read(part: str) -> bool:
         return end[part]["ended"] or (target is not None and end[part]["position"] >= target.get(part, 0))
 
+    if standing is None and not any(_REST in at for at in end.values()):
+        return end
     is_over = target is not None and all(map(is_read, end))
     rested: dict[str, dict[str, Any]] = {}
     for part, at in end.items():
         split, moves = source.split_of(part), at["position"] != now[part]["position"]
         rested[part] = {what: value for what, value in at.items() if what != _REST or now[part]["ended"]}
+        if standing is None:
+            continue
         if target is not None and is_read(part) and (not at["ended"] or (is_over and moves)):
             rested[part][_REST] = Rest.DONE.value
         elif not at["ended"] and not moves and standing.knows(split) and standing.is_held(split):
