@@ -18,8 +18,8 @@ BOUND = 3
 class Log(Source):
     """Splits that are written down: timestamps, in any order, and IDLE. It knows about time if it is said to."""
 
-    def __init__(self, splits, finds_times=False):
-        self.items, self.finds_times = splits, finds_times
+    def __init__(self, splits, bounded=True, finds_times=False):
+        self.items, self.bounded, self.finds_times = splits, bounded, finds_times
 
     def splits(self):
         return sorted(self.items)
@@ -31,16 +31,19 @@ class Log(Source):
         for place, item in enumerate(self.items[split][start:end], start):
             yield item if item is IDLE else TimestampedValue((split, place), item)
 
+    def is_bounded(self):
+        return self.bounded
+
     def gives_timestamps(self):
         return True
 
     def gives_watermarks(self):
         return False
 
-    def positions_at(self, timestamp_ms, parts, column=None):
+    def positions_at(self, timestamp_ms, positions, column=None):
         if not self.finds_times:
             return None
-        return {part: before_later(self.items[part], timestamp_ms) for part in parts}
+        return {part: before_later(self.items[part], timestamp_ms) for part in positions}
 
 
 def before_later(items, timestamp_ms):
@@ -56,27 +59,28 @@ SOURCES = st.lists(st.lists(SPLIT, min_size=1, max_size=3), min_size=1, max_size
 DRIFTS = st.lists(st.sampled_from([0, 1, 20, 1000]), min_size=3, max_size=3)
 
 
-def job(sources, drifts, finds_times=False):
+def job(sources, drifts, bounded, finds_times=False):
     """The plan of a job that reads some sources of one group, each with a drift of its own, and collects all."""
     env, streams = local_environment(), []
-    bounded = WatermarkStrategy.for_bounded_out_of_orderness(BOUND)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(BOUND)
     for number, (splits, drift) in enumerate(zip(sources, drifts, strict=False)):
-        log = Log({f"{number}{place}": split for place, split in enumerate(splits)}, finds_times)
-        streams.append(env.from_source(log, bounded.with_watermark_alignment("all", drift), f"log {number}"))
+        log = Log({f"{number}{place}": split for place, split in enumerate(splits)}, bounded, finds_times)
+        streams.append(env.from_source(log, strategy.with_watermark_alignment("all", drift), f"log {number}"))
     return plan_of(streams[0].union(*streams[1:]) if len(streams) > 1 else streams[0])
 
 
 class Model:
     """Where all splits stand: watermarks, those that are idle, those that have ended; and Flink's rule."""
 
-    def __init__(self, sources, drifts):
+    def __init__(self, sources, drifts, bounded):
+        self.bounded = bounded
         self.items = {f"{n}{i}": split for n, splits in enumerate(sources) for i, split in enumerate(splits)}
         self.drift = {name: drifts[int(name[0])] for name in self.items}
         self.watermarks, self.idle, self.at = {}, set(), dict.fromkeys(self.items, 0)
 
     def counting(self):
-        open_splits = {name for name, items in self.items.items() if self.at[name] < len(items)}
-        return {name: ms for name, ms in self.watermarks.items() if name in open_splits - self.idle}
+        ended = {name for name, items in self.items.items() if self.bounded and self.at[name] == len(items)}
+        return {name: ms for name, ms in self.watermarks.items() if name not in ended | self.idle}
 
     def held(self):
         counting = self.counting()
@@ -112,9 +116,18 @@ def restarted(plan, max_rows, every):
         checkpoint = one.checkpoint
 
 
-@given(SOURCES, DRIFTS, st.integers(1, 9), st.sampled_from([1, 3, 1000]))
-def test_who_is_ahead_by_flinks_rule_waits_and_nobody_else_does(sources, drifts, max_rows, every):
-    plan, model, found = job(sources, drifts), Model(sources, drifts), []
+def check_the_end(model, found):
+    """All has been read, each element once; only who must wait for a split that may go on has something left."""
+    left = {name for name, items in model.items.items() if model.at[name] < len(items)}
+    assert left <= (set() if model.bounded else model.held())
+    read = {name: items[: model.at[name]] for name, items in model.items.items()}
+    elements = [(name, i) for name, items in read.items() for i, item in enumerate(items) if item is not IDLE]
+    assert sorted(values(found)) == sorted(elements)
+
+
+@given(SOURCES, DRIFTS, st.booleans(), st.integers(1, 9), st.sampled_from([1, 3, 1000]))
+def test_who_is_ahead_by_flinks_rule_waits_and_nobody_else_does(sources, drifts, bounded, max_rows, every):
+    plan, model, found = job(sources, drifts, bounded), Model(sources, drifts, bounded), []
     for checkpoint, batch in restarted(plan, max_rows, every):
         before, held = dict(model.at), model.held()
         model.read(positions_of(checkpoint))
@@ -125,25 +138,27 @@ def test_who_is_ahead_by_flinks_rule_waits_and_nobody_else_does(sources, drifts,
         assert said == held
         event(f"somebody is held: {bool(held)}")
         found.append(by_sink(plan, batch))
-    assert model.at == {name: len(items) for name, items in model.items.items()}, "all is read in the end"
-    elements = [(name, i) for name, items in model.items.items() for i, item in enumerate(items) if item is not IDLE]
-    assert sorted(values(found)) == sorted(elements)
+    check_the_end(model, found)
 
 
-@given(SOURCES, DRIFTS, st.one_of(st.none(), st.integers(1, 30)), st.sampled_from([1, 3, 1000]))
-def test_where_positions_follow_from_time_nobody_is_ahead_by_more_than_one_row(sources, drifts, max_rows, every):
-    plan, model, found = job(sources, drifts, finds_times=True), Model(sources, drifts), []
+LIMITS = st.one_of(st.none(), st.integers(1, 30))
+
+
+@given(SOURCES, DRIFTS, st.booleans(), LIMITS, st.sampled_from([1, 3, 1000]))
+def test_where_positions_follow_from_time_nobody_is_ahead_by_more_than_one_row(
+    sources, drifts, bounded, max_rows, every
+):
+    plan, model, found = job(sources, drifts, bounded, finds_times=True), Model(sources, drifts, bounded), []
     for checkpoint, batch in restarted(plan, max_rows, every):
-        at, counting = dict(model.at), model.counting()
+        at, counted = dict(model.at), model.counting()
         model.read(positions_of(checkpoint))
-        for name in counting:
-            lows = [min(counting.values()), min(model.watermarks[other] for other in counting)]
+        still = [ms for name, ms in model.counting().items() if name in counted]
+        for name in counted if still else ():
             read = [item for item in model.items[name][at[name] : model.at[name]] if item is not IDLE]
-            assert all(ms - BOUND - 1 <= max(lows) + model.drift[name] for ms in read[:-1])
+            allowed = max(min(counted.values()), min(still)) + model.drift[name]
+            assert all(ms - BOUND - 1 <= allowed for ms in read[:-1])
         for number, splits in enumerate(sources if max_rows is not None else ()):
             rows = sum(model.at[name] - at[name] for name in at if name[0] == str(number))
             assert rows <= max(max_rows, 2 * len(splits))
         found.append(by_sink(plan, batch))
-    assert model.at == {name: len(items) for name, items in model.items.items()}, "all is read in the end"
-    elements = [(name, i) for name, items in model.items.items() for i, item in enumerate(items) if item is not IDLE]
-    assert sorted(values(found)) == sorted(elements)
+    check_the_end(model, found)

@@ -49,11 +49,11 @@ class Log(Source):
     def is_bounded(self):
         return self.bounded
 
-    def positions_at(self, timestamp_ms, parts, column=None):
+    def positions_at(self, timestamp_ms, positions, column=None):
         if not self.finds_times:
             return None
         self.asked += 1
-        return {p: sum(minute * MINUTE <= timestamp_ms for minute in self.minutes[p]) for p in parts}
+        return {p: sum(minute * MINUTE <= timestamp_ms for minute in self.minutes[p]) for p in positions}
 
 
 class Job:

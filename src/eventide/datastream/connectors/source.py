@@ -246,7 +246,7 @@ class Source(ABC):
         return False
 
     def positions_at(
-        self, timestamp_ms: int, parts: Collection[str], column: str | None = None
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
         """For each part, the position before its first element with a later timestamp; its end where there is none.
 
@@ -255,7 +255,7 @@ class Source(ABC):
 
         Args:
             timestamp_ms: milliseconds since the epoch (UTC).
-            parts: parts that have not been read to their end.
+            positions: the parts that have not been read to their end, and where they stand.
             column: the column that has the timestamps; None if they are those that the source itself gives.
 
         Returns:

@@ -18,8 +18,8 @@ class Leveling:
 
     The one row is what brings the watermark of every split over that time, so that all before it is complete, and
     nobody stands still at a gap. What is allowed is always good enough as that time. It may be later, as long as no
-    split comes to its end before it: then all have passed it, and are as near to each other as their rows let them.
-    Only what other sources allow is never passed.
+    split runs out of rows before it that may have more one day: then all have passed it, and are as near to each other
+    as their rows let them. Only what other sources allow is never passed.
 
     Args:
         source: the source.
@@ -27,6 +27,7 @@ class Leveling:
         by_time: how its positions follow from event time.
         split_of: the split of each part.
         end_of: gives the position that a part may be read up to.
+        is_over: whether a split has nothing behind a position of one of its parts, so that nobody waits for it then.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class Leveling:
         by_time: ByTime,
         split_of: Mapping[str, str],
         end_of: Callable[[str], int],
+        is_over: Callable[[str, int], bool],
     ) -> None:
         self._source = source
         self._standing = standing
         self._by_time = by_time
         self._split_of = split_of
         self._end_of = end_of
+        self._is_over = is_over
         self._found: dict[int, dict[str, int] | None] = {}
         self._unread: Mapping[str, int] = {}
 
@@ -71,9 +74,10 @@ class Leveling:
             planned = {part: min(at, self._reached(part, sure) or behind[part]) for part, at in limited.items()}
         else:
             behind = {part: at for part, at in unread.items() if _is_before(times[self._split_of[part]], level)}
-            planned = {part: reached for part in behind if (reached := self._reached(part, level)) is not None}
-        positions = {**behind, **planned}
-        return {**positions, **self._source.next_positions(positions, 1)} if positions else {}
+            planned = {part: reached for part in unread if (reached := self._reached(part, level)) is not None}
+        # What is not to be begun yet is named for those alone that have room for one more row.
+        further = {part: planned.get(part, at) for part, at in behind.items()}
+        return {**planned, **(self._source.next_positions(further, 1) if further else {})}
 
     def _time_of(self, split: str) -> int | None:
         """The highest timestamp of a split; None if that is not known, or does not count."""
@@ -114,15 +118,14 @@ class Leveling:
         for part, position in self._unread.items():
             reached, split = self._reached(part, time_ms), self._split_of[part]
             rows += 0 if reached is None else self._source.rows_between(part, position, reached)
-            more = reached is None or time_ms <= sure or reached < self._end_of(part)
+            more = reached is None or time_ms <= sure or reached < self._end_of(part) or self._is_over(part, reached)
             goes_on[split] = goes_on.get(split, False) or more
         stopped = [self._time_of(split) for split, is_more in goes_on.items() if not is_more]
         return (budget is None or rows <= budget) and all(ms is None or ms >= time_ms for ms in stopped)
 
     def _positions(self, time_ms: int) -> dict[str, int] | None:
         if time_ms not in self._found:
-            parts = list(self._unread)
-            self._found[time_ms] = self._source.positions_at(time_ms, parts, self._by_time.column)
+            self._found[time_ms] = self._source.positions_at(time_ms, self._unread, self._by_time.column)
         return self._found[time_ms]
 
     def _reached(self, part: str, time_ms: int) -> int | None:

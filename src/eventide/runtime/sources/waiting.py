@@ -48,7 +48,11 @@ def planned_together(
             limit, latest = limit_of[part], source.latest_position(part)
             return latest if limit is None else min(limit, latest)
 
-        level = Leveling(source, standing, by_time, split_of, end_of).plan(unread, max_rows)
+        def is_over(part: str, position: int) -> bool:
+            limit, may_grow = limit_of[part], not source.is_bounded() and split_of[part] != part
+            return (limit is not None and position >= limit) or (not may_grow and source.has_ended(part, position))
+
+        level = Leveling(source, standing, by_time, split_of, end_of, is_over).plan(unread, max_rows)
         if level is not None:
             return {**first, **level}
     free = {part: position for part, position in unread.items() if not standing.is_held(split_of[part])}
