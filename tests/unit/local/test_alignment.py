@@ -3,6 +3,8 @@
 import json
 from copy import deepcopy
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide.common import Duration, TimeLagWatermarks, Types, Watermark, WatermarkGenerator, WatermarkStrategy
@@ -295,6 +297,54 @@ def test_files_wait_for_another_source_file_by_file(tmp_path):
     assert len(job.values()) == 24 + 200
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("continuously", [False, True])
+def test_parquet_files_are_read_up_to_one_time(tmp_path, named, continuously):
+    for folder, begin in {"early": 0, "late": 300}.items():
+        (tmp_path / folder).mkdir()
+        for part in range(4):
+            first = begin + 60 * part
+            minutes = pa.array([minute * MINUTE for minute in range(first, first + 60)], pa.timestamp("ms"))
+            pq.write_table(pa.table({"at": minutes}), tmp_path / folder / f"{part}.parquet", row_group_size=20)
+    strategy = ALIGNED.with_timestamp_assigner("at")
+    builder = FileSource.parquet(tmp_path)
+    if named:
+        builder.set_split_by(lambda path: path.split("/")[-2])
+    if continuously:
+        builder.monitor_continuously(Duration.of_hours(1))
+    env = local_environment()
+    files = env.from_source(builder.build(), strategy, "files").map(lambda row: 1)
+    slow = env.from_source(Log({"slow": [*range(0, 600, 4)]}, finds_times=True), ALIGNED, "log").map(lambda row: 1)
+    job = Job(plan_of(files.union(slow)), max_rows=40)
+    batches = job.run()
+    for at in batches:
+        rows = {part: of["position"] // 2 for (source, part), of in at.items() if source == "files"}
+        early, late = (sum(n for part, n in rows.items() if f"/{name}/" in part) for name in ("early", "late"))
+        if not at["log", "slow"]["ended"]:
+            minute = 4 * at["log", "slow"]["position"]
+            assert early <= minute + 12
+            assert late <= 1 or 300 + late <= minute + 12, "one row tells where it stands"
+    # Where nobody knows whether there will be more files, others wait for them: for early ones, or for any.
+    of_log = {(True, True): 64, (False, True): 139}.get((named, continuously), 150)
+    assert (early, late) == (240, 1 if of_log == 64 else 240)
+    assert len(job.values()) == early + late + of_log
+
+
+def test_who_waits_for_files_goes_on_when_there_have_been_none_for_too_long(tmp_path):
+    pq.write_table(pa.table({"at": [0, MINUTE]}), tmp_path / "a.parquet")
+    strategy = ALIGNED.with_timestamp_assigner("at").with_idleness(Duration.of_seconds(3))
+    source = FileSource.parquet(tmp_path).monitor_continuously(Duration.of_hours(1)).build()
+    env = local_environment()
+    files = env.from_source(source, strategy, "files").map(lambda row: 1)
+    log = env.from_source(Log({"log": [*range(60)]}), ALIGNED, "log").map(lambda row: 1)
+    windows = files.union(log).window_all(TumblingEventTimeWindows.of(MINUTE)).reduce(lambda a, b: a)
+    job = Job(plan_of(windows), max_rows=5)
+    assert positions(job.run()[-1])["log"] < 20
+    job.clock_ms += 3_001
+    assert job.runner.tick() is not None
+    assert positions(job.run()[-1])["log"] == 60
+
+
 def test_a_run_that_takes_what_is_there_ends_though_its_slowest_split_has_nothing_more():
     env = local_environment()
     slow = env.from_source(Log({"slow": [0, 1, 2]}, bounded=False), ALIGNED, "one")
@@ -321,6 +371,7 @@ def test_alignment_may_come_and_go_with_the_program():
     job.plan = plan(MINUTES)
     assert not held(job.run()[-1])
     assert sum(len(elements) for *_, elements in job.values()) == 60
+    assert not any(b"eventide watermark alignment" in v for of in job.checkpoint.state.values() for v in of.values())
 
 
 def test_metrics_say_who_is_held_by_whom_and_how_far_ahead_it_is():

@@ -10,6 +10,7 @@ from typing import Any
 from eventide.common._ms import MIN_MS
 from eventide.metrics._readings import Shown, to_json
 from eventide.runtime.eventtime.gate import Gate
+from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame, Signal
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report, Rest
@@ -20,6 +21,7 @@ from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
 _KNOWN = "alignment"
+_WHOLE = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,12 @@ class AlignmentTask:
         self._backend = backend
         self._clock_ms = clock_ms
         self._gate = Gate(spec.edges, in_batch=spec.in_batch)
+        # A source whose splits pass is silent also when it has none.
+        self._passing = {
+            edge.name: Idleness(edge.idle_after_ms)
+            for edge in spec.edges
+            if edge.idle_after_ms is not None and any(s.splits_pass for s in spec.sources.get(edge.edge, ()))
+        }
         stored = backend.get(_GATE)
         if stored is not None:
             self._gate.restore(json.loads(stored))
@@ -84,12 +92,16 @@ class AlignmentTask:
         self._rests: dict[str, dict[str, str]] = known.get("rests", {})
         self._ended = set(known.get("ended", ()))
         self._over = set(known.get("over", ()))
+        for name, idleness in self._passing.items():
+            if name in known.get("passing", {}):
+                idleness.restore(known["passing"][name])
         self.passed: list[int] = []
 
     @property
     def next_clock_ms(self) -> int | None:
         """The time by the clock at which it has to run again, with no data too; None if it need not."""
-        return self._gate.next_clock_ms
+        times = [self._gate.next_clock_ms, *(idleness.next_deadline_ms for idleness in self._passing.values())]
+        return min((ms for ms in times if ms is not None), default=None)
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Hear what splits report, and say where all of them stand; there are no elements."""
@@ -103,6 +115,8 @@ class AlignmentTask:
                 self._gate.end_batch(reports, self._clock_ms, inbox.ended_sources)
             else:
                 self._gate.advance(reports)
+        for idleness in self._passing.values():
+            idleness.end_batch([_WHOLE], self._clock_ms)
         self._ended.update(self._name(edge) for edge in inbox.ended_sources)
         self._number += 1
         self._store()
@@ -128,6 +142,8 @@ class AlignmentTask:
                 self._over.add(name)
             elif report.spoke or report.watermark is not None:
                 self._over.discard(name)
+            if report.spoke and name in self._passing:
+                self._passing[name].hear(_WHOLE)
 
     def _facts(self) -> Facts:
         facts: dict[str, dict[str, Any]] = {}
@@ -149,10 +165,14 @@ class AlignmentTask:
                     "idle": sorted(name for name in own if of[name] in idle),
                     "done": sorted(name for name in own if rests.get(of[name]) == Rest.DONE),
                     "held": sum(rests.get(of[name]) == Rest.HELD for name in own),
-                    "reached": None if splits.idle or edge.name in self._over else reached,
+                    "reached": None if splits.idle or self._is_out(edge.name) else reached,
                     "ended": edge.name in self._ended,
                 }
         return facts
+
+    def _is_out(self, edge: str) -> bool:
+        """Whether nobody waits for a source as a whole: it has nothing more in this run, or was silent for too long."""
+        return edge in self._over or (edge in self._passing and bool(self._passing[edge].silent))
 
     def metrics(self) -> dict[str, Any]:
         """How far each source is ahead of its group, how many of its splits wait, and for whom."""
@@ -177,6 +197,7 @@ class AlignmentTask:
             "rests": {name: rests for name, rests in sorted(self._rests.items()) if rests},
             "ended": sorted(self._ended),
             "over": sorted(self._over),
+            "passing": {name: idleness.snapshot() for name, idleness in self._passing.items()},
         }
         self._backend.put(_KNOWN, json.dumps(known).encode())
 
