@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from eventide.common import WatermarkStrategy
@@ -145,6 +145,8 @@ LIMITS = st.one_of(st.none(), st.integers(1, 30))
 
 
 @given(SOURCES, DRIFTS, st.booleans(), LIMITS, st.sampled_from([1, 3, 1000]))
+@example([[[17], [18, 19]]], [1, 0, 0], bounded=False, max_rows=None, every=1000)  # at what is allowed
+@example([[[0], [1, 1]]], [1, 0, 0], bounded=False, max_rows=None, every=1000)  # the same, with a row of its time left
 def test_where_positions_follow_from_time_nobody_is_ahead_by_more_than_one_row(
     sources, drifts, bounded, max_rows, every
 ):

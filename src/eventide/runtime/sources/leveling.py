@@ -73,7 +73,9 @@ class Leveling:
             limited = self._source.next_positions(behind, budget)
             planned = {part: min(at, self._reached(part, sure) or behind[part]) for part, at in limited.items()}
         else:
-            behind = {part: at for part, at in unread.items() if _is_before(times[self._split_of[part]], level)}
+            # Who is at what is allowed is read, as by the rule.
+            before = add_ms(level, 1) if level == sure else level
+            behind = {part: at for part, at in unread.items() if _is_before(times[self._split_of[part]], before)}
             planned = {part: reached for part in unread if (reached := self._reached(part, level)) is not None}
         # What is not to be begun yet is named for those alone that have room for one more row.
         further = {part: planned.get(part, at) for part, at in behind.items()}
@@ -96,6 +98,8 @@ class Leveling:
                 if not self._fits(bad, sure, budget):
                     break
                 good = bad
+                if self._is_all(good):
+                    return good
             else:
                 return good
         for _ in range(_HALVINGS):
@@ -122,6 +126,11 @@ class Leveling:
             goes_on[split] = goes_on.get(split, False) or more
         stopped = [self._time_of(split) for split, is_more in goes_on.items() if not is_more]
         return (budget is None or rows <= budget) and all(ms is None or ms >= time_ms for ms in stopped)
+
+    def _is_all(self, time_ms: int) -> bool:
+        """Whether nothing is left behind a time."""
+        reached = ((part, self._reached(part, time_ms)) for part in self._unread)
+        return all(position is not None and position == self._end_of(part) for part, position in reached)
 
     def _positions(self, time_ms: int) -> dict[str, int] | None:
         if time_ms not in self._found:

@@ -132,12 +132,10 @@ class AlignmentTask:
         for edge, report in reports:
             name = self._name(edge)
             rests = self._rests.setdefault(name, {})
-            if report.rest is not None:
+            if report.ended or report.rest == Rest.NONE:
+                rests.pop(report.channel, None)
+            elif report.rest is not None:
                 rests[report.channel] = report.rest
-            if report.ended:
-                rests.pop(report.channel, None)
-            if report.rest == Rest.NONE:
-                rests.pop(report.channel, None)
             if report.ended and report.rest == Rest.DONE:
                 self._over.add(name)
             elif report.spoke or report.watermark is not None:
