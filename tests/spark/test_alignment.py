@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,23 @@ class FailsAt(MapFunction):
         return value
 
 
+class Listed(Minutes):
+    """Splits of the minutes that are given, which may have more one day."""
+
+    def __init__(self, **minutes: list[int]) -> None:
+        self._firsts = self._minutes = minutes
+
+    def latest_position(self, split: str) -> int:
+        return len(self._minutes[split])
+
+    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
+        for minute in self._minutes[split][start:end]:
+            yield TimestampedValue((split, minute), minute * MINUTE_MS)
+
+    def is_bounded(self) -> bool:
+        return False
+
+
 def offsets(checkpoint: Path) -> list[list[dict[str, Any]]]:
     """Where the sources stood at the end of each micro-batch, by Spark's log."""
     logs = sorted((checkpoint / "offsets").iterdir(), key=lambda file: file.name.zfill(9))
@@ -105,6 +123,32 @@ def test_who_is_ahead_waits_over_a_restart_too(spark: SparkSession, tmp_path: Pa
         lowest = min(at["a"]["position"], 50 + at["b"]["position"])
         assert moved == 0 or lowest + 10 >= 70, "c waits for the others"
     assert len(list((checkpoint / "eventide-alignment").iterdir())) <= 3
+
+
+def test_a_split_that_becomes_idle_by_the_clock_alone_lets_the_others_go_on(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    env.set_max_rows_per_batch(5)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(2))
+    windows = (
+        env.from_source(
+            Listed(silent=[0], busy=[*range(5, 100)]),
+            strategy.with_watermark_alignment("minutes", Duration.of_minutes(10)),
+            "minutes",
+        )
+        .key_by(lambda e: e[0], Types.STRING())
+        .window(TumblingEventTimeWindows.of(Time.minutes(5)))
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
+    windows.print()
+    client = env.execute_async()
+    patience = time.monotonic() + 60
+    while client.get_metrics().get("minutes", {}).get("numRecordsOut", 0) < 96 and time.monotonic() < patience:
+        time.sleep(0.1)
+    client.cancel().result()
+    planned = [source["busy"] for [source] in offsets(tmp_path / "checkpoint")]
+    assert planned[-1]["position"] == 95
+    assert {at["position"] for at in planned if at.get("rest") == "held"} == {11}, "it waits while the other may speak"
 
 
 def test_a_data_frame_cannot_wait(env: StreamExecutionEnvironment, spark: SparkSession) -> None:

@@ -137,6 +137,8 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
 def _new_rests(source: Source, start: Offsets, end: Offsets) -> dict[str, str]:
     """The splits that are treated in another way from now on, or of which others hear now."""
     before, after = rest_of(source, start), rest_of(source, end)
+    if not before and not after:
+        return {}
     audiences = {at.get("audience") for at in start.values()} | {at.get("audience") for at in end.values()}
     told = before if len(audiences) <= 1 else {}
     gone = dict.fromkeys(before.keys() - after.keys(), Rest.NONE)
