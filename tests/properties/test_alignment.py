@@ -147,6 +147,7 @@ LIMITS = st.one_of(st.none(), st.integers(1, 30))
 @given(SOURCES, DRIFTS, st.booleans(), LIMITS, st.sampled_from([1, 3, 1000]))
 @example(sources=[[[17], [18, 19]]], drifts=[1, 0, 0], bounded=False, max_rows=None, every=1000)
 @example(sources=[[[0], [1, 1]]], drifts=[1, 0, 0], bounded=False, max_rows=None, every=1000)
+@example(sources=[[[0], [62, 63, 63]]], drifts=[1000, 0, 0], bounded=False, max_rows=1, every=1)
 def test_where_positions_follow_from_time_nobody_is_ahead_by_more_than_one_row(
     sources, drifts, bounded, max_rows, every
 ):

@@ -330,6 +330,16 @@ def test_parquet_files_are_read_up_to_one_time(tmp_path, named, continuously):
     assert len(job.values()) == early + late + of_log
 
 
+def test_files_that_wait_take_no_room_from_those_that_are_read(tmp_path):
+    for number in range(30):
+        times = [(10 * number + minute) * MINUTE for minute in range(10)]
+        pq.write_table(pa.table({"at": times}), tmp_path / f"{number:02}.parquet")
+    source = FileSource.parquet(tmp_path).build()
+    job = Job(read_all(source, ALIGNED.with_timestamp_assigner("at")), max_rows=20)
+    assert len(job.run()) < 20
+    assert len(job.values()) == 300
+
+
 def test_who_waits_for_files_goes_on_when_there_have_been_none_for_too_long(tmp_path):
     pq.write_table(pa.table({"at": [0, MINUTE]}), tmp_path / "a.parquet")
     strategy = ALIGNED.with_timestamp_assigner("at").with_idleness(Duration.of_seconds(3))

@@ -64,21 +64,34 @@ class Leveling:
         if not known or self._standing.allowed_ms is None:
             return None
         sure = add_ms(self._standing.allowed_ms, self._by_time.lag_ms)
-        if self._positions(sure) is None:
+        begun = self._positions(sure)
+        if begun is None:
             return None
-        budget = None if max_rows is None else max(1, max_rows - len(times))
+        splits = {self._split_of[part] for part in begun}
+        budget = None if max_rows is None else max(1, max_rows - len(splits))
         level = self._latest(min(known), sure, budget)
-        if level == min(known):  # not even the oldest rows fit: they are shared out
-            behind = {part: at for part, at in unread.items() if not self._standing.is_held(self._split_of[part])}
-            limited = self._source.next_positions(behind, budget)
-            planned = {part: min(at, self._reached(part, sure) or behind[part]) for part, at in limited.items()}
-        else:
-            # Who is at what is allowed is read, as by the rule.
-            before = add_ms(level, 1) if level == sure else level
-            behind = {part: at for part, at in unread.items() if _is_before(times[self._split_of[part]], before)}
-            planned = {part: reached for part in unread if (reached := self._reached(part, level)) is not None}
-        # What is not to be begun yet is named for those alone that have room for one more row.
-        further = {part: planned.get(part, at) for part, at in behind.items()}
+        planned = {} if level == min(known) else self._up_to(level, sure, times)
+        moves = any(position != unread[part] for part, position in planned.items())
+        return planned if moves else self._shared_out(sure, budget)
+
+    def _up_to(self, level: int, sure: int, times: Mapping[str, int | None]) -> dict[str, int]:
+        """All splits up to one time, and those that stood before it by one row further."""
+        # Who is at what is allowed is read, as by the rule.
+        before = add_ms(level, 1) if level == sure else level
+        behind = {part: at for part, at in self._unread.items() if _is_before(times[self._split_of[part]], before)}
+        planned = {part: reached for part in self._unread if (reached := self._reached(part, level)) is not None}
+        return self._with_one_more(planned, behind)
+
+    def _shared_out(self, sure: int, budget: int | None) -> dict[str, int]:
+        """The same up to what is allowed, where not even the oldest rows have room: each gets a share."""
+        free = {part: at for part, at in self._unread.items() if not self._standing.is_held(self._split_of[part])}
+        limited = self._source.next_positions(free, budget) if free else {}
+        planned = {part: min(at, self._reached(part, sure) or free[part]) for part, at in limited.items()}
+        return self._with_one_more(planned, free)
+
+    def _with_one_more(self, planned: dict[str, int], parts: Mapping[str, int]) -> dict[str, int]:
+        """What is planned, with one row more for some; what is not to be begun yet is named only if that begins it."""
+        further = {part: planned.get(part, at) for part, at in parts.items()}
         return {**planned, **(self._source.next_positions(further, 1) if further else {})}
 
     def _time_of(self, split: str) -> int | None:
