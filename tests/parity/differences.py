@@ -66,6 +66,7 @@ DIFFERENCES = {
         "names are librdkafka's, and those of the Java client that have a counterpart",
     ),
     f"{_KAFKA}.KafkaSourceBuilder.set_topic_pattern": "a regular expression is Python's",
+    f"{_STRATEGY}.with_watermark_alignment": "compares watermarks at each micro-batch, whatever the interval",
     # environment
     **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
     **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),

@@ -144,10 +144,6 @@ MEMBERS = {
         "set_allow_comments": "Arrow knows no comments in CSV files; take them out with a filter over lines of text",
         "set_any_property_name": "every column has a name; FileSource.csv(...) takes them from the first file",
     },
-    "WatermarkStrategy": {
-        "with_watermark_alignment": "Spark gives every split of a source its share of each micro-batch, and none is "
-        "held back; set_max_rows_per_batch(...) limits how far splits run apart",
-    },
     "JobClient": {
         "get_accumulators": _ACCUMULATORS,
         "stop_with_savepoint": _SAVEPOINT,

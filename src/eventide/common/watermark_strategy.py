@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name, says_what_is_absent
+from eventide._absent import no_such_name
 from eventide.common._ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_generator import WatermarkGenerator
 from eventide.common.watermark_generators import (
     BoundedOutOfOrderness,
@@ -94,7 +95,6 @@ class NullTimestamps(Enum):
     DROP = "drop"
 
 
-@says_what_is_absent
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
     """How the timestamps of a stream are found and how its watermarks follow from them.
@@ -109,6 +109,7 @@ class WatermarkStrategy:
             two is set; with neither, the timestamps of the source are kept.
         idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
         null_timestamps: What happens to an element without a timestamp; or the id of the side output that it goes to.
+        alignment: How far the splits of a source may run ahead of others, or None: as far as they like.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     >>> strategy.with_timestamp_assigner("event_time").describe()
@@ -120,6 +121,7 @@ class WatermarkStrategy:
     timestamp_column: Any = None
     idle_timeout_ms: int | None = None
     null_timestamps: NullTimestamps | str = NullTimestamps.FAIL
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkStrategy:
@@ -177,6 +179,35 @@ class WatermarkStrategy:
             ProgramError: The timeout is not positive.
         """
         return replace(self, idle_timeout_ms=to_positive_ms(idle_timeout, "idle timeout"))
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration | Time | int,
+        update_interval: Duration | Time | int | None = None,
+    ) -> WatermarkStrategy:
+        """Return the same strategy for sources that wait for each other, so that less waits in the state of windows.
+
+        The lowest watermark of all splits of all sources with this group is that of the group. A split whose watermark
+        is further ahead of that than the drift is not read until the others have come up. Splits that are idle, or have
+        ended, hold nobody. A split that is held does not become idle by that.
+
+        Args:
+            watermark_group: The name of the group. Its sources may be of any kind but ``from_data_frame``.
+            max_allowed_watermark_drift: How far a split of this source may be ahead. Each source of a group adds its
+                own to the watermark of the group, as in Flink.
+            update_interval: Taken for PyFlink's sake (there, one second): here, each micro-batch is planned with the
+                watermarks that the one before it has reached.
+
+        Raises:
+            ProgramError: The group is no name, the drift is negative, or the interval is not positive.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+        >>> strategy.with_watermark_alignment("orders", Duration.of_minutes(5)).alignment.drift_ms
+        300000
+        """
+        alignment = WatermarkAlignment.of(watermark_group, max_allowed_watermark_drift, update_interval)
+        return replace(self, alignment=alignment)
 
     def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkStrategy:
         """Return the same strategy with another source of timestamps, which replaces the one before.
@@ -244,7 +275,8 @@ class WatermarkStrategy:
     def describe(self) -> str:
         """Return one line for plans and logs: the watermarks, and where the timestamps come from."""
         idleness = "" if self.idle_timeout_ms is None else f", idle after {self.idle_timeout_ms} ms"
-        return f"{self.generator.describe()}{idleness}, timestamps {self._timestamps()}"
+        aligned = "" if self.alignment is None else f", {self.alignment.describe()}"
+        return f"{self.generator.describe()}{idleness}{aligned}, timestamps {self._timestamps()}"
 
     def _timestamps(self) -> str:
         if isinstance(self.timestamp_assigner, FunctionAssigner):

@@ -210,7 +210,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
             has_no_effect(f"the watermark strategy of {source_name!r}", why)
             strategy = replace(strategy, generator=NoWatermarks())
         if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
-            return self._of_source(SourceTransformation(source_name, source, produced_type, strategy.idle_timeout_ms))
+            timeout_ms, alignment = strategy.idle_timeout_ms, strategy.alignment
+            return self._of_source(SourceTransformation(source_name, source, produced_type, timeout_ms, alignment))
         node = SourceTransformation(source_name, source, produced_type)
         return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 

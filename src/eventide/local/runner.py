@@ -13,9 +13,10 @@ from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.local.opened import OpenedParts
 from eventide.plan.job import JobPlan, SinkSpec
-from eventide.runtime.exchange.frames import METRICS, Frame
+from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.sources.alignment import Facts
 from eventide.runtime.sources.offsets import (
     Offsets,
     dealt_out,
@@ -36,7 +37,8 @@ class LocalCheckpoint:
     """All that survives a restart of a local run: where each source stands, and the state of each subtask of a level.
 
     ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is where the micro-batch ends
-    that was begun last, until it is done: one that fails is repeated as it was.
+    that was begun last, until it is done: one that fails is repeated as it was. ``facts`` say how far the sources have
+    come that wait for each other.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class LocalCheckpoint:
     timers: dict[tuple[int, int], int] = field(default_factory=dict)
     batch: int = 0
     planned: dict[str, Offsets] | None = None
+    facts: Facts = field(default_factory=dict)
 
 
 @dataclass
@@ -131,8 +134,14 @@ class LocalRunner:
             with calling(spec.name, during="while its source was planned"):
                 if self._available_now and spec.name not in self._targets:
                     self._targets[spec.name] = spec.source.latest_positions()
-                target = self._targets.get(spec.name)
-                ends[spec.name] = next_offsets(spec.source, starts[spec.name], self._max_rows, target, spec.audience)
+                ends[spec.name] = next_offsets(
+                    spec.source,
+                    starts[spec.name],
+                    self._max_rows,
+                    self._targets.get(spec.name),
+                    spec.audience,
+                    spec.standing(self.checkpoint.facts),
+                )
         self.checkpoint.planned = None if ends == starts else ends
         return self.checkpoint.planned
 
@@ -164,9 +173,13 @@ class LocalRunner:
                     timers.pop(at, None)
                     if run.next_clock_ms is not None:
                         timers[at] = run.next_clock_ms
+        facts = self.checkpoint.facts
+        for frame in waiting.pop((ALIGNMENT, 0), []):
+            facts = frame.content["sources"]
         result = self._deliver(waiting, passed)
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
         self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, None
+        self.checkpoint.facts = facts
         for spec in self._sources:
             spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
         return result

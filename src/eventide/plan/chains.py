@@ -25,11 +25,15 @@ from eventide.runtime.exchange.outlets import Outlet
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where elements go: an operator's input, or a sink. ``subtasks`` is how many share what comes."""
+    """Where elements go: an operator's input, or a sink. ``subtasks`` is how many share what comes.
+
+    One that does not take elements hears how far they have come.
+    """
 
     number: int
     subtasks: int
     outlet: Outlet
+    takes_elements: bool = True
 
 
 class Targets(Protocol):
@@ -167,6 +171,7 @@ class Chains:
             assigner=path.assigner,
             has_watermarks=not isinstance(consumer, SinkTransformation),
             by_element=self._is_by_element(path) and not target.outlet.mixes_splits,
+            takes_elements=target.takes_elements,
         )
         arrival = Arrival(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
         self._arrivals[consumer.number].append(arrival)

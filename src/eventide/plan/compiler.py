@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from eventide.common._stack import level_of_the_program
 from eventide.errors import ProgramError
+from eventide.plan.alignment import Alignments
 from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
 from eventide.plan.graph import (
+    AlignmentTransformation,
     AssignTransformation,
     DataFrameTransformation,
     InputTransformation,
@@ -25,10 +27,14 @@ from eventide.plan.graph import (
 from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.exchange.outlets import Together
+from eventide.runtime.exchange.silent import ReportsAlone
 from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.state.operators import MAY_GO
+from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec
 from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
@@ -55,6 +61,11 @@ class _Compiler:
         self._max_parallelism = max_parallelism
         self._nodes = reachable(sinks)
         self._names = _unique_names(self._nodes)
+        self._alignments = Alignments(self._nodes, self._names)
+        alignment = self._alignments.node()
+        if alignment is not None:
+            self._nodes.append(alignment)
+            self._names[alignment.number] = alignment.name
         self._level = _levels(self._nodes)
         # What begins tasks, those of sources aside, in the order of levels; then the sinks.
         self._heads = sorted((n for n in self._nodes if self._level.get(n.number)), key=lambda n: self._level[n.number])
@@ -68,7 +79,7 @@ class _Compiler:
         self._ids = operator_ids(self._nodes, self._operators)
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self)
-        self._splits: dict[int, tuple[str, ...]] = {}
+        self._split_tasks: dict[int, SplitTaskSpec] = {}
 
     def compile(self) -> JobPlan:
         sources = tuple(self._source(node) for node in self._nodes if isinstance(node, InputTransformation))
@@ -91,6 +102,8 @@ class _Compiler:
     def target(self, consumer: Transformation, input_number: int) -> Target:
         """Where a consumer has what comes on one of its inputs."""
         number = self._number[consumer.number]
+        if isinstance(consumer, AlignmentTransformation):
+            return Target(number, 1, ReportsAlone(), takes_elements=False)
         if consumer.number in self._operators:
             outlet = self._operators[consumer.number].outlets[input_number]
             return Target(number, self._subtasks_of(consumer), outlet)
@@ -102,7 +115,7 @@ class _Compiler:
         fields = used_fields(node, self._chains.consumers, self._operators)
         spec: SourceSpec | DataFrameSourceSpec
         if isinstance(node, SourceTransformation):
-            spec = SourceSpec(name, node.type_info, root, node.source, fields)
+            spec = SourceSpec(name, node.type_info, root, node.source, fields, alignment=self._alignments.of(node))
         elif isinstance(node, DataFrameTransformation):
             spec = DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
         else:
@@ -119,6 +132,8 @@ class _Compiler:
             spec = self._operator_task(node, edges, arrivals)
         elif isinstance(node, AssignTransformation):
             spec = self._split_task(node, edges)
+        elif isinstance(node, AlignmentTransformation):
+            return self._alignment_task(node, edges, arrivals)
         else:
             raise TypeError(f"{node.name!r} has no tasks of its own")
         level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
@@ -160,8 +175,42 @@ class _Compiler:
             identity={"element type": str(node.inputs[0].type_info)},
             speed="the watermarks of each split, by a generator of its own",
         )
-        self._splits[node.number] = spec.channels()
+        self._split_tasks[node.number] = spec
         return spec
+
+    def _alignment_task(
+        self, node: AlignmentTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
+    ) -> AlignmentTaskSpec:
+        return AlignmentTaskSpec(
+            number=self._number[node.number],
+            id=self._ids[node.number],
+            name=self._names[node.number],
+            edges=edges,
+            sources={a.edge.number: sources for a in arrivals if (sources := self._sources_behind(a))},
+            groups=self._alignments.groups(),
+            root=ChainNode(),
+            parallelism=1,
+            max_parallelism=self._max_parallelism,
+            identity={"level": str(self._level[node.number]), MAY_GO: "yes"},
+            speed="tells sources where the others of their group stand",
+        )
+
+    def _sources_behind(self, arrival: Arrival) -> tuple[AlignedSource, ...]:
+        """The sources whose splits come on an edge; none behind an operator."""
+        if isinstance(arrival.head, SourceTransformation):
+            passing = not arrival.head.source.holds_when_new()
+            return (AlignedSource(self._names[arrival.head.number], splits_pass=passing),)
+        if arrival.head.number not in self._split_tasks:
+            return ()
+        spec = self._split_tasks[arrival.head.number]
+        passing_of = {
+            self._names[n.number]: not n.source.holds_when_new()
+            for n in self._nodes
+            if isinstance(n, SourceTransformation)
+        }
+        return tuple(
+            AlignedSource(edge.producer, spec.channel(edge.name, ""), passing_of[edge.producer]) for edge in spec.edges
+        )
 
     def _gate_edge(self, arrival: Arrival, input_number: int) -> GateEdge:
         head, assigner = arrival.head, arrival.edge.assigner
@@ -169,8 +218,8 @@ class _Compiler:
         is_source = not isinstance(head, OperatorTransformation)
         if isinstance(head, InputTransformation):
             channels = head.known_splits()
-        elif head.number in self._splits:
-            channels = self._splits[head.number]
+        elif head.number in self._split_tasks:
+            channels = self._split_tasks[head.number].channels()
         else:
             channels = tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms
@@ -222,7 +271,7 @@ def _levels(nodes: Sequence[Transformation]) -> dict[int, int]:
     for node in nodes:
         if node.begins_task:
             upstream = heads(node.inputs)
-            if not isinstance(node, OperatorTransformation):  # a generator on splits; what else comes has its own tasks
+            if isinstance(node, AssignTransformation):  # a generator on splits; what else comes has its own tasks
                 upstream = [head for head in upstream if isinstance(head, InputTransformation)]
             levels[node.number] = 1 + max((levels[head.number] for head in upstream), default=-1)
     return levels

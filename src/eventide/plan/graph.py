@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors import Sink, Source
 from eventide.runtime.chain.steps import Step
@@ -68,15 +69,21 @@ class SourceTransformation(InputTransformation):
     """Reads a :class:`~eventide.datastream.connectors.Source`.
 
     Where its own watermarks count, a split is idle that has been silent for ``idle_timeout_ms`` (None: only when the
-    source says so).
+    source says so), and they are what ``alignment`` is about.
     """
 
     def __init__(
-        self, name: str, source: Source, type_info: TypeInformation, idle_timeout_ms: int | None = None
+        self,
+        name: str,
+        source: Source,
+        type_info: TypeInformation,
+        idle_timeout_ms: int | None = None,
+        alignment: WatermarkAlignment | None = None,
     ) -> None:
         super().__init__(name, (), type_info, has_timestamps=source.gives_timestamps())
         self.source = source
         self.idle_timeout_ms = idle_timeout_ms
+        self.alignment = alignment
 
     @property
     def is_punctuated(self) -> bool:
@@ -135,6 +142,11 @@ class AssignTransformation(Transformation):
         self.of_source = of_source
 
     @property
+    def alignment(self) -> WatermarkAlignment | None:
+        """What its strategy says of sources that wait for each other."""
+        return self.strategy.alignment
+
+    @property
     def begins_task(self) -> bool:
         """Whether it is a generator of the user's on the splits of a source, whose tasks cannot keep its state.
 
@@ -146,6 +158,19 @@ class AssignTransformation(Transformation):
     def is_punctuated(self) -> bool:
         """Whether its generator may speak between any two elements."""
         return not self.strategy.is_periodic
+
+
+class AlignmentTransformation(Transformation):
+    """Hears how far the streams have come whose sources wait for each other; nothing comes out of it."""
+
+    def __init__(self, aligned: Iterable[Transformation]) -> None:
+        super().__init__("watermark alignment", tuple(aligned))
+        self.uid = "eventide watermark alignment"
+
+    @property
+    def begins_task(self) -> bool:
+        """True: one task hears all of them."""
+        return True
 
 
 class UnionTransformation(Transformation):

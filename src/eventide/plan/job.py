@@ -97,13 +97,14 @@ class JobPlan:
         Raises:
             ProgramError: if one of them must, and there is no location.
         """
+        standing = _below(location, "eventide-alignment")
         sources = tuple(
-            replace(source, source=source.source.for_job(source.name, _below(location, number), source.job_parameters))
+            _with_storage(source, _below(location, f"eventide-sources/{number}"), standing)
             if isinstance(source, SourceSpec)
             else source
             for number, source in enumerate(self.sources, start=1)
         )
-        return replace(self, sources=sources)
+        return replace(self, sources=sources, levels=tuple(level.with_storage(standing) for level in self.levels))
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
         """The same job, whose functions may ask for these parameters."""
@@ -123,5 +124,10 @@ class JobPlan:
         return program_identity(self.sources, operators, self.sinks, self.parallelism, self.max_parallelism)
 
 
-def _below(location: str | None, number: int) -> str | None:
-    return None if location is None else f"{location.rstrip('/')}/eventide-sources/{number}"
+def _with_storage(spec: SourceSpec, storage: str | None, standing: str | None) -> SourceSpec:
+    alignment = None if spec.alignment is None else replace(spec.alignment, storage=standing)
+    return replace(spec, source=spec.source.for_job(spec.name, storage, spec.job_parameters), alignment=alignment)
+
+
+def _below(location: str | None, place: str) -> str | None:
+    return None if location is None else f"{location.rstrip('/')}/{place}"

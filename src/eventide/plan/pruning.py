@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eventide.common.typeinfo import RowTypeInfo
-from eventide.plan.graph import AssignTransformation, KeyTransformation, Transformation
+from eventide.plan.graph import AlignmentTransformation, AssignTransformation, KeyTransformation, Transformation
 from eventide.runtime.tasks.operator import PlannedOperator
 
 Consumers = Callable[[Transformation], Sequence[Transformation]]
@@ -33,6 +33,8 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
             of_inputs: list[Iterable[str] | None] = [
                 fields for source, fields in zip(consumer.inputs, operator.used_fields, strict=True) if source is node
             ]
+        elif isinstance(consumer, AlignmentTransformation):
+            of_inputs = []
         elif isinstance(consumer, AssignTransformation):
             of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
         elif isinstance(consumer, KeyTransformation):

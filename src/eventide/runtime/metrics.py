@@ -16,6 +16,9 @@ WITHOUT_WINDOW = "numRecordsWithoutWindow"
 WITHOUT_TIMESTAMP = "numRecordsWithoutTimestamp"
 PARTS_LOST = "numPartsLost"
 TIMERS_LEFT = "numTimersNotFired"
+ALIGNMENT_DRIFT = "watermarkAlignmentDrift"
+SPLITS_HELD = "numSplitsHeld"
+HELD_BY = "heldBy"
 
 OWN = frozenset(
     {
@@ -27,6 +30,9 @@ OWN = frozenset(
         WITHOUT_TIMESTAMP,
         PARTS_LOST,
         TIMERS_LEFT,
+        ALIGNMENT_DRIFT,
+        SPLITS_HELD,
+        HELD_BY,
     }
 )
 """The names that functions cannot have for theirs."""

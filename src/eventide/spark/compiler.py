@@ -21,6 +21,7 @@ from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.pickles import classes_of, dumps_program
+from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
@@ -152,6 +153,8 @@ def _source_frames(
             )
         frames: DataFrame = source.reader.frames(payload, ids)
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
+    if source.alignment is not None and not batch:
+        _check_alignment(source.name, source.alignment)
     if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
         warnings.warn(
             f"PySpark {pyspark.__version__} cannot limit the rows of a micro-batch, so {source.name!r} gives all "
@@ -170,6 +173,21 @@ def _source_frames(
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
     born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()
     return born
+
+
+def _check_alignment(name: str, alignment: SourceAlignment) -> None:
+    """Say where a source cannot wait for others."""
+    if alignment.storage is None:
+        raise ProgramError(
+            f"how far the sources of the watermark group {alignment.group!r} have come is kept below the job's "
+            "checkpoint; say where that is with env.get_checkpoint_config().set_checkpoint_storage_dir(...)"
+        )
+    if not CAN_LIMIT:
+        warnings.warn(
+            f"PySpark {pyspark.__version__} cannot hold back a source of Python's, so {name!r} does not wait for the "
+            f"others of its watermark group {alignment.group!r}; use PySpark 4.2 or newer",
+            stacklevel=2,
+        )
 
 
 def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:

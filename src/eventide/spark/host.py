@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
 from eventide.spark.programs import opened_level
 from eventide.spark.state_store import MapStateBackend
@@ -67,9 +68,13 @@ class LevelProcessor(StatefulProcessor):
             yield from self._run(subtask, mine, clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
-        run = opened_level(self._payload, subtask).run(subtask, MapStateBackend(self._map_state), clock_ms)
+        level = opened_level(self._payload, subtask)
+        run = level.run(subtask, MapStateBackend(self._map_state), clock_ms)
         for frame in run.run(frames):
-            yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
+            if frame.target != ALIGNMENT:
+                yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
+            elif level.storage is not None:
+                AlignmentFolder(level.storage).write(frame.content)
         if self._has_timers:
             self._set_timer(run.next_clock_ms)
 

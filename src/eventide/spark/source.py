@@ -23,6 +23,7 @@ from eventide.runtime.sources.offsets import (
     source_ends,
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
+from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.planner import call_before_the_end
 from eventide.spark.programs import opened_source
@@ -101,6 +102,8 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         super().__init__(payload, ids)
         self._max_rows = max_rows
         self._audience = audience
+        storage = None if self._spec.alignment is None else self._spec.alignment.storage
+        self._facts = None if storage is None else AlignmentFolder(storage)
         self._target: dict[str, int] | None = None
         self._has_planned = False
         self._has_resumed = False
@@ -126,7 +129,9 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 self._target = self._target or self._source.latest_positions()
                 return everything(self._source, self._audience)
-            end = next_offsets(self._source, start, self._max_rows, self._target, self._audience)
+            facts = {} if self._facts is None else self._facts.latest()
+            standing = self._spec.standing(facts)
+            end = next_offsets(self._source, start, self._max_rows, self._target, self._audience, standing)
             self._rests = end == start
             return end
 

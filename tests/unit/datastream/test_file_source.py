@@ -397,3 +397,59 @@ def test_any_limits_give_every_row_once_and_in_the_order_of_its_split(
     assert read == expected
     assert sorted(ended) == sorted(expected)
     assert run.ended
+
+
+UNITS = {"s": 1_000, "ms": 1, "us": 1, "ns": 1}
+
+
+def stamped(path, column, kind, groups=3, **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    times = pa.array(column, pa.int64()).cast(kind)
+    pq.write_table(pa.table({"n": range(len(column)), "at": times}), path, row_group_size=groups, **options)
+
+
+@given(
+    times=st.lists(st.integers(-50, 50), max_size=12),
+    unit=st.sampled_from([None, *UNITS]),
+    asked=st.one_of(st.integers(-60, 60), st.sampled_from([-(2**63), 2**63 - 1])),
+    statistics=st.booleans(),
+)
+@settings(max_examples=60)
+def test_a_time_is_found_in_a_parquet_file_by_its_row_groups(tmp_path_factory, times, unit, asked, statistics):
+    folder = tmp_path_factory.mktemp("files")
+    kind = pa.int64() if unit is None else pa.timestamp(unit, "UTC" if unit == "us" else None)
+    stamped(folder / "a.parquet", times, kind, write_statistics=statistics)
+    source = FileSource.parquet(folder).build()
+    [path] = source.parts({})
+    per = {None: 1, "s": 1_000, "ms": 1, "us": 0.001, "ns": 0.000_001}[unit]
+    later = (row for row, time in enumerate(times) if time * per >= asked + 1)
+    row = next(later, None)
+    end = source.latest_position(path)
+    for _ in range(2):
+        assert source.positions_at(asked, {path: 0}, "at") == {path: end if row is None else 2 * row}
+    assert source.rows_between(path, 2, end) == len(times) - 1
+
+
+def test_files_of_a_split_are_read_up_to_a_time_one_after_the_other(tmp_path):
+    for name, times in {"x/1": [1, 2], "x/2": [3, 9], "x/3": [4], "y/1": [7, 8]}.items():
+        stamped(tmp_path / f"{name}.parquet", times, pa.int64())
+    source = in_folders(FileSource.parquet(tmp_path)).build()
+
+    def reached(timestamp_ms):
+        found = source.positions_at(timestamp_ms, dict.fromkeys(source.parts({}), 0), "at")
+        return {"/".join(path.split("/")[-2:]).removesuffix(".parquet"): at for path, at in found.items()}
+
+    assert reached(0) == {"x/1": 0, "y/1": 0}
+    assert reached(3) == {"x/1": 5, "x/2": 2, "y/1": 0}
+    assert reached(9) == {"x/1": 5, "x/2": 5, "x/3": 3, "y/1": 5}
+
+
+def test_files_that_tell_no_time_say_so(tmp_path):
+    stamped(tmp_path / "a.parquet", [1], pa.int64())
+    source = FileSource.parquet(tmp_path).build()
+    positions = dict.fromkeys(source.parts({}), 0)
+    assert source.positions_at(5, positions) is None, "the strategy computes its times"
+    assert source.positions_at(5, positions, "when") is None
+    lines(tmp_path / "text" / "a.txt", "1")
+    text = FileSource.text(tmp_path / "text").build()
+    assert text.positions_at(5, dict.fromkeys(text.parts({}), 0), "value") is None

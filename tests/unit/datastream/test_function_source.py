@@ -9,9 +9,9 @@ import pytest
 from eventide.common import Watermark
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE
+from eventide.datastream.connectors._folder import Folder
 from eventide.datastream.connectors.function_source import FunctionSource
 from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
-from eventide.datastream.connectors.function_source._folder import Folder
 from eventide.datastream.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.datastream.connectors.function_source._run import FunctionRun
 from eventide.datastream.window import TimestampedValue

@@ -261,6 +261,28 @@ class Source(ABC):
         """Wait for more, where the source itself brings it; False, at once, where there is nothing to wait for."""
         return False
 
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        """For each part, the position before its first element with a later timestamp; its end where there is none.
+
+        With watermark alignment, all splits of a micro-batch then are planned to one time. What is left out of the
+        answer is not to be begun yet.
+
+        Args:
+            timestamp_ms: milliseconds since the epoch (UTC).
+            positions: the parts that have not been read to their end, and where they stand.
+            column: the column that has the timestamps; None if they are those that the source itself gives.
+
+        Returns:
+            None, as by default, if the source cannot say.
+        """
+        return None
+
+    def rows_between(self, part: str, start: int, end: int) -> int:
+        """How many elements lie between two positions of a part; about as many, where that is not known."""
+        return end - start
+
     def stop(self) -> None:
         """Let go of everything, because the job ends; called where it is planned."""
 

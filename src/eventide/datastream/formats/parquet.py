@@ -19,10 +19,11 @@ from eventide.datastream.connectors.file_system._columns import (
 from eventide.datastream.connectors.file_system._files import File, check_rows
 from eventide.datastream.connectors.file_system._format import BulkFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
+from eventide.datastream.connectors.file_system._times import ColumnTimes, row_groups, tells_time
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import Array, RecordBatch
     from pyarrow.parquet import FileMetaData, ParquetFile
 
 __all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
@@ -85,6 +86,21 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         """The number of rows, which stands at the end of the file."""
         with _opened(file) as parquet:
             return int(parquet.metadata.num_rows)
+
+    def times(self, file: File, column: str) -> ColumnTimes | None:
+        """The times of a column, by what the row groups say, and a look into some; see :meth:`BulkFormat.times`."""
+
+        def read(number: int) -> Array:
+            with _opened(file) as parquet:
+                values = parquet.read_row_group(number, columns=[column], use_threads=False).column(0)
+                return values.combine_chunks()
+
+        with _opened(file) as parquet:
+            index = parquet.schema_arrow.get_field_index(column)
+            if index < 0 or not tells_time(parquet.schema_arrow.field(index).type):
+                return None
+            kind = parquet.schema_arrow.field(index).type
+            return ColumnTimes(kind, row_groups(parquet.metadata, column, kind), read)
 
     def read_rows(
         self, file: File, start: int, end: int, to_its_end: bool, type_info: TypeInformation

@@ -24,7 +24,8 @@ class Edge:
     ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
     carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
-    ``by_element`` says that each element takes effect at a point of its own, its place in its channel.
+    ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
+    ``takes_elements`` is False, the target hears what is reported, and nothing else.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Edge:
     assigner: int | None = None
     has_watermarks: bool = True
     by_element: bool = False
+    takes_elements: bool = True
 
     @property
     def address(self) -> tuple[int, int]:
@@ -121,10 +123,11 @@ class ChainRun:
     def _hand_on(self, node: ChainNode, batch: Batch) -> None:
         if not batch:
             return
-        for edge in node.edges:
+        edges = [edge for edge in node.edges if edge.takes_elements]
+        for edge in edges:
             self.send(edge, batch)
         followers = [child for child in node.nodes if child.tag is None]
-        shared = len(followers) + len(node.edges) > 1
+        shared = len(followers) + len(edges) > 1
         for child in followers:
             self._run(child, _own_copy(batch) if shared else batch)
 

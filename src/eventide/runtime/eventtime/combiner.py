@@ -152,6 +152,10 @@ class Combiner:
         """Each member's own watermark, for those who want to see who holds whom."""
         return {name: member.watermark for name, member in self._members.items()}
 
+    def idle_members(self) -> set[str]:
+        """The members that do not count."""
+        return {name for name, member in self._members.items() if member.idle}
+
     def snapshot(self) -> list[Any]:
         """All that must survive a restart, as JSON values."""
         members = {name: [m.watermark, m.idle, m.aligned, m.held] for name, m in self._members.items()}

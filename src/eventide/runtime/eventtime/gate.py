@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from eventide.common._ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 from eventide.runtime.eventtime.idleness import Idleness
-from eventide.runtime.exchange.reports import Report
+from eventide.runtime.exchange.reports import Report, Rest
 
 Reports: TypeAlias = Sequence[tuple[int, Report]]
 """What channels say at one point, each with the number of the edge that it came on."""
@@ -86,6 +86,10 @@ class Gate:
             for split, ms in splits.watermarks().items()
         }
 
+    def splits_of(self, edge: int) -> Combiner:
+        """How the splits of one source have combined, by the number of its edge."""
+        return self._splits[edge]
+
     def advance(self, reports: Reports) -> Progress:
         """Take what was reported at a point in the middle of a micro-batch, and say what changed."""
         self._listen(reports)
@@ -139,6 +143,8 @@ class Gate:
             speaks = report.spoke or (self._edges[edge].has_own_watermarks and report.watermark is not None)
             if speaks and edge in self._idleness:
                 self._idleness[edge].hear(report.channel)
+            if report.rest is not None and edge in self._idleness:
+                self._idleness[edge].hold(report.channel, report.rest == Rest.HELD)
 
     def _receive(self, reports: Reports) -> None:
         for edge, report in reports:

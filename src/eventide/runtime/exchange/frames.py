@@ -13,6 +13,9 @@ from eventide.runtime.exchange.reports import Report
 METRICS = -1
 """The target of frames that are meant for the driver."""
 
+ALIGNMENT = -2
+"""The target of the frame that says where sources stand that wait for each other; the host keeps its content."""
+
 _ALIGNED = 16
 _HEADER = struct.Struct("<BiiiI")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 START_OF_BATCH = -1
@@ -17,13 +18,27 @@ BY_ELEMENT = -2
 """Stands for a point where each element has its own: its number in its channel."""
 
 
+class Rest(StrEnum):
+    """How a split of which more could be read is treated by what plans its source.
+
+    One that is ``HELD`` is too far ahead of others: its clock of idleness stands still. Of one that is ``DONE`` nothing
+    more is read in this run, which ends with what was there at its start: nobody waits for it. ``NONE`` says that it is
+    neither any more.
+    """
+
+    NONE = "none"
+    HELD = "held"
+    DONE = "done"
+
+
 class Report(NamedTuple):
     """What a channel, a split or a subtask, says of event time behind one point of a micro-batch.
 
     ``point`` is where: behind the element of that number, or one of the constants of this module. ``watermark`` is
     in milliseconds (None: no statement). ``idle`` says that the channel has nothing to say for now (True), or counts
     again (False). ``spoke`` tells whether it had elements in this micro-batch. ``ended`` says that nothing will ever
-    follow.
+    follow. ``joined`` says that it is new, and holds the watermark from now on. ``rest`` is one of `Rest`, where that
+    has changed.
     """
 
     channel: str
@@ -33,8 +48,10 @@ class Report(NamedTuple):
     spoke: bool = False
     ended: bool = False
     joined: bool = False
+    rest: str | None = None
 
     @property
     def says_something(self) -> bool:
         """Whether anyone has to hear of it."""
-        return self.watermark is not None or self.idle is not None or self.spoke or self.ended or self.joined
+        says = self.watermark is not None or self.idle is not None or self.rest is not None
+        return says or self.spoke or self.ended or self.joined

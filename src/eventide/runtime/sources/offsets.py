@@ -9,11 +9,14 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from eventide.datastream.connectors.source import PartRange, Source
+from eventide.runtime.exchange.reports import Rest
+from eventide.runtime.sources.alignment import Standing
+from eventide.runtime.sources.waiting import planned_together, rest_of, with_rests
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
 """Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
-reached, whether it has ``ended``, and the ``audience`` that knows; and its ``stop`` and ``identity``, if it has them.
-Empty before the first micro-batch.
+reached, whether it has ``ended``, and the ``audience`` that knows; and its ``stop`` and ``identity``, if it has them,
+and, with watermark alignment, whether it has to ``rest``. Empty before the first micro-batch.
 
 A beginning is asked for once, when a part is first seen, and then is in the checkpoint with the end of that
 micro-batch: if it is repeated, it reads what it read before, although a start, or a stop, may be "now".
@@ -29,6 +32,7 @@ class SplitRange:
 
     A split that is gone has ended, and nothing of it is read. ``lost`` counts the parts that are gone and had not been
     read to their end. One that has ``joined`` is new, and holds the watermark from now on, also if nothing is read.
+    ``rest`` says how it is treated from now on, where that has changed: see `Rest`.
     """
 
     split: str
@@ -36,6 +40,7 @@ class SplitRange:
     ended: bool
     lost: int = 0
     joined: bool = False
+    rest: str | None = None
 
     @property
     def length(self) -> int:
@@ -49,6 +54,7 @@ def next_offsets(
     max_rows: int | None,
     target: Mapping[str, int] | None = None,
     audience: str = "",
+    standing: Standing | None = None,
 ) -> Offsets:
     """Where the next micro-batch ends; ``start`` itself if there is nothing to do.
 
@@ -63,19 +69,27 @@ def next_offsets(
         target: the positions behind which nothing is read; what is neither here nor in ``start`` is not begun. What has
             a stop of its own is read up to that.
         audience: a name for who listens.
+        standing: where the source and its group stand, if it waits for others. What follows from that is in the answer,
+            so that a micro-batch that is run again reads what it read before.
     """
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
     begun = _beginnings(source, [part for part in named if part not in start])
     now = {part: {**(start.get(part) or begun[part]), "audience": audience} for part in named}
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
+    limit_of = {part: at["stop"] if "stop" in at else (target or {}).get(part) for part, at in now.items()}
+    planned = (
+        source.next_positions(unread, max_rows)
+        if standing is None
+        else planned_together(source, standing, now, limit_of, max_rows)
+    )
     end = dict(now)
-    for part, position in source.next_positions(unread, max_rows).items():
-        at = now[part]
-        limit = at.get("stop", position if target is None else target.get(part, position))
-        reached = max(at["position"], min(position, limit))
+    for part, position in planned.items():
+        at, limit = now[part], limit_of[part]
+        reached = max(at["position"], position if limit is None else min(position, limit))
         ended = reached >= at["stop"] if "stop" in at else source.has_ended(part, reached)
         end[part] = {**at, "position": reached, "ended": ended}
+    end = with_rests(source, standing, now, end, target)
     rests = all(start.get(part) == at for part, at in end.items())
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 
@@ -111,11 +125,24 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
     lost = Counter(source.split_of(part) for part, at in start.items() if part not in end and not at["ended"])
     still_open = _open_splits(source, end)
     closed = _open_splits(source, start) - still_open
+    rests = _new_rests(source, start, end)
     ranges = []
-    for split in [*moved, *sorted((closed | lost.keys() | joined) - moved.keys())]:
+    for split in [*moved, *sorted((closed | lost.keys() | joined | rests.keys()) - moved.keys())]:
         ways = tuple(way for _, _, way in sorted(moved.get(split, []), key=lambda entry: entry[:2]))
-        ranges.append(SplitRange(split, ways, split not in still_open, lost[split], split in joined))
+        ended = split not in still_open
+        ranges.append(SplitRange(split, ways, ended, lost[split], split in joined, rests.get(split)))
     return ranges
+
+
+def _new_rests(source: Source, start: Offsets, end: Offsets) -> dict[str, str]:
+    """The splits that are treated in another way from now on, or of which others hear now."""
+    before, after = rest_of(source, start), rest_of(source, end)
+    if not before and not after:
+        return {}
+    audiences = {at.get("audience") for at in start.values()} | {at.get("audience") for at in end.values()}
+    told = before if len(audiences) <= 1 else {}
+    gone = dict.fromkeys(before.keys() - after.keys(), Rest.NONE)
+    return {split: str(rest) for split, rest in {**gone, **after}.items() if told.get(split, Rest.NONE) != rest}
 
 
 def _splits(source: Source, offsets: Offsets) -> set[str]:

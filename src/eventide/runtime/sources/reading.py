@@ -59,9 +59,13 @@ class SplitWay:
         """What is waiting."""
         return self._chain.flush()
 
-    def finish(self, *, ended: bool, joined: bool = False, is_operator: bool = False) -> Iterator[Frame]:
+    def finish(
+        self, *, ended: bool, joined: bool = False, rest: str | None = None, is_operator: bool = False
+    ) -> Iterator[Frame]:
         """What is still waiting, and nothing more in this micro-batch."""
-        yield from self._chain.finish(self._own, idle=self.idle, ended=ended, joined=joined, is_operator=is_operator)
+        yield from self._chain.finish(
+            self._own, idle=self.idle, ended=ended, joined=joined, rest=rest, is_operator=is_operator
+        )
 
 
 class SplitReading:

@@ -81,6 +81,7 @@ class SplitChain:
         idle: bool,
         ended: bool,
         joined: bool = False,
+        rest: str | None = None,
         is_asked: bool = True,
         is_operator: bool = False,
     ) -> Iterator[Frame]:
@@ -91,6 +92,7 @@ class SplitChain:
             idle: whether the split has nothing to say for now.
             ended: whether nothing will ever follow.
             joined: whether it is new, and holds the watermark from now on.
+            rest: how it is treated from now on by what plans its source; None if that has not changed.
             is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
             is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
         """
@@ -102,7 +104,7 @@ class SplitChain:
         for edge in self._chains.edges:
             *before, last = self._said(edge, own)
             hears = edge.assigner is None or not is_operator
-            last = last._replace(idle=(idle and hears) or None, ended=ended)
+            last = last._replace(idle=(idle and hears) or None, ended=ended, rest=rest)
             first = [Report(self._split, START_OF_BATCH, joined=True)] if joined else []
             self._chains.reports[edge.address] += [*first, *before, last]
 

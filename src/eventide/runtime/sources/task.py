@@ -16,6 +16,7 @@ from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
+from eventide.runtime.sources.alignment import Facts, SourceAlignment, Standing
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.reading import SplitReading, SplitWay
 from eventide.runtime.sources.splits import SplitChains
@@ -45,12 +46,14 @@ class SourceSpec(ChainSpec):
     """All that a host must know to run a source of splits.
 
     ``fields`` are those of its elements that anything uses; None if whole elements are. ``audience`` is a name for the
-    operators that wait for what sources say: another one for others, or where they expect other splits.
+    operators that wait for what sources say: another one for others, or where they expect other splits. With
+    ``alignment``, its splits wait for others.
     """
 
     source: Source
     fields: tuple[str, ...] | None = None
     audience: str = ""
+    alignment: SourceAlignment | None = None
 
     def pruned(self) -> SourceSpec:
         """The same, with a source that may leave out what nobody uses."""
@@ -58,6 +61,10 @@ class SourceSpec(ChainSpec):
             return self
         source = self.source.with_columns(self.fields)
         return replace(self, source=source, type_info=source.get_produced_type())
+
+    def standing(self, facts: Facts) -> Standing | None:
+        """Where the source stands among others, by what the last micro-batch has reached; None if it does not wait."""
+        return None if self.alignment is None else Standing(self.alignment, self.name, facts)
 
 
 class SourceTask:
@@ -101,7 +108,7 @@ class SourceTask:
             for tag, put_out in reading.aside(aside):
                 yield from reading.way.send(put_out, tag)
             done = reading.range
-            yield from reading.way.finish(ended=done.ended, joined=done.joined, is_operator=may_be_idle)
+            yield from reading.way.finish(ended=done.ended, joined=done.joined, rest=done.rest, is_operator=may_be_idle)
             self._metrics.count(self._name, PARTS_LOST, done.lost)
 
     def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:

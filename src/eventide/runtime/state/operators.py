@@ -16,6 +16,9 @@ from eventide.runtime.state.backend import StateBackend, without_prefix
 FORMAT = 3
 """The version of the stored form of state: another one is not read."""
 
+MAY_GO = "may go"
+"""What an operator's identity has that a later program may leave out: what it had stored is forgotten then."""
+
 _HEAD = "head"
 _PROGRAM = "program"
 
@@ -48,6 +51,8 @@ class OperatorStates:
         self._digest = _digest(program)
         if head.get("program", self._digest) != self._digest:
             check_program(json.loads(backend.get(_PROGRAM) or b"{}"), program)
+            self.small = {operator: values for operator, values in self.small.items() if operator in program}
+            self.clocks = {operator: time_ms for operator, time_ms in self.clocks.items() if operator in program}
         if head.get("program") != self._digest:
             backend.put(_PROGRAM, json.dumps(program).encode())
 
@@ -124,7 +129,7 @@ def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, 
             changes.append(_unclear(before, [str(program[operator].get("name")) for operator in now]))
     new = {operator: now for operator, now in program.items() if operator not in found}
     for operator, was in found.items():
-        if operator in unclear:
+        if operator in unclear or (MAY_GO in was and operator not in program):
             continue
         if operator in program:
             name = program[operator].get("name")

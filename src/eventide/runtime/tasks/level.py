@@ -10,6 +10,7 @@ from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.metrics import add_up
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.operators import OperatorStates
+from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 
@@ -46,6 +47,16 @@ class Level:
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Level:
         """The same, whose functions may ask for these parameters."""
         return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
+
+    def with_storage(self, location: str | None) -> Level:
+        """The same, for a job that keeps below a place how far the sources are that wait for each other."""
+        tasks = (replace(t, storage=location) if isinstance(t, AlignmentTaskSpec) else t for t in self.tasks)
+        return replace(self, tasks=tuple(tasks))
+
+    @property
+    def storage(self) -> str | None:
+        """Where the host keeps that, if an operator of this level says it."""
+        return next((task.storage for task in self.tasks if isinstance(task, AlignmentTaskSpec)), None)
 
     def run(self, subtask: int, backend: StateBackend, clock_ms: int) -> LevelRun:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""

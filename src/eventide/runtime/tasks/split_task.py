@@ -72,6 +72,7 @@ class _Split:
     idle: bool = False
     ended: bool = False
     joined: bool = False
+    rest: str | None = None
 
     def batches(self) -> list[Batch]:
         """Its elements in their order."""
@@ -161,6 +162,7 @@ class SplitTask:
                         split.idle = split.idle or (bool(report.idle) and edge not in self._unheard)
                         split.ended = split.ended or report.ended
                         split.joined = split.joined or report.joined
+                        split.rest = report.rest or split.rest
         return [splits[at] for at in sorted(splits)]
 
     def _is_mine(self, split: str) -> bool:
@@ -177,7 +179,9 @@ class SplitTask:
             yield from chain.send(batch)
         # One that has ended, of which others hear only now, has nothing more to say.
         is_asked = bool(split.parts) or not self._open.get(at, split.ended)
-        yield from chain.finish(idle=split.idle, ended=split.ended, joined=split.joined, is_asked=is_asked)
+        yield from chain.finish(
+            idle=split.idle, ended=split.ended, joined=split.joined, rest=split.rest, is_asked=is_asked
+        )
         self._open[at] = split.idle or not is_asked
         if split.ended:
             self._forget(at)

@@ -61,3 +61,29 @@ def test_a_restart_changes_nothing():
         assert (idleness.silent, idleness.next_deadline_ms) == (set(), 100)
         idleness.end_batch(["a", "b"], 100)
         assert (idleness.silent, idleness.next_deadline_ms) == ({"b"}, 160)
+
+
+def test_the_clock_stands_still_for_a_channel_that_is_held_from_then_until_it_is_let_go():
+    idleness = Idleness(timeout_ms=100)
+    idleness.hear("b")
+    idleness.end_batch(["a", "b"], 0)
+    idleness.hold("a", True)
+    idleness.end_batch(["a", "b"], 60)  # what went by before it was held counts
+    assert (idleness.silent, idleness.next_deadline_ms) == (set(), 101)
+    again = Idleness(timeout_ms=100)
+    again.restore(json.loads(json.dumps(idleness.snapshot())))
+    for held in (idleness, again):
+        held.hold("a", False)
+        held.end_batch(["a", "b"], 1_060)
+        assert (held.silent, held.next_deadline_ms) == ({"b"}, 1_101)
+        held.end_batch(["a", "b"], 1_100)
+        assert held.silent == {"b"}
+        held.end_batch(["a", "b"], 1_101)
+        assert held.silent == {"a", "b"}
+
+
+def test_what_an_older_version_stored_holds_nobody():
+    idleness = Idleness(timeout_ms=100)
+    idleness.restore([{"a": 50}, []])
+    idleness.end_batch(["a"], 150)
+    assert (idleness.silent, idleness.next_deadline_ms) == (set(), 151)

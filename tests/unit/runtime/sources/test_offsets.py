@@ -276,3 +276,23 @@ def test_a_part_that_has_not_ended_tells_another_audience_nothing():
     end = next_offsets(source, start, None, target={"a": 1, "b": 3}, audience="others")
     assert ranges_between(source, start, end) == [SplitRange("b", (PartRange("b", 3, 3),), ended=True)]
     assert not source_ends(source, start, end)
+
+
+def test_that_a_split_rests_is_said_once_and_again_to_others():
+    source = Parted({"a": 9, "b": 9})
+    free, rests = {"a": at(3), "b": at(3)}, {"a": at(4), "b": at(3) | {"rest": "held"}}
+    assert ranges_between(source, free, rests)[1] == SplitRange("b", (), ended=False, rest="held")
+    assert ranges_between(source, rests, {**rests, "a": at(5)}) == [
+        SplitRange("a", (PartRange("a", 4, 5),), ended=False)
+    ]
+    told = {part: of | {"audience": "others"} for part, of in rests.items()}
+    assert SplitRange("b", (), ended=False, rest="held") in ranges_between(source, rests, told)
+    assert ranges_between(source, rests, {**rests, "b": at(5)}) == [
+        SplitRange("b", (PartRange("b", 3, 5),), ended=False, rest="none")
+    ]
+
+
+def test_a_source_that_no_longer_waits_says_that_its_splits_do_not_rest():
+    source = Parted({"a": 9, "b": 9})
+    end = next_offsets(source, {"a": at(9, ended=True), "b": at(3) | {"rest": "held"}}, 2)
+    assert "rest" not in end["b"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.file_system._files import File, check_size
+from eventide.datastream.connectors.file_system._times import ColumnTimes
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -81,6 +82,14 @@ class BulkFormat(FileFormat):
     def position(self, row: int) -> int:
         """The position before a row, counted from 0."""
         return 2 * row
+
+    def times(self, file: File, column: str) -> ColumnTimes | None:
+        """The times of a column of a file, to find positions by; None, as by default, where that takes reading it all.
+
+        Raises:
+            DataError: naming the file, if it is gone or cannot be read.
+        """
+        return None
 
     def row(self, position: int) -> int:
         """How many rows come before a position."""

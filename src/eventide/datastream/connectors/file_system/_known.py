@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from eventide.datastream.connectors.file_system._files import FileInfo, FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat
+from eventide.datastream.connectors.file_system._times import ColumnTimes
 
 
 class KnownFiles:
@@ -35,6 +36,7 @@ class KnownFiles:
         self._listed_at: float | None = None
         self._rows: dict[str, int] = {}
         self._ends: dict[str, int] = {}
+        self._times: dict[tuple[str, str], ColumnTimes | None] = {}
 
     def look(self) -> dict[str, FileInfo]:
         """All files that are there: a new listing, if the last one is too old.
@@ -47,6 +49,7 @@ class KnownFiles:
             self._files, self._listed_at = self._tree.list(), now
             self._rows = {path: rows for path, rows in self._rows.items() if path in self._files}
             self._ends = {path: end for path, end in self._ends.items() if path in self._files}
+            self._times = {key: times for key, times in self._times.items() if key[0] in self._files}
         return self._files
 
     def listing(self) -> dict[str, FileInfo]:
@@ -74,6 +77,22 @@ class KnownFiles:
             size = self._tree.at(path).size() if info is None else info.size
             self._ends[path] = self._format.end(size, lambda: self.rows(path))
         return self._ends[path]
+
+    def position_at(self, path: str, column: str, timestamp_ms: int) -> int | None:
+        """The position before the first row that is later than a time by a column; None where that is not known.
+
+        Raises:
+            DataError: if the file is gone or cannot be read.
+        """
+        if not isinstance(self._format, BulkFormat):
+            return None
+        if (path, column) not in self._times:
+            self._times[path, column] = self._format.times(self._tree.at(path), column)
+        times = self._times[path, column]
+        if times is None:
+            return None
+        row = times.rows_until(timestamp_ms)
+        return self.end(path) if row == self.rows(path) else self._format.position(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,16 @@ class WaitingFiles(Protocol):
         """The position at its end."""
 
 
+class TimedFiles(Protocol):
+    """What must be known of files to find a time in them."""
+
+    def position_at(self, path: str, column: str, timestamp_ms: int) -> int | None:
+        """The position before the first row that is later; None where that is not known."""
+
+    def end(self, path: str) -> int:
+        """The position behind a file."""
+
+
 def next_positions(
     queues: Sequence[Sequence[str]], files: WaitingFiles, max_rows: int | None, max_files: int | None
 ) -> dict[str, int]:
@@ -35,9 +45,7 @@ def next_positions(
         max_rows: how many rows to read at most.
         max_files: how many files to read of at most.
     """
-    if max_files is not None:
-        parts = shared_out({i: len(queue) for i, queue in enumerate(queues)}, max_files)
-        queues = [queue[: parts[i]] for i, queue in enumerate(queues)]
+    queues = first_files(queues, max_files)
     if max_rows is None:
         return {path: files.latest_position(path) for queue in queues for path in queue}
     shares = shared_out({i: _rows_of(queue, files, max_rows) for i, queue in enumerate(queues)}, max_rows)
@@ -45,6 +53,34 @@ def next_positions(
     for i, queue in enumerate(queues):
         planned |= _first(queue, files, shares[i])
     return planned
+
+
+def first_files(queues: Sequence[Sequence[str]], max_files: int | None) -> list[Sequence[str]]:
+    """Each queue's part of so many files, at least one."""
+    if max_files is None:
+        return list(queues)
+    parts = shared_out({i: len(queue) for i, queue in enumerate(queues)}, max_files)
+    return [queue[: parts[i]] for i, queue in enumerate(queues)]
+
+
+def positions_at(
+    queues: Sequence[Sequence[str]], files: TimedFiles, column: str, timestamp_ms: int
+) -> dict[str, int] | None:
+    """Where each queue reaches a time: in its first file that has a later row, and at the end of those before.
+
+    Returns:
+        None, if one of them cannot say.
+    """
+    reached: dict[str, int] = {}
+    for queue in queues:
+        for path in queue:
+            position = files.position_at(path, column, timestamp_ms)
+            if position is None:
+                return None
+            reached[path] = position
+            if position < files.end(path):
+                break
+    return reached
 
 
 def _rows_of(queue: Sequence[str], files: WaitingFiles, enough: int) -> int:

@@ -17,7 +17,7 @@ from eventide.datastream.connectors.file_system._columns import check_columns, n
 from eventide.datastream.connectors.file_system._files import FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
 from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
-from eventide.datastream.connectors.file_system._planning import next_positions
+from eventide.datastream.connectors.file_system._planning import first_files, next_positions, positions_at
 from eventide.datastream.connectors.source import Source
 from eventide.errors import ProgramError
 
@@ -243,18 +243,35 @@ class FileSource(Source):
 
         What was begun is finished first. The limits are shared among the splits that have names.
         """
-        files, settings = self._files(), self._settings
-        waiting = [path for path in positions if path != _NO_FILE]
-        queues: dict[str, list[str]] = {}
-        if settings.split_by is None:
-            changed = {path: info.modified_ns for path, info in files.listing().items()}
-            queues[""] = sorted(waiting, key=lambda path: (not positions[path], changed.get(path, 0), path))
-        else:
-            for path in sorted(waiting, key=lambda path: (not positions[path], path)):
-                queues.setdefault(self.split_of(path), []).append(path)
-        unread = Unread(files, settings.format, positions)
-        planned = next_positions(list(queues.values()), unread, max_rows, settings.max_files)
+        settings, waiting = self._settings, {path: at for path, at in positions.items() if path != _NO_FILE}
+        unread = Unread(self._files(), settings.format, waiting)
+        planned = next_positions(self._queues(waiting), unread, max_rows, settings.max_files)
         return planned | {path: 0 for path in positions if path == _NO_FILE}
+
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        """Where each split reaches a time, file by file; None for formats that do not tell, and without a column."""
+        if column is None:
+            return None
+        waiting = {path: at for path, at in positions.items() if path != _NO_FILE}
+        queues = first_files(self._queues(waiting), self._settings.max_files)
+        return positions_at(queues, self._files(), column, timestamp_ms)
+
+    def rows_between(self, part: str, start: int, end: int) -> int:
+        """The number of rows; that of bytes for formats that are read as a whole."""
+        known = self._settings.format
+        return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
+
+    def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
+        """The files in the order in which they are read, for each split that has a name; those begun come first."""
+        if self._settings.split_by is None:
+            changed = {path: info.modified_ns for path, info in self._files().listing().items()}
+            return [sorted(positions, key=lambda path: (not positions[path], changed.get(path, 0), path))]
+        queues: dict[str, list[str]] = {}
+        for path in sorted(positions, key=lambda path: (not positions[path], path)):
+            queues.setdefault(self.split_of(path), []).append(path)
+        return list(queues.values())
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file, or of a part of it."""

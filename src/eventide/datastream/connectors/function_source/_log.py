@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eventide.datastream.connectors.function_source._folder import Folder
+from eventide.datastream.connectors._folder import Folder
 from eventide.errors import StateError
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")

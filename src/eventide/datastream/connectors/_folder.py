@@ -25,7 +25,7 @@ class Folder:
         try:
             self._file_system, self._path = opened(location)
         except ProgramError as error:
-            raise ProgramError(f"what a SourceFunction emits is kept below the job's checkpoint: {error}") from error
+            raise ProgramError(f"what sources remember is kept below the job's checkpoint: {error}") from error
         self._is_there = False
 
     def names(self) -> list[str]:
