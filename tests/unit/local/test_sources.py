@@ -7,10 +7,10 @@ from copy import deepcopy
 import pytest
 
 from eventide.common import Duration, PunctuatedWatermarks, Types, Watermark, WatermarkStrategy
-from eventide.datastream import MapFunction
-from eventide.datastream.connectors import Beginning, FileSource, Source
+from eventide.datastream import MapFunction, OutputTag
+from eventide.datastream.connectors import Beginning, FileSource, SideOutput, Source
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
-from eventide.errors import UserFunctionError
+from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, runner, values
@@ -268,4 +268,58 @@ def test_splits_of_a_source_with_watermarks_of_its_own_fall_idle_with_a_strategy
         [],
         [("a", 0, 10, [("a", 5), ("a", 6)]), ("a", 10, 20, [("a", 15)])],
         [],
+    ]
+
+
+class Sorted(Source):
+    """Two splits, of which what is odd is put out at the side, with its own type."""
+
+    def splits(self):
+        return ["p", "q"]
+
+    def latest_position(self, split):
+        return 6
+
+    def read(self, split, start, end):
+        for n in range(start, end):
+            time = 10 * n
+            yield SideOutput("odd", f"{split}{n}", time) if n % 2 else TimestampedValue((split, n), time)
+
+    def side_outputs(self):
+        return {"odd": Types.STRING()}
+
+    def gives_timestamps(self):
+        return True
+
+
+@pytest.mark.parametrize("strategy", [WatermarkStrategy.no_watermarks(), BY_SECOND_FIELD])
+def test_a_source_puts_elements_out_at_the_side(strategy):
+    stream = local_environment().from_source(Sorted(), strategy, "sorted")
+    aside = stream.get_side_output(OutputTag("odd"))
+    assert aside.get_type() == Types.STRING()
+    [batch] = [by_sink(plan, batch) for plan in [plan_of(stream, aside)] for batch in runner(plan).batches()]
+    main, odd = batch
+    assert sorted(value for value, _ in main) == [(split, n) for split in "pq" for n in (0, 2, 4)]
+    assert sorted(odd) == [(f"{split}{n}", 10 * n) for split in "pq" for n in (1, 3, 5)]
+
+
+def test_a_side_output_of_a_source_that_it_does_not_have_is_refused():
+    stream = local_environment().from_source(Sorted(), WatermarkStrategy.no_watermarks(), "sorted")
+    with pytest.raises(ProgramError, match="'sorted' has no side outputs"):
+        stream.get_side_output(OutputTag("even"))
+
+
+def test_windows_may_follow_a_side_output_of_a_source_that_has_got_watermarks():
+    stream = local_environment().from_source(Sorted(), WatermarkStrategy.no_watermarks(), "sorted")
+    timed = stream.get_side_output(OutputTag("odd")).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    windows = timed.key_by(lambda name: name[0]).window(TumblingEventTimeWindows.of(40)).process(Contents())
+    plan = plan_of(windows)
+    found = values([by_sink(plan, batch) for batch in runner(plan).batches()])
+    assert sorted(found) == [
+        ("p", 0, 40, ["p1", "p3"]),
+        ("p", 40, 80, ["p5"]),
+        ("q", 0, 40, ["q1", "q3"]),
+        ("q", 40, 80, ["q5"]),
     ]

@@ -24,7 +24,7 @@ from eventide.datastream.connectors.sink import (
     PrintSink,
     Sink,
 )
-from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, Source, TimestampedBatch
+from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch
 
 if TYPE_CHECKING:
     from eventide.datastream.connectors.kafka import KafkaSource
@@ -51,6 +51,7 @@ __all__ = [
     "PartRange",
     "PrintSink",
     "RollingPolicy",
+    "SideOutput",
     "Sink",
     "Source",
     "StreamFormat",

@@ -44,6 +44,7 @@ class Cluster:
         self._settings = settings
         self._complaints = Complaints()
         self._commit: dict[KafkaTopicPartition, int] = {}
+        self._sent: dict[KafkaTopicPartition, int] = {}
         self._underway: Any = None
         name = settings.options.client_id_prefix or settings.group_id or "eventide"
         properties: dict[str, Any] = {
@@ -107,7 +108,8 @@ class Cluster:
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Tell the group, without waiting for the answer, what has been handled. It is for monitoring alone.
 
-        Where the commit before is still under way, this one follows with the next call.
+        Where the commit before is still under way, this one follows with the next call; so does one that failed for a
+        reason that passes.
         """
         self._commit = dict(offsets)
         if self._underway is None or self._underway.done():
@@ -119,27 +121,30 @@ class Cluster:
         while (self._commit or self._underway) and time.monotonic() < deadline:
             if self._underway is None or self._underway.done():
                 self._send_commit()
-            else:
-                time.sleep(0.01)
+            time.sleep(0.02)
 
     def _send_commit(self) -> None:
         if self._underway is not None:
-            self._report_commit(self._underway)
+            self._commit = self._not_committed(self._underway) | self._commit
             self._underway = None
         if self._commit:
             group = self._settings.group_id
             offsets = [place(partition, offset) for partition, offset in self._commit.items()]
             request = library().ConsumerGroupTopicPartitions(group, offsets)
             self._underway = self._admin.alter_consumer_group_offsets([request])[group]
-            self._commit = {}
+            self._sent, self._commit = self._commit, {}
 
-    def _report_commit(self, future: Any) -> None:
+    def _not_committed(self, future: Any) -> dict[KafkaTopicPartition, int]:
+        """What of the last commit is worth another try; what is not is said."""
         try:
-            errors = {said(at) for at in future.result().topic_partitions if at.error is not None}
+            errors = [at.error for at in future.result().topic_partitions if at.error is not None]
         except library().KafkaException as error:
-            errors = {said(error)}
-        for why in errors:
+            errors = [error.args[0]]
+        if any(meaning_of(error) is Meaning.WAIT for error in errors):
+            return self._sent
+        for why in {said(error) for error in errors}:
             _log.warning("the offsets of the group %r could not be committed: %s", self._settings.group_id, why)
+        return {}
 
     def _described(self, names: Collection[str], *, with_internal: bool = True) -> dict[str, Topic]:
         if not names:

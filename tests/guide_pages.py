@@ -1,0 +1,33 @@
+"""Runs the pages of the guide: the blocks of Python of a page in order; a text block is what one printed."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def run_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (GUIDE / name).read_text()
+    main = types.ModuleType("__main__")  # so that functions are pickled by value, as those of a script are
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    printed = ""
+    for match in BLOCK.finditer(page):
+        language, text = match.groups()
+        line = page[: match.start()].count("\n") + 2
+        if language == "python":
+            assert not printed, f"{name}: the block before line {line} printed something that the page does not show"
+            exec(compile("\n" * (line - 1) + text, str(GUIDE / name), "exec"), vars(main))
+            printed = capsys.readouterr().out
+        elif language == "text":
+            assert printed == text, f"{name}, line {line}: it printed\n{printed}"
+            printed = ""
+    assert not printed, name

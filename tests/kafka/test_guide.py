@@ -1,0 +1,25 @@
+"""The pages of the guide that need a broker, which they start themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eventide.testing import KafkaBroker
+from guide_pages import run_page
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize("name", ["kafka-source.md"])
+def test_a_page_with_a_broker(
+    name: str,
+    broker: KafkaBroker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The broker of the tests is not used: with it, it is known that one can be had."""
+    assert broker.is_running
+    run_page(name, tmp_path, monkeypatch, capsys)
