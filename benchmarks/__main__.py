@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks import page
 from benchmarks.bench import Bench
+from benchmarks.connector import connector
 from benchmarks.figures import RESULTS, Line, Part, show, store
 from benchmarks.parts import (
     chained,
@@ -22,6 +23,7 @@ from benchmarks.parts import (
     functions,
     growth,
     joins,
+    kafka,
     limit,
     memory,
     nexmark,
@@ -49,6 +51,7 @@ PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "functions": functions.quiet_keys,
     "two-inputs": functions.two_inputs,
     "joins": joins.joins,
+    "kafka": kafka.tumbling_of_topics,
     "generators": watermarks.generators,
     "splits": watermarks.splits,
     "nexmark": nexmark.nexmark,
@@ -73,11 +76,12 @@ def main(arguments: list[str]) -> int:
     parts: list[Part] = []
     failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="eventide-bench-", dir=options.place, ignore_cleanup_errors=True) as place:
-        bench = Bench(Path(place), sizes, console)
+        wanted = [name for name in PARTS if not options.only or name in options.only]
+        jars = _connector(console) if any(name.startswith("kafka") for name in wanted) else []
+        bench = Bench(Path(place), sizes, console, jars)
         _warm(bench)
-        for name, measure in PARTS.items():
-            if options.only and name not in options.only:
-                continue
+        for name in wanted:
+            measure = PARTS[name]
             title = (measure.__doc__ or name).removesuffix(".")
             console.print(f"[bold]{name}[/]: {title}", highlight=False)
             started = time.perf_counter()
@@ -108,6 +112,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--place", type=Path, help="a folder for data and checkpoints; by default, the system's own")
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {page.PAGE}")
     return parser
+
+
+def _connector(console: Console) -> list[Path]:
+    version, jars = connector()
+    console.print(f"[dim]Spark's own connector for Kafka is that of Spark {version}[/]", highlight=False)
+    return jars
 
 
 def _warm(bench: Bench) -> None:

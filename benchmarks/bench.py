@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,11 +48,11 @@ class Run:
 class Bench:
     """One session, in which everything is measured."""
 
-    def __init__(self, place: Path, sizes: Sizes, console: Console) -> None:
+    def __init__(self, place: Path, sizes: Sizes, console: Console, jars: Iterable[Path] = ()) -> None:
         self.sizes = sizes
         self.place = place
         self.console = console
-        self.spark = _session()
+        self.spark = _session(jars)
         self._runs = 0
         self.throughputs: dict[tuple[DataSet, str], float] = {}
         """Rows a second of tumbling windows, which several parts show."""
@@ -109,12 +109,13 @@ class Bench:
         self.console.print(f"[dim]{text}[/]", highlight=False)
 
 
-def _session() -> SparkSession:
-    """The session of both sides, as eventide makes one, on two cores."""
+def _session(jars: Iterable[Path]) -> SparkSession:
+    """The session of both sides, as eventide makes one, on two cores; with jars for Spark's side."""
     settings = {
         "spark.master": f"local[{PARALLELISM}]",
         "spark.driver.memory": "6g",
         "spark.sql.shuffle.partitions": str(PARALLELISM),
+        "spark.jars": ",".join(map(str, jars)),
     }
     StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     return SparkSession.active()

@@ -23,6 +23,8 @@ class Sizes:
     """In a micro-batch, for functions with state and timers: Spark's take a tenth of a millisecond for each call."""
     join_rows: int
     """Of each of two streams that are joined, in a micro-batch."""
+    kafka_rows: int
+    """In a micro-batch that is read from a topic."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
     nexmark_events: int
@@ -38,6 +40,7 @@ FULL = Sizes(
     element_rows=200_000,
     function_rows=250_000,
     join_rows=1_000_000,
+    kafka_rows=1_000_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
     nexmark_events=2_000_000,
 )
@@ -50,6 +53,7 @@ QUICK = Sizes(
     element_rows=50_000,
     function_rows=20_000,
     join_rows=50_000,
+    kafka_rows=50_000,
     growth=(1_000, 10_000),
     nexmark_events=100_000,
 )
