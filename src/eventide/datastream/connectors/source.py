@@ -231,7 +231,11 @@ class Source(ABC):
 
     def latest_positions(self) -> dict[str, int]:
         """Where each part ends now: a run that handles what is there, and then stops, reads up to these."""
-        return {part: self.latest_position(part) for part in self.parts({})}
+        return self.ends(self.parts({}))
+
+    def ends(self, parts: Collection[str]) -> dict[str, int]:
+        """The latest positions of some parts: with one question, where the source can ask for all of them at once."""
+        return {part: self.latest_position(part) for part in parts}
 
     def with_columns(self, columns: Collection[str]) -> Source:
         """The same source for a program that uses only these columns; it may leave out others.
@@ -292,7 +296,8 @@ class Source(ABC):
         Without a limit, that is the latest position of each. A limit is shared: every split gets an equal part first,
         but at least one row, so that none starves; what some leave over goes to the others.
         """
-        left = {split: max(0, self.latest_position(split) - position) for split, position in positions.items()}
+        ends = self.ends(positions)
+        left = {split: max(0, ends[split] - position) for split, position in positions.items()}
         taken = left if max_rows is None else shared_out(left, max_rows)
         return {split: position + taken[split] for split, position in positions.items()}
 

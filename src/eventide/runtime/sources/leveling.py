@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from eventide.common._ms import MAX_MS, add_ms
 from eventide.datastream.connectors.source import Source
@@ -26,7 +26,7 @@ class Leveling:
         standing: where it stands.
         by_time: how its positions follow from event time.
         split_of: the split of each part.
-        end_of: gives the position that a part may be read up to.
+        ends_of: gives the positions that parts may be read up to.
         is_over: whether a split has nothing behind a position of one of its parts, so that nobody waits for it then.
     """
 
@@ -36,16 +36,17 @@ class Leveling:
         standing: Standing,
         by_time: ByTime,
         split_of: Mapping[str, str],
-        end_of: Callable[[str], int],
+        ends_of: Callable[[Collection[str]], Mapping[str, int]],
         is_over: Callable[[str, int], bool],
     ) -> None:
         self._source = source
         self._standing = standing
         self._by_time = by_time
         self._split_of = split_of
-        self._end_of = end_of
+        self._ends_of = ends_of
         self._is_over = is_over
         self._found: dict[int, dict[str, int] | None] = {}
+        self._ends: dict[str, int] = {}
         self._unread: Mapping[str, int] = {}
 
     def plan(self, unread: Mapping[str, int], max_rows: int | None) -> dict[str, int] | None:
@@ -135,7 +136,7 @@ class Leveling:
         for part, position in self._unread.items():
             reached, split = self._reached(part, time_ms), self._split_of[part]
             rows += 0 if reached is None else self._source.rows_between(part, position, reached)
-            more = reached is None or time_ms <= sure or reached < self._end_of(part) or self._is_over(part, reached)
+            more = reached is None or time_ms <= sure or reached < self._ends[part] or self._is_over(part, reached)
             goes_on[split] = goes_on.get(split, False) or more
         stopped = [self._time_of(split) for split, is_more in goes_on.items() if not is_more]
         return (budget is None or rows <= budget) and all(ms is None or ms >= time_ms for ms in stopped)
@@ -143,17 +144,20 @@ class Leveling:
     def _is_all(self, time_ms: int) -> bool:
         """Whether nothing is left behind a time."""
         reached = ((part, self._reached(part, time_ms)) for part in self._unread)
-        return all(position is not None and position == self._end_of(part) for part, position in reached)
+        return all(position is not None and position == self._ends[part] for part, position in reached)
 
     def _positions(self, time_ms: int) -> dict[str, int] | None:
         if time_ms not in self._found:
-            self._found[time_ms] = self._source.positions_at(time_ms, self._unread, self._by_time.column)
+            found = self._source.positions_at(time_ms, self._unread, self._by_time.column)
+            self._found[time_ms] = found
+            if new := (found or {}).keys() - self._ends.keys():
+                self._ends.update(self._ends_of(new))
         return self._found[time_ms]
 
     def _reached(self, part: str, time_ms: int) -> int | None:
         """The position of a part before what is later; None for one that is not to be begun yet."""
         position = (self._positions(time_ms) or {}).get(part)
-        return None if position is None else max(self._unread[part], min(position, self._end_of(part)))
+        return None if position is None else max(self._unread[part], min(position, self._ends[part]))
 
 
 def _is_before(split_ms: int | None, time_ms: int) -> bool:

@@ -98,7 +98,7 @@ def everything(source: Source, audience: str = "") -> Offsets:
     """Where a source stands behind all that it has now."""
     end: Offsets = {}
     # What never ends, and never rests, would give ever more.
-    now = None if source.is_bounded() else {part: source.latest_position(part) for part in source.parts({})}
+    now = None if source.is_bounded() else source.ends(source.parts({}))
     while (further := next_offsets(source, end, None, now, audience)) != end:
         end = further
     return end

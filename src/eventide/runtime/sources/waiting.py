@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from eventide.datastream.connectors.source import Source
@@ -44,15 +44,15 @@ def planned_together(
     by_time = standing.alignment.by_time
     if by_time is not None:
 
-        def end_of(part: str) -> int:
-            limit, latest = limit_of[part], source.latest_position(part)
-            return latest if limit is None else min(limit, latest)
+        def ends_of(parts: Collection[str]) -> dict[str, int]:
+            latest, limits = source.ends(parts), {part: limit_of[part] for part in parts}
+            return {part: end if (limit := limits[part]) is None else min(limit, end) for part, end in latest.items()}
 
         def is_over(part: str, position: int) -> bool:
             limit, may_grow = limit_of[part], not source.is_bounded() and split_of[part] != part
             return (limit is not None and position >= limit) or (not may_grow and source.has_ended(part, position))
 
-        level = Leveling(source, standing, by_time, split_of, end_of, is_over).plan(unread, max_rows)
+        level = Leveling(source, standing, by_time, split_of, ends_of, is_over).plan(unread, max_rows)
         if level is not None:
             return {**first, **level}
     free = {part: position for part, position in unread.items() if not standing.is_held(split_of[part])}

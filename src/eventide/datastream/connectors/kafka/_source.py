@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from eventide.common._ms import MAX_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.kafka._builder import KafkaSourceBuilder
 from eventide.datastream.connectors.kafka._cluster import Cluster
@@ -105,14 +106,28 @@ class KafkaSource(Source):
 
     def latest_position(self, split: str) -> int:
         """The end of a partition."""
-        place = KafkaTopicPartition.of_name(split)
-        return self._asked().end_offsets([place])[place]
+        return self.ends([split])[split]
 
-    def latest_positions(self) -> dict[str, int]:
-        """The ends of all partitions, with one request."""
-        places = {part: KafkaTopicPartition.of_name(part) for part in self.parts({})}
+    def ends(self, parts: Collection[str]) -> dict[str, int]:
+        """The ends of some partitions, with one request."""
+        places = {part: KafkaTopicPartition.of_name(part) for part in parts}
         ends = self._asked().end_offsets(list(places.values()))
         return {part: ends[place] for part, place in places.items()}
+
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        """The offsets behind the last records that are not later, by the timestamps of records alone; one request."""
+        if column is not None:
+            return None
+        if timestamp_ms < 0:
+            return dict(positions)  # no record of Kafka's is as old
+        places = {part: KafkaTopicPartition.of_name(part) for part in positions}
+        ends = self.ends(positions)
+        if timestamp_ms == MAX_MS:
+            return ends
+        found = self._asked().offsets_for_times(dict.fromkeys(places.values(), timestamp_ms + 1))
+        return {part: max(at, found.get(places[part], ends[part])) for part, at in positions.items()}
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
         """Up to the ends of partitions, or to the limit of rows, of which each gets an equal part.
