@@ -24,7 +24,9 @@ class Sizes:
     join_rows: int
     """Of each of two streams that are joined, in a micro-batch."""
     kafka_rows: int
-    """In a micro-batch that is read from a topic."""
+    """In a micro-batch that is read from a topic, or written to one."""
+    latency_s: int
+    """For how many seconds elements are produced."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
     nexmark_events: int
@@ -41,6 +43,7 @@ FULL = Sizes(
     function_rows=250_000,
     join_rows=1_000_000,
     kafka_rows=1_000_000,
+    latency_s=45,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
     nexmark_events=2_000_000,
 )
@@ -54,6 +57,7 @@ QUICK = Sizes(
     function_rows=20_000,
     join_rows=50_000,
     kafka_rows=50_000,
+    latency_s=15,
     growth=(1_000, 10_000),
     nexmark_events=100_000,
 )

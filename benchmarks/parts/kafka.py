@@ -1,4 +1,4 @@
-"""Topics of Kafka, beside Spark's own source and windows."""
+"""Topics of Kafka, beside Spark's own source, windows and sink."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.bench import Bench
 from benchmarks.checking import check_same, flat
-from benchmarks.data import START_MS
+from benchmarks.data import FILES_PER_BATCH, SCHEMA, START_MS, DataSet
 from benchmarks.figures import Figure
-from benchmarks.queries import DISORDER_S, PARALLELISM, TUMBLING, environment, started, submitted
+from benchmarks.queries import DISORDER_S, PARALLELISM, TUMBLING, environment, query_of, started, submitted
 from eventide.aggregates import count, sum_
-from eventide.common import Duration, Types, WatermarkStrategy
-from eventide.datastream.connectors.kafka import KafkaSource
-from eventide.datastream.formats.json import JsonRowDeserializationSchema
+from eventide.common import Duration, TypeInformation, Types, WatermarkStrategy
+from eventide.datastream.connectors import DeliveryGuarantee, FileSource
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from eventide.spark.submit import settings_for_start
 from eventide.testing import KafkaBroker
 
 _PARTITIONS = 2 * PARALLELISM
 _VALUE = Types.ROW_NAMED(["user", "ts", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
+_WRITTEN = Types.ROW_NAMED(["user", "value"], [Types.STRING(), Types.LONG()])
 _SCHEMA = "user STRING, ts LONG, value LONG"
 _BYTES = 100
 
@@ -36,6 +41,60 @@ def tumbling_of_topics(bench: Bench) -> list[Figure]:
             ours, theirs = _rates(bench, kafka, keys)
             figures.append(Figure(f"KafkaSource, {keys:,} keys", "rows/s", ours, theirs, least=3))
     return figures
+
+
+def rows_into_topics(bench: Bench) -> list[Figure]:
+    """Rows of Parquet into a topic as JSON: exactly once, beside Spark's sink, which writes at least once."""
+    data = DataSet(1_000, bench.sizes.few_batches, bench.sizes.kafka_rows)
+    files = bench.files(data)
+    with broker() as kafka:
+        for topic in ("ours", "theirs"):
+            kafka.create_topic(topic, _PARTITIONS)
+
+        def ours(place: Path) -> StreamingQuery:
+            env = environment(bench.spark, place)
+            source = FileSource.parquet(str(files), type_info=_WRITTEN).set_max_files_per_batch(FILES_PER_BATCH).build()
+            rows = env.from_source(source, WatermarkStrategy.no_watermarks(), "files")
+            rows.sink_to(json_into(kafka, "ours", _WRITTEN, DeliveryGuarantee.EXACTLY_ONCE))
+            return query_of(env)
+
+        def theirs(place: Path) -> StreamingQuery:
+            rows = bench.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH)
+            values = rows.parquet(str(files)).select(F.to_json(F.struct("user", "value")).alias("value"))
+            return into_topic(bench, kafka, "theirs", values, place, trigger={"availableNow": True})
+
+        runs = [bench.run(f"{data.name}, {side}", start) for side, start in (("KafkaSink", ours), ("Spark", theirs))]
+        for topic in ("ours", "theirs"):
+            found = _records(bench, kafka, topic)
+            if found != data.batches * data.rows_per_batch:
+                raise ValueError(f"{found} records in {topic}, for {data.batches * data.rows_per_batch} rows")
+        exactly_once, at_least_once = (bench.throughput(run, data) for run in runs)
+        bench.clear(*runs)
+    return [Figure("KafkaSink, exactly once", "rows/s", exactly_once, at_least_once, "Spark, at least once", least=1)]
+
+
+def json_into(kafka: KafkaBroker, topic: str, kind: TypeInformation, guarantee: DeliveryGuarantee) -> KafkaSink:
+    """A sink that writes rows as JSON."""
+    schema = JsonRowSerializationSchema.builder().with_type_info(kind).build()
+    records = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(schema).build()
+    sink = KafkaSink.builder().set_bootstrap_servers(kafka.bootstrap_servers).set_record_serializer(records)
+    return sink.set_delivery_guarantee(guarantee).set_transactional_id_prefix(topic).build()
+
+
+def into_topic(
+    bench: Bench, kafka: KafkaBroker, topic: str, values: DataFrame, place: Path, trigger: dict[str, Any]
+) -> StreamingQuery:
+    """Start a query of Spark's that writes to a topic."""
+    writer = values.writeStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+    writer = writer.option("topic", topic).option("checkpointLocation", str(place / "checkpoint"))
+    with settings_for_start(bench.spark, PARALLELISM):
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def _records(bench: Bench, kafka: KafkaBroker, topic: str) -> int:
+    """How many records Spark finds in a topic."""
+    rows = bench.spark.read.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+    return rows.option("subscribe", topic).load().count()
 
 
 @contextmanager
