@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -276,7 +277,8 @@ def test_a_topic_that_was_made_anew_is_an_error_that_names_it(broker: KafkaBroke
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
     fill(broker, topic, 10, 10)
-    said = f"the topic '{topic}' of Kafka at {broker.bootstrap_servers} was deleted and made anew: .* id {identity}"
+    said = f"the topic '{topic}' of Kafka at {broker.bootstrap_servers} was deleted and made anew: .* id "
+    said += re.escape(identity)
     with pytest.raises(StateError, match=said):
         build(on(broker).set_topics(topic)).resume({part: identity})
     time.sleep(1)  # a running job looks at the topics once in a second, where there is something to read

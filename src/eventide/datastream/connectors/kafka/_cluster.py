@@ -46,14 +46,11 @@ class Cluster:
         self._commit: dict[KafkaTopicPartition, int] = {}
         self._sent: dict[KafkaTopicPartition, int] = {}
         self._underway: Any = None
-        name = settings.options.client_id_prefix or settings.group_id or "eventide"
-        properties: dict[str, Any] = {
-            **CLIENT_DEFAULTS,
-            **settings.properties,
-            "client.id": f"{name}-plan",
-            "error_cb": self._complaints.hear,
-        }
-        self._admin = client(library("admin").AdminClient, properties)
+        self._admins = [self._connected()]
+
+    @property
+    def _admin(self) -> Any:
+        return self._admins[-1]
 
     def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, Topic]:
         """The topics that are subscribed to, by name; those that are named and are not there are left out.
@@ -184,6 +181,16 @@ class Cluster:
             },
         )
 
+    def _connected(self) -> Any:
+        name = self._settings.options.client_id_prefix or self._settings.group_id or "eventide"
+        properties: dict[str, Any] = {
+            **CLIENT_DEFAULTS,
+            **self._settings.properties,
+            "client.id": f"{name}-plan",
+            "error_cb": self._complaints.hear,
+        }
+        return client(library("admin").AdminClient, properties)
+
     def _answered(self, answer: Any, patience: Patience) -> Any:
         """An answer, or futures of answers; while those wait, complaints are heard."""
         waiting = {one for one in answer.values() if isinstance(one, Future)} if isinstance(answer, dict) else set()
@@ -196,6 +203,7 @@ class Cluster:
 
     def _patiently(self, what: str, ask: Callable[[], Any], take: Callable[[Any], _T]) -> _T:
         patience = Patience(self._settings.servers, self._settings.options.patience_ms / 1_000, self._complaints)
+        codes = library().KafkaError
         while True:
             try:
                 answer = take(self._answered(ask(), patience))
@@ -203,6 +211,9 @@ class Cluster:
                 self._admin.poll(0)  # hears complaints
                 patience.check_error(what, error.args[0])
                 time.sleep(_PAUSE_S)
+                if error.args[0].code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
+                    # A client may stay with what it knew of a broker that has started anew; its futures need it still.
+                    self._admins = [self._admin, self._connected()]
             else:
                 patience.renew()
                 return answer
