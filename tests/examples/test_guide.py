@@ -10,7 +10,7 @@ from guide_pages import GUIDE, run_page
 
 ON_THE_TWIN = ("watermarks.md", "windows.md", "columns.md", "aggregates.md", "process-functions.md", "joins.md")
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
-ON_A_BROKER = ("kafka-source.md", "kafka-sink.md")  # in tests/kafka
+ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 
 
 @pytest.mark.parametrize("name", ON_THE_TWIN)

@@ -27,7 +27,8 @@ def test_a_page_with_a_broker(
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("broker", "spark")
+@pytest.mark.parametrize("name", ["kafka-sink.md", "kafka.md"])
 def test_a_page_with_a_broker_and_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_page("kafka-sink.md", tmp_path, monkeypatch, capsys)
+    run_page(name, tmp_path, monkeypatch, capsys)

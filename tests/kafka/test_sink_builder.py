@@ -23,6 +23,12 @@ def test_the_default_guarantee_is_none_as_in_flink() -> None:
     assert whole().build() == KafkaSink("localhost:9092", RECORDS, DeliveryGuarantee.NONE, None, {})
 
 
+def test_what_is_set_for_a_login_is_not_shown() -> None:
+    sink = whole().set_property("sasl.username", "till").set_property("sasl.password", "top secret").build()
+    assert sink.properties["sasl.password"] == "top secret"
+    assert "secret" not in repr(sink)
+
+
 def test_servers_may_be_a_property() -> None:
     sink = KafkaSink.builder().set_record_serializer(RECORDS).set_property("bootstrap.servers", "a:1").build()
     assert sink.bootstrap_servers == "a:1"

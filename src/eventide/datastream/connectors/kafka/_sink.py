@@ -45,7 +45,7 @@ class KafkaSink(Sink):
     record_serializer: KafkaRecordSerializationSchema
     delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
     transactional_id_prefix: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict, repr=False)  # there are passwords among them
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
