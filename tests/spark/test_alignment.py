@@ -129,7 +129,7 @@ def test_a_split_that_becomes_idle_by_the_clock_alone_lets_the_others_go_on(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
     env.set_max_rows_per_batch(5)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(2))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(12))
     windows = (
         env.from_source(
             Listed(silent=[0], busy=[*range(5, 100)]),
