@@ -9,15 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
-from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
+from eventide.common.serialization import SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo._base import one_array
+from eventide.datastream.formats._avro_records import ReadsAvroRecords
 from eventide.datastream.formats._avro_schema import AvroSchema, library
 from eventide.datastream.formats._messages import row_type_of, said
 from eventide.errors import DataError, ProgramError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSchema"]
 
@@ -49,7 +46,7 @@ class _AvroRows:
         return type(self), (None, self.avro_schema_string)
 
 
-class AvroRowDeserializationSchema(_AvroRows, DeserializationSchema):
+class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):
     """Reads rows from records of Avro, in its binary form. PyFlink: ``AvroRowDeserializationSchema``.
 
     Args:
@@ -60,26 +57,6 @@ class AvroRowDeserializationSchema(_AvroRows, DeserializationSchema):
         ProgramError: There is no schema, it describes no record or has a part without a type, or fastavro is not
             installed.
     """
-
-    def deserialize(self, message: bytes | str | None) -> Any:
-        """Return the row; None where there is no message.
-
-        Raises:
-            DataError: It is no record of the schema.
-        """
-        if message is None:
-            return None
-        [row] = self._row_type.as_declared([self._record(message)])
-        return row
-
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return self._row_type
-
-    def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`."""
-        records = [None if message is None else self._record(message) for message in one_array(messages).to_pylist()]
-        return self._row_type.to_arrow(records)
 
     def _record(self, message: bytes | str) -> Any:
         content = bytes_of(message)

@@ -8,16 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import no_such_name
-from eventide.common.serialization import DeserializationSchema, bytes_of
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.common.typeinfo._base import one_array
+from eventide.common.serialization import bytes_of
+from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.datastream.connectors.kafka._library import library
+from eventide.datastream.formats._avro_records import ReadsAvroRecords
 from eventide.datastream.formats._avro_schema import AvroSchema
 from eventide.datastream.formats._messages import row_type_of, said
 from eventide.errors import DataError, ProgramError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ConfluentRegistryAvroDeserializationSchema"]
 
@@ -25,7 +22,7 @@ _UNKNOWN_SCHEMA = 404
 
 
 @dataclass(frozen=True)
-class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
+class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
     """Reads rows from records of Avro, each behind the number of the schema that it was written with.
 
     That schema is asked for once, and a record is brought from it to the reader's schema by Avro's rules. Made with
@@ -61,27 +58,6 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         made = ConfluentRegistryAvroDeserializationSchema(known, url, configs)
         _ = made._row_type
         return made
-
-    def deserialize(self, message: bytes | str | None) -> Any:
-        """Return the row; None where there is no message.
-
-        Raises:
-            DataError: It has no number of a schema, or one that the registry does not know, or is no record of it.
-            ProgramError: The registry does not answer.
-        """
-        if message is None:
-            return None
-        [row] = self._row_type.as_declared([self._record(message)])
-        return row
-
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return self._row_type
-
-    def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`."""
-        records = [None if message is None else self._record(message) for message in one_array(messages).to_pylist()]
-        return self._row_type.to_arrow(records)
 
     @cached_property
     def _row_type(self) -> CompositeTypeInfo:
