@@ -22,7 +22,7 @@ def new_topic(broker: KafkaBroker, partitions: int = 1, **config: str) -> str:
 
 def produce(broker: KafkaBroker, topic: str, records: Iterable[dict[str, Any] | bytes]) -> None:
     """Write records, each as its value or with the arguments of confluent-kafka's ``produce``."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, **QUIET})
     for record in records:
         producer.produce(topic, **(record if isinstance(record, dict) else {"value": record}))
     assert producer.flush(30) == 0

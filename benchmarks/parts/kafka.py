@@ -140,7 +140,7 @@ def _rates(bench: Bench, kafka: KafkaBroker, keys: int) -> tuple[float, float]:
 
 def fill(kafka: KafkaBroker, topic: str, keys: int, batches: int, rows: int) -> None:
     """Write the rows of some micro-batches, each 50 seconds of event time, a little out of order."""
-    settings = {"linger.ms": 50, "batch.size": 1_000_000, "compression.type": "lz4"}
+    settings = {"linger.ms": 50, "batch.size": 1_000_000, "compression.type": "lz4", "enable.idempotence": True}
     settings |= {"queue.buffering.max.messages": 1_000_000, "bootstrap.servers": kafka.bootstrap_servers}
     producer, numbers = Producer(settings), random.Random(keys)
     for batch in range(batches):

@@ -111,7 +111,7 @@ def _measured(
 
 def _produce(kafka: KafkaBroker, topic: str, seconds: int, query: StreamingQuery) -> list[tuple[str, int]]:
     """Send elements at an even pace, each with the time at which it is sent; return their users and times."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "enable.idempotence": True})
     sent: list[tuple[str, int]] = []
     began = time.time()
     while (passed := time.time() - began) < seconds and query.isActive:

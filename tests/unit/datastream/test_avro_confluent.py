@@ -12,6 +12,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from confluent_kafka import Message
 
 from eventide.common import Types
 from eventide.datastream.connectors.kafka import KafkaSource, KafkaTopicPartition
@@ -127,17 +128,7 @@ def test_a_registry_that_does_not_answer_is_no_reason_to_skip_records(registry: 
     builder = KafkaSource.builder().set_bootstrap_servers("a").set_topics("a").skip_bad_records()
     source = builder.set_value_only_deserializer(schema_of(registry)).build()
     with pytest.raises(ProgramError, match=r"the schema registry at http://127.0.0.1:\d+ does not say"):
-        list(Decoder(source._settings).items(KafkaTopicPartition("a", 0), [GivenValue(message("wren", 5))]))
-
-
-class GivenValue:
-    """A message as the client library would give it, as far as values are concerned."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-
-    def value(self) -> bytes:
-        return self.content
+        list(Decoder(source._settings).items(KafkaTopicPartition("a", 0), [Message(value=message("wren", 5))]))
 
 
 def test_what_is_no_schema_of_records_is_refused() -> None:

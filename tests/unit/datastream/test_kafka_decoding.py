@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,35 +30,15 @@ ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
 JSON = JsonRowDeserializationSchema.builder().type_info(ROW).build()
 
 
-@dataclass
-class GivenMessage:
-    """A message as the client library would give it."""
-
-    content: bytes | None
-    at: int
-    its_key: bytes | None = None
-    its_headers: list[tuple[str, bytes | None]] | None = None
-
-    def topic(self) -> str:
-        return PART.topic
-
-    def partition(self) -> int:
-        return PART.partition
-
-    def offset(self) -> int:
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_000 * self.at
-
-    def key(self) -> bytes | None:
-        return self.its_key
-
-    def value(self) -> bytes | None:
-        return self.content
-
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
-        return self.its_headers
+def a_message(
+    value: bytes | None,
+    at: int,
+    key: bytes | None = None,
+    headers: list[tuple[str, bytes | None]] | None = None,
+) -> Message:
+    """A message as the client library gives it."""
+    place = {"topic": PART.topic, "partition": PART.partition, "offset": at}
+    return Message(value=value, key=key, headers=headers, timestamp=(1, 1_000 * at), **place)
 
 
 def builder(schema: DeserializationSchema | KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
@@ -68,11 +48,11 @@ def builder(schema: DeserializationSchema | KafkaRecordDeserializationSchema) ->
     return building.set_deserializer(schema)
 
 
-def decoded(building: KafkaSourceBuilder, *contents: bytes | GivenMessage | None) -> tuple[list[Any], dict[str, int]]:
+def decoded(building: KafkaSourceBuilder, *contents: bytes | Message | None) -> tuple[list[Any], dict[str, int]]:
     """What comes of messages at the offsets from 0 on: (element, timestamp), or what else it is; and the counts."""
     decoder = Decoder(building.build()._settings)
     found: list[Any] = []
-    messages = [c if isinstance(c, GivenMessage) else GivenMessage(c, at) for at, c in enumerate(contents)]
+    messages = [c if isinstance(c, Message) else a_message(c, at) for at, c in enumerate(contents)]
     for item in decoder.items(PART, messages):
         if isinstance(item, TimestampedBatch):
             rows = item.rows.to_pylist()
@@ -85,7 +65,7 @@ def decoded(building: KafkaSourceBuilder, *contents: bytes | GivenMessage | None
 
 def test_text_is_a_column_with_the_timestamps_of_the_records() -> None:
     [item] = Decoder(builder(SimpleStringSchema()).build()._settings).items(
-        PART, [GivenMessage(b"a", 0), GivenMessage(b"b", 1)]
+        PART, [a_message(b"a", 0), a_message(b"b", 1)]
     )
     assert isinstance(item, TimestampedBatch)
     assert item.rows.to_pydict() == {"value": ["a", "b"]}
@@ -127,7 +107,7 @@ def test_records_that_cannot_be_read_may_be_skipped_and_counted() -> None:
 
 
 def test_records_that_cannot_be_read_may_go_to_a_side_output() -> None:
-    bad = GivenMessage(b"\xff", 1, its_key=b"k")
+    bad = a_message(b"\xff", 1, key=b"k")
     found, counts = decoded(builder(JSON).side_output_bad_records(OutputTag("bad")), b"{}", bad)
     _, aside = found
     assert isinstance(aside, SideOutput)
@@ -167,7 +147,7 @@ class ByHeader(KafkaRecordDeserializationSchema):
 
 
 def test_a_deserializer_sees_the_whole_record() -> None:
-    message = GivenMessage(b"v", 7, b"k", [("kind", b"order"), ("empty", None)])
+    message = a_message(b"v", 7, b"k", [("kind", b"order"), ("empty", None)])
     assert decoded(builder(ByHeader()), message) == ([(("orders", 3, 7, 7_000, b"k", b"order"), 7_000)], {})
     with pytest.raises(DataError, match="the record at offset 0 of orders-3 cannot be read: KeyError"):
         decoded(builder(ByHeader()), b"v")
@@ -183,7 +163,7 @@ class Columns(KafkaRecordDeserializationSchema):
 
 
 def test_a_deserializer_sees_many_records_as_columns() -> None:
-    messages = [GivenMessage(b"v", 7, b"k", [("kind", b"order")]), GivenMessage(None, 9)]
+    messages = [a_message(b"v", 7, b"k", [("kind", b"order")]), a_message(None, 9)]
     found, _ = decoded(builder(Columns()), *messages)
     assert found == [
         (

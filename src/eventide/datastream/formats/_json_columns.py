@@ -52,12 +52,13 @@ def read_at_once(messages: pa.Array, type_info: CompositeTypeInfo) -> pa.StructA
         texts = messages.cast(pa.string())  # which finds what is not UTF-8
         if not pc.all(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))).as_py():
             return None
-        if pc.any(pc.match_substring_regex(texts, "NaN|Inf")).as_py():
+        joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+        lines = joined[0].as_buffer()
+        if _has_no_numbers(lines.to_pybytes()):
             return None  # Arrow would take them for numbers, which JSON does not know
-        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
         table = pj.read_json(
-            pa.BufferReader(lines[0].as_buffer()),
-            pj.ReadOptions(use_threads=False, block_size=len(lines[0].as_buffer()) + 1),
+            pa.BufferReader(lines),
+            pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
         if len(table) != len(messages):
@@ -67,3 +68,8 @@ def read_at_once(messages: pa.Array, type_info: CompositeTypeInfo) -> pa.StructA
         return None
     known = [column for column in columns if column is not None]
     return pa.StructArray.from_arrays(known, fields=list(wanted)) if len(known) == len(columns) else None
+
+
+def _has_no_numbers(lines: bytes) -> bool:
+    """Whether NaN or Infinity may be in it; one letter is found ten times as fast as a word."""
+    return (b"N" in lines and b"NaN" in lines) or (b"I" in lines and b"Inf" in lines)

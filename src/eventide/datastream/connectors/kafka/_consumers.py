@@ -15,6 +15,7 @@ _DEFAULTS = {
     **CLIENT_DEFAULTS,
     "fetch.wait.max.ms": 10,  # by default 500, which a new assignment would have to wait for
     "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 20_000,  # of each partition; by default 100,000, most of it behind the end of a range
 }
 _FIXED = {
     "enable.auto.commit": False,

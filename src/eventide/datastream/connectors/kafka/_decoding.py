@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.types import Row
+from eventide.datastream.connectors.kafka._library import library
 from eventide.datastream.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.datastream.connectors.kafka._records import ConsumerRecord, ValueOnly, sees_batches
 from eventide.datastream.connectors.kafka._settings import BadRecords, KafkaSourceSettings
@@ -30,7 +31,7 @@ LEFT_OUT = "numRecordsWithoutElement"
 """How many records have no element in them, such as tombstones."""
 
 _LONGEST = 300
-_VALUE, _TIMESTAMP, _SECOND = methodcaller("value"), methodcaller("timestamp"), itemgetter(1)
+_SECOND = itemgetter(1)
 
 
 class Decoder:
@@ -50,12 +51,11 @@ class Decoder:
             self.items = self._elements
 
     def _columns_of_values(self, partition: KafkaTopicPartition, messages: list[Any]) -> Iterator[Any]:
-        import pyarrow as pa
 
         schema = self._deserializer.schema  # type: ignore[attr-defined]
 
         def read(some: list[Any]) -> pa.Array:
-            return schema.deserialize_column(pa.array(list(map(_VALUE, some)), pa.binary()))
+            return schema.deserialize_column(_values(some))
 
         for item in self._sorted_out(partition, messages, read):
             if isinstance(item, SideOutput):
@@ -167,17 +167,23 @@ def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBa
             pa.array([one.offset() for one in messages], pa.int64()),
             _timestamps(messages),
             pa.array([one.key() for one in messages], pa.binary()),
-            pa.array(list(map(_VALUE, messages)), pa.binary()),
+            _values(messages),
             pa.array(headers, pa.list_(header)),
         ],
         ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
     )
 
 
+def _values(messages: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(list(map(library().Message.value, messages)), pa.binary())
+
+
 def _timestamps(messages: list[Any]) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(list(map(_SECOND, map(_TIMESTAMP, messages))), pa.int64())
+    return pa.array(list(map(_SECOND, map(library().Message.timestamp, messages))), pa.int64())
 
 
 def _as_rows(column: pa.Array) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from eventide.datastream.connectors.kafka._library import library, place
 from eventide.datastream.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.errors import DataError
 
-_AT_ONCE = 1_000
+_AT_ONCE = 500  # more at once are further from the processor's cache when they are looked at
 _WAIT_S = 0.02
 _STEP = 8_192
 _MOST_MESSAGES = 65_536
