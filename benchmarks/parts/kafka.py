@@ -28,7 +28,9 @@ from eventide.testing import KafkaBroker
 
 _PARTITIONS = 2 * PARALLELISM
 _VALUE = Types.ROW_NAMED(["user", "ts", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
-_WRITTEN = Types.ROW_NAMED(["user", "value"], [Types.STRING(), Types.LONG()])
+_WRITTEN = Types.ROW_NAMED(
+    ["user", "ts", "value", "extra"], [Types.STRING(), Types.SQL_TIMESTAMP(), Types.LONG(), Types.DOUBLE()]
+)
 _SCHEMA = "user STRING, ts LONG, value LONG"
 _BYTES = 100
 
@@ -60,7 +62,7 @@ def rows_into_topics(bench: Bench) -> list[Figure]:
 
         def theirs(place: Path) -> StreamingQuery:
             rows = bench.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH)
-            values = rows.parquet(str(files)).select(F.to_json(F.struct("user", "value")).alias("value"))
+            values = rows.parquet(str(files)).select(F.to_json(F.struct("user", "ts", "value", "extra")).alias("value"))
             return into_topic(bench, kafka, "theirs", values, place, trigger={"availableNow": True})
 
         runs = [bench.run(f"{data.name}, {side}", start) for side, start in (("KafkaSink", ours), ("Spark", theirs))]

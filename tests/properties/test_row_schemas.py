@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eventide.common import Types
+from eventide.common import Row, Types
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError
@@ -49,6 +49,22 @@ def assert_columns_are_the_same(schema, messages):
 def test_rows_come_back_from_json_as_they_were(data, row_type):
     row = data.draw(rows_of(row_type))
     assert json_reader(row_type).deserialize(json_writer(row_type).serialize(row)) == row
+
+
+@given(st.data(), row_types(st.one_of(st.sampled_from(FOR_ARROW), nested([*SINGLE]))))
+def test_rows_in_columns_are_written_as_one_by_one(data, row_type):
+    assume(not row_type.has_exponents)  # whose columns have other digits
+    rows = data.draw(st.lists(rows_of(row_type), max_size=6))
+    written = json_writer(row_type).serialize_column(row_type.to_arrow(rows), row_type)
+    assert written.to_pylist() == [json_writer(row_type).serialize(row) for row in rows]
+
+
+@given(st.lists(st.none() | st.floats() | st.decimals(-(10**17), 10**17, places=3).map(float)))
+def test_numbers_in_columns_are_written_as_one_by_one(numbers):
+    row_type = Types.ROW_NAMED(["n"], [Types.DOUBLE()])
+    rows = [Row(n=number) for number in numbers]
+    written = json_writer(row_type).serialize_column(row_type.to_arrow(rows), row_type)
+    assert written.to_pylist() == [json_writer(row_type).serialize(row) for row in rows]
 
 
 @given(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
-from eventide.datastream.formats._json_values import writer
+from eventide.common.typeinfo import CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
+from eventide.datastream.formats._json_values import is_bare, writer
+from eventide.datastream.formats._text_columns import texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BY_ARROW = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG"})
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
@@ -36,17 +36,24 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if isinstance(type_info, BasicTypeInfo) and type_info.name in _BY_ARROW:
-        return column.cast(pa.string())
     if isinstance(type_info, TimeWindowTypeInfo) and not column.null_count:
         bounds = [_milliseconds(bound).cast(pa.string()) for bound in column.flatten()]
         return pc.binary_join_element_wise('{"start":', bounds[0], ',"end":', bounds[1], "}", "")
-    is_text = type_info == BasicTypeInfo("STRING") and pa.types.is_string(column.type)
-    if is_text and not pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
-        return pc.binary_join_element_wise('"', column, '"', "")
+    texts = texts_of(column, type_info)
+    if texts is not None and is_bare(type_info) and _are_finite(column):
+        return texts
+    if texts is not None and not is_bare(type_info) and not pc.any(pc.match_substring_regex(texts, _ESCAPED)).as_py():
+        return pc.binary_join_element_wise('"', texts, '"', "")
     write = writer(type_info)
     values = type_info.from_arrow(column)
     return pa.array([None if value is None else write(value) for value in values], pa.string())
+
+
+def _are_finite(numbers: pa.Array) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return not pa.types.is_floating(numbers.type) or pc.all(pc.is_finite(numbers)).as_py() is not False
 
 
 def _milliseconds(timestamps: pa.Array) -> pa.Array:

@@ -219,9 +219,14 @@ def _writer(type_info: TypeInformation) -> Write:
     if form is None or not isinstance(type_info, BasicTypeInfo | BytesTypeInfo | DecimalTypeInfo):
         raise ProgramError(f"JSON has no form of {type_info!r}; turn it into something else before, in a map")
     text = form.write
-    if isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE):
+    if is_bare(type_info):
         return lambda value: bare if (bare := text(value)) not in _IN_QUOTES else f'"{bare}"'
     return lambda value: _quoted(text(value))
+
+
+def is_bare(type_info: TypeInformation) -> bool:
+    """Whether the values of a type stand without quotes, as long as they are numbers."""
+    return isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE)
 
 
 _IN_QUOTES = frozenset({"NaN", "Infinity", "-Infinity"})

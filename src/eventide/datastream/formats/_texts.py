@@ -90,7 +90,7 @@ def _float_32(number: float) -> float:
     return rounded
 
 
-def _number_text(number: float) -> str:
+def number_text(number: float) -> str:
     if math.isfinite(number):
         return repr(float(number))
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
@@ -100,7 +100,7 @@ def _float_32_text(number: float) -> str:
     """As few digits as tell a number of 32 bits apart from others."""
     number = _float_32(number)
     if not math.isfinite(number):
-        return _number_text(number)
+        return number_text(number)
     shortest = next(text for digits in (6, 7, 8, 9) if _float_32(float(text := f"{number:.{digits}g}")) == number)
     return repr(float(shortest))
 
@@ -209,7 +209,7 @@ _FORMS = {
     "BOOLEAN": TextForm(_boolean, lambda value: "true" if value else "false"),
     "BIG_INT": TextForm(lambda text: _integer(text, 10**38), str),
     "FLOAT": TextForm(lambda text: _float_32(_number(text)), _float_32_text),
-    "DOUBLE": TextForm(_number, _number_text),
+    "DOUBLE": TextForm(_number, number_text),
     "BIG_DEC": TextForm(_big_decimal, _plain_digits),
     "SQL_DATE": TextForm(_date, dt.date.isoformat),
     "SQL_TIME": TextForm(_time, lambda time: f"{time.isoformat()}Z"),
