@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from eventide.common.typeinfo import CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
+from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
 from eventide.datastream.formats._json_values import is_bare, writer
 from eventide.datastream.formats._text_columns import texts_of
 
@@ -42,11 +42,18 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
     texts = texts_of(column, type_info)
     if texts is not None and is_bare(type_info) and _are_finite(column):
         return texts
-    if texts is not None and not is_bare(type_info) and not pc.any(pc.match_substring_regex(texts, _ESCAPED)).as_py():
+    if texts is not None and not is_bare(type_info) and not _needs_escapes(texts, type_info):
         return pc.binary_join_element_wise('"', texts, '"', "")
     write = writer(type_info)
     values = type_info.from_arrow(column)
     return pa.array([None if value is None else write(value) for value in values], pa.string())
+
+
+def _needs_escapes(texts: pa.Array, type_info: TypeInformation) -> bool:
+    import pyarrow.compute as pc
+
+    is_text = type_info == BasicTypeInfo("STRING")  # points in time have no such characters
+    return is_text and pc.any(pc.match_substring_regex(texts, _ESCAPED)).as_py() is True
 
 
 def _are_finite(numbers: pa.Array) -> bool:
