@@ -27,11 +27,11 @@ from eventide.spark.submit import settings_for_start
 from eventide.testing import KafkaBroker
 
 _PARTITIONS = 2 * PARALLELISM
-_VALUE = Types.ROW_NAMED(["user", "ts", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
+_VALUE = Types.ROW_NAMED(["user", "value"], [Types.STRING(), Types.LONG()])
 _WRITTEN = Types.ROW_NAMED(
     ["user", "ts", "value", "extra"], [Types.STRING(), Types.SQL_TIMESTAMP(), Types.LONG(), Types.DOUBLE()]
 )
-_SCHEMA = "user STRING, ts LONG, value LONG"
+_SCHEMA = "user STRING, value LONG"
 _BYTES = 100
 
 
