@@ -8,35 +8,45 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from eventide.testing import KafkaBroker
 from kafka_sink_job import texts
-from kafka_topics import QUIET, new_topic, values
+from kafka_topics import QUIET, contents, new_topic, produce, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill]
 
-JOB = Path(__file__).parents[1] / "kafka_sink_job.py"
+JOBS = Path(__file__).parents[1]
+ROWS = 6_000
+KILLS_OF_A_RUN = 5
 
 
-class Job:
-    """One life of the job after the other, on one checkpoint."""
+class Killable:
+    """One life of a job after the other, on one checkpoint.
 
-    def __init__(self, broker: KafkaBroker, folder: Path, batches: int) -> None:
-        self.topic = new_topic(broker)
+    Args:
+        program: the file of the job.
+        folder: where its checkpoint and its log are.
+        arguments: those of the program.
+    """
+
+    def __init__(self, broker: KafkaBroker, program: str, folder: Path, *arguments: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.broker = broker
-        self.batches = batches
-        self._arguments = [self.topic, f"prefix-{self.topic}", str(folder / "checkpoint"), str(batches)]
+        self._command = [sys.executable, str(JOBS / program), broker.bootstrap_servers, *arguments]
         self._log = folder / "log"
 
     def start(self, *kill: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, str(JOB), self.broker.bootstrap_servers, *self._arguments, *kill]
         with self._log.open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            return subprocess.Popen([*self._command, *kill], stdout=log, stderr=log, start_new_session=True)
 
     def ends(self, life: subprocess.Popen[bytes], timeout: float = 300) -> int:
         """Wait for the end of a life, and end what it has started."""
@@ -49,12 +59,71 @@ class Job:
     def said(self) -> str:
         return self._log.read_text()[-3_000:]
 
+
+class Numbered(Killable):
+    """Numbered texts into a topic, three in each micro-batch."""
+
+    def __init__(self, broker: KafkaBroker, folder: Path, batches: int) -> None:
+        self.topic = new_topic(broker)
+        self._batches = batches
+        arguments = [self.topic, f"prefix-{self.topic}", str(folder / "checkpoint"), str(batches)]
+        super().__init__(broker, "kafka_sink_job.py", folder, *arguments)
+
     def expected(self) -> list[bytes]:
-        return [text.encode() for batch in range(self.batches) for text in texts(batch)]
+        return [text.encode() for batch in range(self._batches) for text in texts(batch)]
+
+
+class FromTopicToTopic(Killable):
+    """Windows and a join between topics."""
+
+    def __init__(self, broker: KafkaBroker, folder: Path, orders: str, payments: str) -> None:
+        name = f"results-{uuid.uuid4().hex[:12]}"
+        self._topics = [f"{name}-windows", f"{name}-pairs"]
+        for topic in self._topics:
+            broker.create_topic(topic, 3)
+        super().__init__(broker, "kafka_to_kafka_job.py", folder, name, str(folder / "checkpoint"), orders, payments)
+
+    def written(self) -> list[dict[bytes, list[bytes]]]:
+        """The values of each key, in their order, of the one topic and of the other."""
+        return [by_key(contents(self.broker, topic)) for topic in self._topics]
+
+    def dies(self, chosen: random.Random) -> None:
+        """Start it, and kill it at some moment after it has written something; the broker, too, every second time."""
+        life = self.start()
+        before = self._written_so_far()
+        while life.poll() is None and self._written_so_far() == before:
+            time.sleep(0.05)
+        time.sleep(chosen.uniform(0, 2))
+        if chosen.random() < 0.5:
+            self.broker.kill()
+            time.sleep(chosen.uniform(0, 1))
+            self.broker.start()
+            time.sleep(chosen.uniform(0, 3))
+        with suppress(ProcessLookupError):
+            os.killpg(life.pid, signal.SIGKILL)
+        life.wait()
+
+    def _written_so_far(self) -> int:
+        return sum(len(contents(self.broker, topic)) for topic in self._topics)
+
+
+def by_key(messages: list[Message]) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for message in messages:
+        found.setdefault(message.key(), []).append(message.value())
+    return found
+
+
+def disordered(numbers: random.Random) -> Iterator[dict[str, Any]]:
+    """Events of a few users, 100 in a second, a little out of order, now and then late; in two partitions."""
+    for n in range(ROWS):
+        timestamp = 1_700_000_000_000 + 10 * n + numbers.randrange(1_500) - (8_000 if n % 61 == 0 else 0)
+        value = b'{"user":"user-%d","n":%d}' % (numbers.randrange(9), n)
+        yield {"value": value, "partition": n % 2, "timestamp": timestamp}
 
 
 def test_each_record_is_there_once_wherever_the_driver_was_killed(broker: KafkaBroker, tmp_path: Path) -> None:
-    job = Job(broker, tmp_path, batches=3)
+    job = Numbered(broker, tmp_path, batches=3)
     lives = [
         ("committed", "1", 0),  # the first mark, of which the checkpoint does not know
         ("committed", "2", 3),  # the records of the first micro-batch, of which Spark does not know
@@ -70,7 +139,7 @@ def test_each_record_is_there_once_wherever_the_driver_was_killed(broker: KafkaB
 
 
 def test_a_mark_that_has_expired_stops_a_job_that_cannot_know(broker: KafkaBroker, tmp_path: Path) -> None:
-    job = Job(broker, tmp_path, batches=2)
+    job = Numbered(broker, tmp_path, batches=2)
     assert job.ends(job.start("committed", "2")) == -signal.SIGKILL, job.said()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
     admin.delete_consumer_groups([f"prefix-{job.topic}"])[f"prefix-{job.topic}"].result()
@@ -79,25 +148,22 @@ def test_a_mark_that_has_expired_stops_a_job_that_cannot_know(broker: KafkaBroke
     assert values(broker, job.topic) == job.expected()[:3]
 
 
-def test_each_record_is_there_once_whatever_is_killed_whenever(
+def test_windows_and_joins_from_topic_to_topic_are_exact_whatever_is_killed_whenever(
     broker: KafkaBroker, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """`--kills=50` for the long series."""
-    job = Job(broker, tmp_path, batches=60)
-    chosen = random.Random(11)
-    for _ in range(pytestconfig.getoption("--kills")):
-        life = job.start()
-        before = len(values(broker, job.topic))
-        while life.poll() is None and len(values(broker, job.topic)) == before:
-            time.sleep(0.05)
-        time.sleep(chosen.uniform(0, 0.5))
-        if chosen.random() < 0.5:
-            broker.kill()
-            time.sleep(chosen.uniform(0, 1))
-            broker.start()
-            time.sleep(chosen.uniform(0, 3))
-        if life.poll() is None:
-            os.killpg(life.pid, signal.SIGKILL)
-        job.ends(life)
-    assert job.ends(job.start()) == 0, job.said()
-    assert values(broker, job.topic) == job.expected()
+    """What a reader of committed records sees is that of an undisturbed run, byte for byte; `--kills=50` for long."""
+    orders, payments = (new_topic(broker, partitions=2) for _ in range(2))
+    for seed, topic in enumerate((orders, payments)):
+        produce(broker, topic, disordered(random.Random(seed)))
+    kills = pytestconfig.getoption("--kills")
+    quiet = FromTopicToTopic(broker, tmp_path / "quiet", orders, payments)
+    assert quiet.ends(quiet.start()) == 0, quiet.said()
+    expected = quiet.written()
+    assert all(len(of_key) > 5 for of_topic in expected for of_key in of_topic.values())
+    chosen = random.Random(kills)
+    for series in range(0, kills, KILLS_OF_A_RUN):
+        job = FromTopicToTopic(broker, tmp_path / f"killed-{series}", orders, payments)
+        for _ in range(min(KILLS_OF_A_RUN, kills - series)):
+            job.dies(chosen)
+        assert job.ends(job.start()) == 0, job.said()
+        assert job.written() == expected, f"run {series}"
