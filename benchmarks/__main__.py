@@ -17,6 +17,7 @@ from benchmarks.bench import Bench
 from benchmarks.connector import connector
 from benchmarks.figures import RESULTS, Line, Part, show, store
 from benchmarks.parts import (
+    alignment,
     chained,
     elements,
     fine,
@@ -55,6 +56,7 @@ PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "kafka": kafka.tumbling_of_topics,
     "kafka-sink": kafka.rows_into_topics,
     "kafka-latency": kafka_latency.latency_of_topics,
+    "alignment": alignment.alignment,
     "generators": watermarks.generators,
     "splits": watermarks.splits,
     "nexmark": nexmark.nexmark,

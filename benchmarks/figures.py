@@ -32,7 +32,7 @@ class Figure:
 
     Attributes:
         what: what was measured.
-        unit: of both numbers: "rows/s", "ms", "bytes", "MB" or "micro-batches".
+        unit: of both numbers: "rows/s", "ms", "min", "bytes", "MB", "rows" or "micro-batches".
         eventide: the number.
         other: the number beside it, if there is one.
         beside: whose that is.
