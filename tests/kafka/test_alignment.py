@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from eventide.common import Duration, SimpleStringSchema, WatermarkStrategy
+from eventide.aggregates import count
+from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
+from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalRunner
@@ -50,10 +54,14 @@ def planned(broker: KafkaBroker, topic: str, strategy: WatermarkStrategy) -> Ite
     counted = 0
     for batch in run.batches():
         counted += sum(len(value[-1]) for rows in batch.elements.values() for value, _ in rows)
-        at = [run.checkpoint.offsets["topic"][f"{topic}-{number}"]["position"] for number in range(3)]
-        thick = at[2] // 10
-        yield [at[0], at[1], thick if thick <= 200 else thick + 120]
+        yield minutes_of(run.checkpoint.offsets["topic"], topic)
     assert counted == 2 * HOURS * 60 + 10 * (HOURS * 60 - 120)
+
+
+def minutes_of(offsets: Mapping[str, Mapping[str, int]], topic: str) -> list[int]:
+    at = [offsets[f"{topic}-{number}"]["position"] for number in range(3)]
+    thick = at[2] // 10
+    return [at[0], at[1], thick if thick <= 200 else thick + 120]
 
 
 def apart(reached: list[int]) -> int:
@@ -70,6 +78,31 @@ def test_by_the_timestamps_of_records_partitions_are_planned_to_one_time(broker:
     assert max(map(apart, found)) <= gap + 1, "a row each, whatever gap lies before it"
     assert sorted(map(apart, found))[len(found) // 2] <= 1
     assert len(found) < 40
+
+
+@pytest.mark.spark
+def test_on_spark_they_are_planned_to_one_time_as_well(
+    broker: KafkaBroker, topic: str, spark: object, tmp_path: Path
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(1_000)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+    builder = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers).set_topics(topic)
+    builder = builder.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.latest())
+    minutes = env.from_source(builder.build(), ALIGNED, "topic").map(
+        lambda value: (value,), Types.TUPLE([Types.STRING()])
+    )
+    windows = minutes.key_by("f0").window(TumblingEventTimeWindows.of(MINUTE)).aggregate(count().alias("n"))
+    counted: dict[int, int] = {}
+    windows.sink_to(lambda rows, batch: counted.__setitem__(batch, sum(row.n for row in rows.collect())))
+    env.execute()
+    assert sum(counted.values()) == 2 * HOURS * 60 + 10 * (HOURS * 60 - 120)
+    logged = [
+        path.read_text().split("\n") for path in (tmp_path / "checkpoint" / "offsets").iterdir() if path.name.isdigit()
+    ]
+    reached = [minutes_of(json.loads(offsets), topic) for *_, offsets in logged if f"{topic}-0" in offsets]
+    assert len(reached) > 5
+    assert max(map(apart, reached)) <= 121, "a row each, whatever gap lies before it"
+    assert sorted(map(apart, reached))[len(reached) // 2] <= 1
 
 
 def test_by_a_function_of_the_value_it_is_flinks_rule(broker: KafkaBroker, topic: str) -> None:
