@@ -26,7 +26,7 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer what takes too long for every day."""
     parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
-    parser.addoption("--kills", type=int, default=1, help="how often a job that writes to Kafka is killed at random")
+    parser.addoption("--kills", type=int, default=1, help="how often the job of a kill test is killed")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 
 EVENT = Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.LONG()])
 PAIR = Types.ROW_NAMED(["user", "order", "payment"], [Types.STRING(), Types.LONG(), Types.LONG()])
-ROWS_AT_ONCE = 400
+ROWS_AT_ONCE = 600
 
 
 class UserOf(SerializationSchema):

@@ -25,7 +25,7 @@ from kafka_topics import QUIET, contents, new_topic, produce, values
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill]
 
 JOBS = Path(__file__).parents[1]
-ROWS = 6_000
+ROWS = 4_000
 KILLS_OF_A_RUN = 5
 
 
@@ -122,7 +122,10 @@ def disordered(numbers: random.Random) -> Iterator[dict[str, Any]]:
         yield {"value": value, "partition": n % 2, "timestamp": timestamp}
 
 
-def test_each_record_is_there_once_wherever_the_driver_was_killed(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_each_record_is_there_once_wherever_the_driver_was_killed(
+    broker: KafkaBroker, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """At the first place, or with `--kills=5` at all of them."""
     job = Numbered(broker, tmp_path, batches=3)
     lives = [
         ("committed", "1", 0),  # the first mark, of which the checkpoint does not know
@@ -131,7 +134,7 @@ def test_each_record_is_there_once_wherever_the_driver_was_killed(broker: KafkaB
         ("marked", "1", 3),
         ("begun", "2", 6),  # nothing of the third
     ]
-    for place, number, visible in lives:
+    for place, number, visible in lives[: pytestconfig.getoption("--kills")]:
         assert job.ends(job.start(place, number)) == -signal.SIGKILL, job.said()
         assert len(values(broker, job.topic)) == visible, place
     assert job.ends(job.start()) == 0, job.said()

@@ -19,24 +19,36 @@ from pyspark.sql import SparkSession
 from tests.spark import killed_job
 
 _PATIENCE_S = 400
-_KILLS = 5
+_MOST_KILLS = 5
+"""A job ends at some time; further kills are those of another one."""
+
 _GO = b"go\n"
 _FURTHER_BATCHES = 2
 """A life ends at the latest when it has planned so many micro-batches, so that the job has something left to do."""
 
 
 @pytest.mark.spark
-def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(spark: SparkSession, tmp_path: Path) -> None:
-    """Elements and columns with several sinks, a function and the clock with one: five kills each, side by side."""
+@pytest.mark.kill
+def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Elements and columns with several sinks, a function and the clock with one; `--kills=50` for long."""
     killed_job.write_input(tmp_path / "input")
-    killed = {job: tmp_path / "killed" / job for job in killed_job.JOBS}
     undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
-    with ThreadPoolExecutor(len(killed)) as pool:
-        codes = pool.map(_killed_again_and_again, killed, killed.values())
-        for job, place in undisturbed.items():
-            killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
-        assert list(codes) == [0, 0]
+    kills = pytestconfig.getoption("--kills")
+    for series in range(0, kills, _MOST_KILLS):
+        killed = {job: tmp_path / f"killed-{series}" / job for job in killed_job.JOBS}
+        with ThreadPoolExecutor(len(killed)) as pool:
+            moments = [random.Random(f"{job} {series}") for job in killed]
+            times = [min(_MOST_KILLS, kills - series)] * len(killed)
+            codes = pool.map(_killed_again_and_again, killed, killed.values(), moments, times)
+            for job, place in undisturbed.items() if series == 0 else ():
+                killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
+            assert list(codes) == [0, 0]
+        _check(spark, killed, undisturbed)
 
+
+def _check(spark: SparkSession, killed: dict[str, Path], undisturbed: dict[str, Path]) -> None:
     found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
     assert sorted(expected) == ["columns", "late", "pairs", "processes", "sessions", "totals"]
     assert all(len(lines) > 40 for lines in expected.values())
@@ -67,13 +79,12 @@ def _time_of(line: dict[str, Any]) -> int:
     return int(killed_job.event(n if n >= 0 else -1 - n)["ts"])
 
 
-def _killed_again_and_again(job: str, place: Path) -> int:
-    """Kill a job again and again, then let it end; return its exit code."""
+def _killed_again_and_again(job: str, place: Path, moments: random.Random, times: int) -> int:
+    """Kill a job so many times, then let it end; return its exit code."""
     place.mkdir(parents=True)
-    moments = random.Random(job)
     lives = [_start(job, place)]
     try:
-        for _ in range(_KILLS):
+        for _ in range(times):
             lives.append(_start(job, place))
             _kill_in_mid_work(lives[-2], place, moments.uniform(0, 1))
         lives[-1].communicate(_GO, _PATIENCE_S)
