@@ -53,7 +53,7 @@ def test_records_and_mark_are_there_together(broker: KafkaBroker) -> None:
     assert marks(sink) == []
     for records, mark, seen in [((), 3, []), ((b"a", b"b"), 4, [b"a", b"b"]), ((b"c",), 6, [b"a", b"b", b"c"])]:
         transactions = Transactions(sink)
-        transactions.write(table(*records), Mark(mark, "id"), topic)
+        transactions.write([table(*records)], Mark(mark, "id"), topic)
         transactions.close()
         assert (marks(sink), values(broker, topic)) == ([Mark(mark, "id")], seen)
 
@@ -76,10 +76,10 @@ def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(br
     dead.produce(topic, b"half")
     dead.flush(10)
     younger = Transactions(sink)
-    younger.write(table(b"whole"), Mark(1, "id"), topic)
+    younger.write([table(b"whole")], Mark(1, "id"), topic)
     assert values(broker, topic) == [b"whole"]
     with pytest.raises(StateError, match="another run of this job, or another job, uses the transactional id prefix"):
-        older.write(table(b"late"), Mark(2, "id"), topic)
+        older.write([table(b"late")], Mark(2, "id"), topic)
     assert (values(broker, topic), marks(sink)) == ([b"whole"], [Mark(1, "id")])
 
 
@@ -90,11 +90,11 @@ def test_a_transaction_lives_through_the_death_of_the_broker(broker: KafkaBroker
     sink = sink_to(broker.bootstrap_servers, topic).set_property("metadata.recovery.strategy", strategy)
     sink = sink.set_property("default.api.timeout.ms", "12000")
     transactions = Transactions(sink.build())
-    transactions.write(table(b"before"), Mark(1, "id"), topic)
+    transactions.write([table(b"before")], Mark(1, "id"), topic)
     broker.kill()
     back = threading.Timer(1, broker.start)
     back.start()
-    transactions.write(table(b"meanwhile"), Mark(2, "id"), topic)
+    transactions.write([table(b"meanwhile")], Mark(2, "id"), topic)
     back.join()
     assert (values(broker, topic), marks(sink.build())) == ([b"before", b"meanwhile"], [Mark(2, "id")])
 
@@ -104,9 +104,9 @@ def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaB
     sink = sink_to(broker.bootstrap_servers, topic).build()
     transactions = Transactions(sink)
     with pytest.raises(DataError, match=f"did not take a record for {topic}: .*too large"):
-        transactions.write(table(b"small", b"x" * 5_000), Mark(1, "id"), topic)
+        transactions.write([table(b"small", b"x" * 5_000)], Mark(1, "id"), topic)
     assert values(broker, topic) == []
-    transactions.write(table(b"small"), Mark(1, "id"), topic)
+    transactions.write([table(b"small")], Mark(1, "id"), topic)
     assert (values(broker, topic), marks(sink)) == ([b"small"], [Mark(1, "id")])
 
 
@@ -122,7 +122,7 @@ def test_who_may_not_log_in_is_told_at_once() -> None:
                 builder.set_property(name, value)
             return builder.build()
 
-        Transactions(sink("secret")).write(table(b"a"), Mark(1, "id"), "hers")
+        Transactions(sink("secret")).write([table(b"a")], Mark(1, "id"), "hers")
         assert values(broker, "hers") == [b"a"]
         began = time.monotonic()
         with pytest.raises(ProgramError, match="does not let us in"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -18,6 +18,7 @@ from eventide.datastream.connectors.kafka._sink_progress import Mark, first_batc
 from eventide.datastream.connectors.kafka._sink_records import RecordEncoder
 from eventide.datastream.connectors.kafka._sink_transactions import Transactions
 from eventide.plan.job import SinkSpec
+from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.invoke import calling
@@ -28,6 +29,7 @@ from eventide.spark.worker import settled
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _SENT = "records BIGINT"
+_ENCODED = "records BINARY"  # many in each, which Spark would otherwise look at one by one, twice
 _MOST_PRODUCERS = 4
 
 
@@ -57,21 +59,20 @@ class KafkaDelivery:
         if not self._sink.is_exactly_once:
             frames.mapInArrow(_sending(self._payload), _SENT).toArrow()
             return
-        columns = RecordEncoder.columns(self._sink.record_serializer)
-        schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        records = frames.mapInArrow(_encoding(self._payload), schema).toArrow()
+        encoded = frames.mapInArrow(_encoding(self._payload), _ENCODED).toArrow()
+        records = [decode_table(table) for table in encoded.column("records").to_pylist()]
         with calling(self._name, during=f"when micro-batch {batch_id} was written to Kafka"):
             self._commit(records, batch_id)
 
-    def _commit(self, records: pa.Table, batch_id: int) -> None:
+    def _commit(self, records: Sequence[pa.Table], batch_id: int) -> None:
         """Write a micro-batch in a transaction, unless it is there: the one before may have ended behind it."""
         transactions = self._transactions or self._open(batch_id)
-        if batch_id < self._next_batch or not records.num_rows:
+        if batch_id < self._next_batch or not records:
             return
-        topic, checkpoint = self._topic_of(records), self._job.checkpoint
+        topic, checkpoint = self._topic_of(records[0]), self._job.checkpoint
         if not self._job.has_begun(transactions.group):
             # Who finds no mark in Kafka then knows that it has expired, and not that nothing was written.
-            transactions.write(records.slice(0, 0), Mark(batch_id, checkpoint), topic)
+            transactions.write([], Mark(batch_id, checkpoint), topic)
             self._job.begin(transactions.group)
         transactions.write(records, Mark(batch_id + 1, checkpoint), topic)
         self._next_batch = batch_id + 1
@@ -90,12 +91,15 @@ class KafkaDelivery:
 
 
 def _encoding(payload: bytes) -> Task:
-    """A task that gives the records of a sink."""
+    """A task that gives the records of a sink, as tables in Arrow's form of bytes."""
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settled(records_of(opened_sink(payload), batches, lambda: _producers.of(payload)))
+        for records in records_of(opened_sink(payload), batches, lambda: _producers.of(payload)):
+            if records.num_rows:
+                table = encode_table(pa.Table.from_batches([records]))
+                yield pa.record_batch({"records": pa.array([table], pa.binary())})
 
-    return encode
+    return lambda batches: settled(encode(batches))
 
 
 def _sending(payload: bytes) -> Task:

@@ -17,18 +17,9 @@ from eventide.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_COLUMNS = {
-    "value": "BINARY",
-    "timestamp": "BIGINT",
-    "key": "BINARY",
-    "topic": "STRING",
-    "partition": "INT",
-    "headers": "ARRAY<STRUCT<name: STRING, value: BINARY>>",
-}
-
 
 class RecordEncoder:
-    """Makes records of elements: a table with those of the columns that a serializer fills.
+    """Makes records of elements: value and timestamp, and of key, topic, partition and headers what a serializer fills.
 
     Args:
         serializer: what the user has said of topic, key, value, partition and headers.
@@ -40,17 +31,6 @@ class RecordEncoder:
     ) -> None:
         self._serializer = serializer
         self._partitions_of = partitions_of
-
-    @staticmethod
-    def columns(serializer: KafkaRecordSerializationSchema) -> dict[str, str]:
-        """The columns of its tables, with their types as Spark has them; value and timestamp are among them always."""
-        used = {
-            "key": serializer.key_serializer is not None,
-            "topic": isinstance(serializer.topic, KafkaTopicSelector),
-            "partition": serializer.partitioner is not None,
-            "headers": serializer.header_provider is not None,
-        }
-        return {name: kind for name, kind in _COLUMNS.items() if used.get(name, True)}
 
     def encode(
         self, elements: pa.Array | list[Any], timestamps: pa.Array | list[int | None], type_info: TypeInformation
@@ -81,7 +61,7 @@ class RecordEncoder:
         if serializer.header_provider is not None:
             headers = rows.each(lambda element: _pairs(serializer.header_provider.get_headers(element)))  # type: ignore[union-attr]
             columns["headers"] = pa.array(headers, _header_type())
-        return pa.record_batch({name: columns[name] for name in self.columns(serializer)})
+        return pa.record_batch(columns)
 
     def _partitions(self, rows: _Rows, columns: Mapping[str, pa.Array]) -> list[int]:
         import pyarrow as pa

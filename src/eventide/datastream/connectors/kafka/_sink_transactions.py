@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -71,11 +71,11 @@ class Transactions:
                     return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
                 patience.check_error(f"the offsets of the group {self.group}", unsettled)
 
-    def write(self, records: pa.Table, mark: Mark, topic: str) -> None:
+    def write(self, records: Sequence[pa.Table], mark: Mark, topic: str) -> None:
         """Write records and a mark, all of them or none.
 
         Args:
-            records: the records.
+            records: the records, in tables.
             mark: how far the sink has got with them.
             topic: the topic beside which the mark is kept.
 
@@ -105,11 +105,12 @@ class Transactions:
                 self._abort()
                 raise
 
-    def _write(self, records: pa.Table, mark: Mark, topic: str) -> None:
+    def _write(self, records: Sequence[pa.Table], mark: Mark, topic: str) -> None:
         producer = self._producer.client
         producer.begin_transaction()
         self._reached("begun")
-        self._producer.send(records)
+        for table in records:
+            self._producer.send(table)
         self._reached("sent")
         offset = library().TopicPartition(topic, 0, mark.next_batch, metadata=mark.checkpoint)
         membership = self._membership.consumer_group_metadata()
