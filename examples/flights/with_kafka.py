@@ -74,7 +74,7 @@ class KafkaResult:
 def fill(broker: KafkaBroker, rows: pd.DataFrame) -> None:
     """Write the reports into a topic, in the order of their arrival, with the take-off as the record's timestamp."""
     broker.create_topic(FLIGHTS, partitions=len(AIRPORTS))
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1})
     partitions = {airport: number for number, airport in enumerate(AIRPORTS)}
     for row in rows.itertuples():
         producer.produce(

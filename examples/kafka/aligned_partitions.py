@@ -33,7 +33,7 @@ class WithMinute(ProcessFunction):
 def pay(broker: KafkaBroker, topic: str) -> None:
     """Fill the topic: a payment every two minutes in each shop."""
     broker.create_topic(topic, partitions=len(SHOPS))
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1})
     for partition, (shop, first) in enumerate(SHOPS.items()):
         for minute in range(first, UNTIL, 2):
             producer.produce(topic, shop, partition=partition, timestamp=MAY_1 + minute * 60_000)

@@ -33,7 +33,7 @@ def fill(broker: KafkaBroker) -> None:
     """Fill the topics: an order a minute, and a shipment of every tenth, three minutes later."""
     for topic in ("orders", "shipments"):
         broker.create_topic(topic)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1})
     for number in range(ORDERS):
         at = MAY_1 + number * 60_000
         producer.produce("orders", str(number), timestamp=at)

@@ -26,7 +26,7 @@ COUNT = Types.TUPLE([Types.LONG(), Types.LONG()])
 def report(broker: KafkaBroker, topic: str) -> None:
     """Fill the topic: a report a minute of each machine, each in a partition of its own."""
     broker.create_topic(topic, PARTITIONS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1})
     for minute in range(28):
         for partition, machine in enumerate(MACHINES):
             producer.produce(topic, machine, partition=partition, timestamp=MAY_1 + minute * 60_000)

@@ -27,7 +27,7 @@ COUNT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 def report(broker: KafkaBroker, topic: str) -> None:
     """Fill the topic: a reading every ten seconds of each station, with its time as the timestamp of the record."""
     broker.create_topic(topic, partitions=len(STATIONS))
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1})
     for number in range(READINGS):
         for partition, (station, first) in enumerate(STATIONS.items()):
             at = MAY_1 + (first + number * EVERY) * 1000
