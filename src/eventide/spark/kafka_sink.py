@@ -60,7 +60,7 @@ class KafkaDelivery:
             frames.mapInArrow(_sending(self._payload), _SENT).toArrow()
             return
         encoded = frames.mapInArrow(_encoding(self._payload), _ENCODED).toArrow()
-        records = [decode_table(table) for table in encoded.column("records").to_pylist()]
+        records = [decode_table(table.as_buffer()) for table in encoded.column("records")]
         with calling(self._name, during=f"when micro-batch {batch_id} was written to Kafka"):
             self._commit(records, batch_id)
 

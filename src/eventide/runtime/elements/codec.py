@@ -120,7 +120,7 @@ def encode_table(table: pa.Table) -> bytes:
     return content
 
 
-def decode_table(data: bytes) -> pa.Table:
+def decode_table(data: bytes | pa.Buffer) -> pa.Table:
     """The inverse of :func:`encode_table`; the columns stay where the bytes are."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_all()
