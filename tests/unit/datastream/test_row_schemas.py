@@ -1,6 +1,7 @@
 """What schemas of rows make of single messages: Flink's meaning, and errors that say which message and field."""
 
 import datetime as dt
+import json
 import pickle
 import sys
 from decimal import Decimal
@@ -49,6 +50,8 @@ class TestJson:
             (Types.INT(), "1e3", 1000),
             (Types.INT(), "2.147483647e9", 2**31 - 1),
             (Types.LONG(), "-0.5", 0),
+            (Types.STRING(), "-0", "0"),
+            (Types.STRING(), "-0.0", "-0.0"),
             (Types.LONG(), "1E2", 100),
             (Types.LONG(), "9.3e17", 930_000_000_000_000_000),
             (Types.LONG(), "9.223372036854775807e18", 2**63 - 1),
@@ -351,6 +354,42 @@ class TestManyAtOnce:
         empty = pa.array([], pa.binary())
         for schema in (json_of(USER).build(), CsvRowDeserializationSchema.Builder(USER).build()):
             assert schema.deserialize_column(empty).equals(USER.to_arrow([]))
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            b'{"unread": "\xff"}',
+            b'{"unread": 01}',
+            b'{"unread": [tru]}',
+            b'{"unread": NaN}',
+            b'{"f": 9223372036854775808}',
+            b'{"f": 1',
+            b'{"unread": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        ],
+        ids=lambda message: message[:24].decode(errors="replace"),
+    )
+    def test_what_one_by_one_cannot_be_read_cannot_be_read_many_at_once(self, message):
+        schema = json_of(one(Types.LONG())).build()
+        for messages in ([message], [b'{"f": 1}'] * 200 + [message]):
+            with pytest.raises(DataError):
+                schema.deserialize(message)
+            with pytest.raises(DataError):
+                schema.deserialize_column(pa.array(messages, pa.binary()))
+
+    def test_zeros_have_the_sign_that_flink_gives_them(self):
+        schema = json_of(one(Types.DOUBLE())).build()
+        messages = [b'{"f": -0}', b'{"f": -0.0}', b'{"f": -0e1}']
+        found = schema.deserialize_column(pa.array(messages, pa.binary())).field("f").to_pylist()
+        assert list(map(str, found)) == ["0.0", "-0.0", "-0.0"]
+        assert [str(schema.deserialize(message).f) for message in messages] == list(map(str, found))
+
+    @pytest.mark.parametrize("odd", ["user id", "class", "", "ä", 'a"b', "\n", "\\"])
+    def test_names_of_fields_may_be_any_text(self, odd):
+        names = [odd, "f0", "f2"]
+        schema = json_of(Types.ROW_NAMED(names, [Types.LIST(Types.ROW_NAMED(["a b"], [Types.INT()]))] * 3)).build()
+        message = json.dumps({name: [{"a b": place}, {}] for place, name in enumerate(names)}).encode()
+        [row] = schema.deserialize_column(pa.array([message])).to_pylist()
+        assert row == {name: [{"a b": place}, {"a b": None}] for place, name in enumerate(names)}
 
     def test_objects_that_lie_across_messages_are_not_put_together(self):
         schema = json_of(Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])).ignore_parse_errors().build()

@@ -1,20 +1,31 @@
-"""Messages of JSON as columns at once, by Arrow: where that is certain to be what they mean one by one."""
+"""Messages of JSON as columns at once: where that is certain to be what they mean one by one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, TypeInformation
-from eventide.common.typeinfo._base import one_array
 from eventide.datastream.formats._arrow_cells import PLAIN, SINGLE, as_wanted, parsed_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ReadColumn: TypeAlias = "Callable[[pa.Array], pa.StructArray | None]"
+"""Rows of many messages, none of which is null; or None where one of them must be looked at."""
 
-def are_for_arrow(type_info: CompositeTypeInfo) -> bool:
-    """Whether Arrow can read all fields of a type from JSON."""
-    return all(
+_PYTHON = {"BOOLEAN": bool, "BYTE": int, "SHORT": int, "INT": int, "LONG": int, "FLOAT": float, "DOUBLE": float}
+"""What a value of a type is; of the other types, text."""
+
+_ESCAPED = re.compile(r'[\x00-\x1f"\\]')
+"""What stands in JSON with a backslash before it; msgspec does not take it in names."""
+
+
+def are_for_columns(type_info: CompositeTypeInfo) -> bool:
+    """Whether all fields of a type can be read many at once."""
+    return _has_plain_names(type_info) and all(
         (isinstance(field, BasicTypeInfo) and field.name in SINGLE) or _is_plain(field)
         for field in type_info.field_types
     )
@@ -31,45 +42,54 @@ def _is_plain(type_info: TypeInformation) -> bool:
     if isinstance(type_info, ListTypeInfo):
         return _is_plain(type_info.element_type)
     if isinstance(type_info, CompositeTypeInfo):
-        return all(map(_is_plain, type_info.field_types))
+        return _has_plain_names(type_info) and all(map(_is_plain, type_info.field_types))
     return isinstance(type_info, BasicTypeInfo) and type_info.name in PLAIN
 
 
-def read_at_once(messages: pa.Array, type_info: CompositeTypeInfo) -> pa.StructArray | None:
-    """The rows of some messages, none of which is null; None where they have to be looked at one by one.
+def _has_plain_names(type_info: CompositeTypeInfo) -> bool:
+    return not any(map(_ESCAPED.search, type_info.field_names))
 
-    Each message is an object that begins and ends with its braces. Then one line break between two of them cannot be
-    within a value: a text has none, and a brace that opens does not follow one that closes. So each message gives a
-    row at least, and as many rows as messages are one for each.
+
+def reader_of_columns(type_info: CompositeTypeInfo) -> ReadColumn:
+    """What reads the rows of many messages.
+
+    A field that is not there is null, as is one that is ``null``. A value that is not plainly of its type, such as a
+    number in quotes, may still mean something; so does JSON that is not quite right. Both are for who looks closer.
     """
+    import msgspec
     import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import json as pj
 
     wanted = type_info.arrow_type()
-    schema = pa.schema([field.with_type(parsed_type(field.type)) for field in wanted])
-    try:
-        texts = messages.cast(pa.string())  # which finds what is not UTF-8
-        if not pc.all(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))).as_py():
+    names = [f"f{i}" for i in range(len(wanted))]  # those of the objects may be any text
+    fields = [(name, _expected(field), None) for name, field in zip(names, type_info.field_types, strict=True)]
+    renamed = dict(zip(names, type_info.field_names, strict=True))
+    decode = msgspec.json.Decoder(msgspec.defstruct("Message", fields, rename=renamed, gc=False)).decode
+    columns = [
+        (attrgetter(name), parsed_type(field.type), field.type) for name, field in zip(names, wanted, strict=True)
+    ]
+
+    def read(messages: pa.Array) -> pa.StructArray | None:
+        found = []
+        try:
+            messages.cast(pa.string())  # which finds what is not UTF-8, also where nobody looks
+            rows = list(map(decode, messages.to_pylist()))
+            for value_of, parsed, asked in columns:
+                column = as_wanted(pa.array(list(map(value_of, rows)), parsed), asked)
+                if column is None:
+                    return None
+                found.append(column)
+        except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
             return None
-        joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
-        lines = joined[0].as_buffer()
-        if _has_no_numbers(lines.to_pybytes()):
-            return None  # Arrow would take them for numbers, which JSON does not know
-        table = pj.read_json(
-            pa.BufferReader(lines),
-            pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        )
-        if len(table) != len(messages):
-            return None
-        columns = [as_wanted(one_array(table.column(field.name)), field.type) for field in wanted]
-    except (pa.ArrowInvalid, pa.ArrowCapacityError):
-        return None
-    known = [column for column in columns if column is not None]
-    return pa.StructArray.from_arrays(known, fields=list(wanted)) if len(known) == len(columns) else None
+        return pa.StructArray.from_arrays(found, fields=list(wanted))
+
+    return read
 
 
-def _has_no_numbers(lines: bytes) -> bool:
-    """Whether NaN or Infinity may be in it; one letter is found ten times as fast as a word."""
-    return (b"N" in lines and b"NaN" in lines) or (b"I" in lines and b"Inf" in lines)
+def _expected(type_info: TypeInformation) -> Any:
+    """How msgspec is told what a value is, which may be null."""
+    if isinstance(type_info, ListTypeInfo):
+        return list[_expected(type_info.element_type)] | None  # type: ignore[misc]
+    if isinstance(type_info, CompositeTypeInfo):
+        fields = zip(type_info.field_names, map(_expected, type_info.field_types), strict=True)
+        return TypedDict("Object", dict(fields), total=False) | None  # type: ignore[operator]
+    return _PYTHON.get(type_info.name if isinstance(type_info, BasicTypeInfo) else "", str) | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.datastream.formats._json_columns import are_for_arrow, has_objects, read_at_once
+from eventide.datastream.formats._json_columns import ReadColumn, are_for_columns, has_objects, reader_of_columns
 from eventide.datastream.formats._json_schema import type_of_schema
 from eventide.datastream.formats._json_texts import written_at_once
 from eventide.datastream.formats._json_values import Read, Write, parsed, reader, writer
@@ -48,9 +48,9 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return reader(self.row_type, lenient=self.ignores_parse_errors, complete=self.fails_on_missing_field)
 
     @cached_property
-    def _is_for_arrow(self) -> bool:
+    def _read_column(self) -> ReadColumn | None:
         whole = self.fails_on_missing_field and any(map(has_objects, self.row_type.field_types))
-        return are_for_arrow(self.row_type) and not whole
+        return reader_of_columns(self.row_type) if are_for_columns(self.row_type) and not whole else None
 
     def deserialize(self, message: bytes | str | None) -> Any:
         """Return the row; None for ``null`` or no message, and, if parse errors are ignored, for what is no object.
@@ -79,15 +79,19 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`.
 
-        Text, truth values, numbers, dates and points in time are read by Arrow, and rows and lists of them, if the
+        Text, truth values, numbers, dates and points in time are read many at once, and rows and lists of them, if the
         dates and points in time stand at the top. With others, messages are read one by one.
         """
-        if not self._is_for_arrow:
+        read = self._read_column
+        if read is None:
             return super().deserialize_column(messages)
-        return halved(messages, self._at_once, super().deserialize_column)
 
-    def _at_once(self, messages: pa.Array) -> pa.Array | None:
-        rows = read_at_once(messages, self.row_type)
+        def at_once(some: pa.Array) -> pa.Array | None:
+            return self._complete(read(some))
+
+        return halved(messages, at_once, super().deserialize_column)
+
+    def _complete(self, rows: pa.StructArray | None) -> pa.StructArray | None:
         if rows is not None and self.fails_on_missing_field and any(column.null_count for column in rows.flatten()):
             return None  # what is null may be missing
         return rows

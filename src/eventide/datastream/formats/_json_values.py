@@ -56,7 +56,11 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_number)
+def _whole_number(text: str) -> _Number:
+    return _Number("0" if text == "-0" else text)  # as in Flink, where only a number with a point keeps that sign
+
+
+_DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_constant=_no_number)
 
 
 def parsed(message: bytes) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from eventide.datastream.connectors.kafka._consumers import Reader
@@ -52,7 +52,8 @@ class _Range:
 
     at: int
     end: int
-    waiting: list[Any]
+    waiting: list[Any] = field(default_factory=list)
+    waiting_bytes: int = 0
 
 
 def read_ranges(
@@ -71,7 +72,7 @@ def read_ranges(
 class _Reading:
     def __init__(self, reader: Reader, ranges: Ranges, servers: str, patience_s: float) -> None:
         self._consumer = reader.consumer
-        self._left = {partition: _Range(start, end, []) for partition, (start, end) in ranges.items() if start < end}
+        self._left = {partition: _Range(start, end) for partition, (start, end) in ranges.items() if start < end}
         self._by_place = {(partition.topic, partition.partition): partition for partition in self._left}
         self._one_topic = len({partition.topic for partition in self._left}) == 1
         self._patience = Patience(servers, patience_s, reader.complaints)
@@ -138,7 +139,9 @@ class _Reading:
         way.at = last + 1
         way.waiting += run
         self._held += len(run)
-        self._held_bytes += sum(map(len, run))
+        size = sum(map(len, run))
+        way.waiting_bytes += size
+        self._held_bytes += size
         if way.at >= way.end:
             yield from self._over(partition, way)
         elif len(way.waiting) >= _STEP:
@@ -228,6 +231,6 @@ class _Reading:
     ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
         if way.waiting:
             self._held -= len(way.waiting)
-            self._held_bytes -= sum(map(len, way.waiting))
-            messages, way.waiting = way.waiting, []
+            self._held_bytes -= way.waiting_bytes
+            messages, way.waiting, way.waiting_bytes = way.waiting, [], 0
             yield partition, messages
