@@ -24,9 +24,7 @@ class Sizes:
     join_rows: int
     """Of each of two streams that are joined, in a micro-batch."""
     kafka_rows: int
-    """In a micro-batch that is read from a topic, or written to one."""
-    kafka_batches: int
-    """Of each query that reads a topic."""
+    """In a micro-batch that is written to a topic."""
     latency_s: int
     """For how many seconds elements are produced."""
     growth: tuple[int, ...]
@@ -45,7 +43,6 @@ FULL = Sizes(
     function_rows=250_000,
     join_rows=1_000_000,
     kafka_rows=1_000_000,
-    kafka_batches=6,
     latency_s=45,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
     nexmark_events=2_000_000,
@@ -60,7 +57,6 @@ QUICK = Sizes(
     function_rows=20_000,
     join_rows=50_000,
     kafka_rows=50_000,
-    kafka_batches=4,
     latency_s=15,
     growth=(1_000, 10_000),
     nexmark_events=100_000,
