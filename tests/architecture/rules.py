@@ -129,11 +129,11 @@ def spark_is_in_spark_alone(root: Path) -> list[str]:
 
 
 def values_and_vocabulary_are_light(root: Path) -> list[str]:
-    """Floors 1 and 2 load the standard library only; pyarrow and cloudpickle inside functions and for types."""
+    """Floors 1 and 2 load the standard library only; pyarrow, msgspec, cloudpickle inside functions and for types."""
 
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
-        late = imported.is_of("pyarrow", "cloudpickle") and imported.place != "module"
+        late = imported.is_of("pyarrow", "msgspec", "cloudpickle") and imported.place != "module"
         return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late
 
     return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")

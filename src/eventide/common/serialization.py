@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,19 @@ class DeserializationSchema(ABC):
         Raises:
             DataError: One cannot be read; the error says which.
         """
-        messages = one_array(messages)
-        elements = [None if message is None else self.deserialize(message) for message in messages.to_pylist()]
+        return self._one_by_one(one_array(messages).to_pylist())
+
+    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
+        """Return the same of messages that are objects: what a source asks that has them so.
+
+        By default it is :meth:`deserialize_column` of an array of them.
+        """
+        import pyarrow as pa
+
+        return self.deserialize_column(pa.array(messages, pa.binary()))
+
+    def _one_by_one(self, messages: Sequence[bytes | None]) -> pa.Array:
+        elements = [None if message is None else self.deserialize(message) for message in messages]
         return self.get_produced_type().to_arrow(elements)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.serialization import DeserializationSchema
@@ -43,5 +44,9 @@ class ReadsAvroRecords(DeserializationSchema):
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`."""
-        records = [None if message is None else self._record(message) for message in one_array(messages).to_pylist()]
+        return self.deserialize_all(one_array(messages).to_pylist())
+
+    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
+        """Return the same of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`."""
+        records = [None if message is None else self._record(message) for message in messages]
         return self._row_type.to_arrow(records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo
@@ -25,8 +26,8 @@ def are_for_arrow(row_type: CompositeTypeInfo, dialect: Dialect) -> bool:
     return known and dialect.delimiter.isascii() and not dialect.allows_comments
 
 
-def read_at_once(messages: pa.Array, row_type: CompositeTypeInfo, dialect: Dialect) -> pa.StructArray | None:
-    """The rows of some messages, none of which is null; None where they have to be looked at one by one.
+def read_at_once(messages: Sequence[bytes], row_type: CompositeTypeInfo, dialect: Dialect) -> pa.StructArray | None:
+    """The rows of some messages; None where they have to be looked at one by one.
 
     Each message is one line, without quotes: so that no other line can be a part of it.
     """
@@ -36,7 +37,7 @@ def read_at_once(messages: pa.Array, row_type: CompositeTypeInfo, dialect: Diale
 
     wanted = row_type.arrow_type()
     try:
-        texts = pc.replace_substring_regex(messages.cast(pa.string()), _LINE_END, "")
+        texts = pc.replace_substring_regex(pa.array(messages, pa.binary()).cast(pa.string()), _LINE_END, "")
         for char in (dialect.quote, dialect.escape):
             if char is not None and pc.any(pc.match_substring(texts, char)).as_py():
                 return None
@@ -61,7 +62,7 @@ def read_at_once(messages: pa.Array, row_type: CompositeTypeInfo, dialect: Diale
         if len(table) != len(messages):
             return None
         columns = [as_wanted(one_array(table.column(i)), field.type) for i, field in enumerate(wanted)]
-    except (pa.ArrowInvalid, pa.ArrowCapacityError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowCapacityError):
         return None
     known = [column for column in columns if column is not None]
     return pa.StructArray.from_arrays(known, fields=list(wanted)) if len(known) == len(columns) else None

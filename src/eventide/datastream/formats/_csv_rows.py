@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,7 @@ from eventide.common.serialization import DeserializationSchema, SerializationSc
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream.formats import _csv_columns
 from eventide.datastream.formats._csv_values import Dialect, reader, writer
-from eventide.datastream.formats._messages import halved, row_type_of, said
+from eventide.datastream.formats._messages import bytes_of_column, halved, row_type_of, said
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -105,11 +105,15 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
         Lines of text, truth values, numbers, dates and points in time are read by Arrow, where there are no quotes.
         """
-        if not _csv_columns.are_for_arrow(self.row_type, self.dialect):
-            return super().deserialize_column(messages)
-        return halved(messages, self._at_once, super().deserialize_column)
+        return self.deserialize_all(bytes_of_column(messages))
 
-    def _at_once(self, messages: pa.Array) -> pa.Array | None:
+    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
+        """Return the same of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`."""
+        if not _csv_columns.are_for_arrow(self.row_type, self.dialect):
+            return self._one_by_one(messages)
+        return halved(messages, self._at_once, self._one_by_one)
+
+    def _at_once(self, messages: Sequence[bytes]) -> pa.Array | None:
         return _csv_columns.read_at_once(messages, self.row_type, self.dialect)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -13,8 +13,8 @@ from eventide.datastream.formats._arrow_cells import PLAIN, SINGLE, as_wanted, p
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ReadColumn: TypeAlias = "Callable[[pa.Array], pa.StructArray | None]"
-"""Rows of many messages, none of which is null; or None where one of them must be looked at."""
+ReadColumn: TypeAlias = "Callable[[Sequence[bytes]], pa.StructArray | None]"
+"""Rows of many messages; or None where one of them must be looked at."""
 
 _PYTHON = {"BOOLEAN": bool, "BYTE": int, "SHORT": int, "INT": int, "LONG": int, "FLOAT": float, "DOUBLE": float}
 """What a value of a type is; of the other types, text."""
@@ -68,17 +68,17 @@ def reader_of_columns(type_info: CompositeTypeInfo) -> ReadColumn:
         (attrgetter(name), parsed_type(field.type), field.type) for name, field in zip(names, wanted, strict=True)
     ]
 
-    def read(messages: pa.Array) -> pa.StructArray | None:
+    def read(messages: Sequence[bytes]) -> pa.StructArray | None:
         found = []
         try:
-            messages.cast(pa.string())  # which finds what is not UTF-8, also where nobody looks
-            rows = list(map(decode, messages.to_pylist()))
+            b"\n".join(messages).decode()  # which finds what is not UTF-8, also where nobody looks
+            rows = list(map(decode, messages))
             for value_of, parsed, asked in columns:
                 column = as_wanted(pa.array(list(map(value_of, rows)), parsed), asked)
                 if column is None:
                     return None
                 found.append(column)
-        except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
+        except (msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError):
             return None
         return pa.StructArray.from_arrays(found, fields=list(wanted))
 

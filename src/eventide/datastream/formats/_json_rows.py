@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -12,7 +13,7 @@ from eventide.datastream.formats._json_columns import ReadColumn, are_for_column
 from eventide.datastream.formats._json_schema import type_of_schema
 from eventide.datastream.formats._json_texts import written_at_once
 from eventide.datastream.formats._json_values import Read, Write, parsed, reader, writer
-from eventide.datastream.formats._messages import halved, row_type_of, said
+from eventide.datastream.formats._messages import bytes_of_column, halved, row_type_of, said
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -82,14 +83,18 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         Text, truth values, numbers, dates and points in time are read many at once, and rows and lists of them, if the
         dates and points in time stand at the top. With others, messages are read one by one.
         """
+        return self.deserialize_all(bytes_of_column(messages))
+
+    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
+        """Return the same of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`."""
         read = self._read_column
         if read is None:
-            return super().deserialize_column(messages)
+            return self._one_by_one(messages)
 
-        def at_once(some: pa.Array) -> pa.Array | None:
+        def at_once(some: Sequence[bytes]) -> pa.Array | None:
             return self._complete(read(some))
 
-        return halved(messages, at_once, super().deserialize_column)
+        return halved(messages, at_once, self._one_by_one)
 
     def _complete(self, rows: pa.StructArray | None) -> pa.StructArray | None:
         if rows is not None and self.fails_on_missing_field and any(column.null_count for column in rows.flatten()):

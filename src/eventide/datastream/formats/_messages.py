@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.common.typeinfo._base import one_array
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -35,28 +35,34 @@ def said(message: bytes) -> str:
     return text if len(message) <= _LONGEST else f"{text}… ({len(message)} bytes)"
 
 
+def bytes_of_column(messages: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The messages of a column; text as its UTF-8."""
+    import pyarrow as pa
+
+    is_text = pa.types.is_string(messages.type) or pa.types.is_large_string(messages.type)
+    found: list[Any] = (messages.cast(pa.binary()) if is_text else messages).to_pylist()
+    return found
+
+
 def halved(
-    messages: Any, at_once: Callable[[pa.Array], pa.Array | None], one_by_one: Callable[[pa.Array], pa.Array]
+    messages: Sequence[Any], at_once: Callable[[Any], pa.Array | None], one_by_one: Callable[[Any], pa.Array]
 ) -> pa.Array:
     """The elements of messages, each at the place of its message, null where there is none.
 
     Args:
-        messages: bytes.
-        at_once: gives all of some messages, none of them null; or None where it cannot. Then halves are tried, so that
+        messages: bytes; None where there is no message.
+        at_once: gives all of some messages, none of them None; or None where it cannot. Then halves are tried, so that
             one bad message has few others looked at one by one with it.
         one_by_one: gives them in any case, or says what is wrong with them.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    messages = one_array(messages)
-    if messages.null_count:
-        there = messages.is_valid()
-        places = pc.if_else(
-            there, pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1), pa.scalar(None, pa.int64())
-        )
-        return halved(messages.drop_null(), at_once, one_by_one).take(places)
-    found = at_once(messages) if len(messages) else None
+    there = [message for message in messages if message is not None]
+    if len(there) < len(messages):
+        numbers = itertools.count()
+        places = [None if message is None else next(numbers) for message in messages]
+        return halved(there, at_once, one_by_one).take(pa.array(places, pa.int64()))
+    found = at_once(messages) if messages else None
     if found is not None:
         return found
     if len(messages) <= _FEW:

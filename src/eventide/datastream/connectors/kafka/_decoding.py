@@ -55,7 +55,7 @@ class Decoder:
         schema = self._deserializer.schema  # type: ignore[attr-defined]
 
         def read(some: list[Any]) -> pa.Array:
-            return schema.deserialize_column(_values(some))
+            return schema.deserialize_all(_values(some))
 
         for item in self._sorted_out(partition, messages, read):
             if isinstance(item, SideOutput):
@@ -167,17 +167,15 @@ def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBa
             pa.array([one.offset() for one in messages], pa.int64()),
             _timestamps(messages),
             pa.array([one.key() for one in messages], pa.binary()),
-            _values(messages),
+            pa.array(_values(messages), pa.binary()),
             pa.array(headers, pa.list_(header)),
         ],
         ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
     )
 
 
-def _values(messages: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(list(map(library().Message.value, messages)), pa.binary())
+def _values(messages: list[Any]) -> list[bytes | None]:
+    return list(map(library().Message.value, messages))
 
 
 def _timestamps(messages: list[Any]) -> pa.Array:
