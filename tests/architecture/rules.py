@@ -31,6 +31,7 @@ FLOORS = {
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.testing": 7,
     "eventide.cli": 8,
+    "eventide.__main__": 9,
 }
 # The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at
 # their two speeds, and joins in windows, share rules and panes.

@@ -31,11 +31,15 @@ def check_java() -> str:
     if java is None or not shutil.which(java):
         place = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the PATH, and no JAVA_HOME"
         raise ProgramError(f"no Java was found: {place}. {_ADVICE}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = major_version(said)
+    version = java_version(java)
     if version is not None and version < NEEDED:
         raise ProgramError(f"the Java at {java} is version {version}. {_ADVICE}")
     return java
+
+
+def java_version(java: str) -> int | None:
+    """The major version of a Java; None where what it says of itself cannot be understood."""
+    return major_version(subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr)
 
 
 def major_version(said: str) -> int | None:

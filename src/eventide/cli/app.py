@@ -1,0 +1,61 @@
+"""The command ``eventide``: what it is made of, and what all of its commands have in common.
+
+A command is a function in a file of its own here: its docstring is its help, in Markdown; its parameters are its
+options; one line below makes it known. What it needs of Spark, pandas or Arrow it imports when it runs, so that help is
+there at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from eventide import __version__
+from eventide.cli.answers import NO_ANSWER, complain
+from eventide.cli.doctor import doctor
+from eventide.errors import EventideError
+
+
+class Commands(TyperGroup):
+    """The commands; an error of eventide's in any of them is one message, and no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except EventideError as error:
+            complain(str(error))
+            raise typer.Exit(NO_ANSWER) from error
+
+
+app = typer.Typer(
+    name="eventide",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # a bug's traceback is for its report: whole, and plain
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command()(doctor)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"eventide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def eventide(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version, and end.")
+    ] = False,
+) -> None:
+    """The event-time system of Apache Flink for PySpark: looks at jobs, checkpoints and data.
+
+    Every command has `--json`, and examples in its `--help`. The exit code is 0 if all is well, 1 if the answer is a
+    bad one, and 2 if there is none.
+    """

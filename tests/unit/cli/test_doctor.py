@@ -1,0 +1,91 @@
+"""What the doctor says of a machine, for each thing that may be wrong with it."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from typer.testing import CliRunner
+
+from eventide.cli import health
+from eventide.cli.app import app
+from eventide.cli.health import Finding, State
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An eventide that asks for a few libraries."""
+    asked = [
+        "pytest>=1",
+        "nowhere-to-be-found>=2,<3",
+        "never-on-this-system; sys_platform == 'amiga'",
+        'hypothesis<1; extra == "sketches"',
+        'eventide[sketches]; extra == "both"',
+        'absent-one; extra == "both"',
+        'eventide[both]; extra == "dev"',
+    ]
+    folder = tmp_path / "eventide-1.dist-info"
+    folder.mkdir()
+    extras = "".join(f"Provides-Extra: {extra}\n" for extra in ("sketches", "both", "dev"))
+    lines = "".join(f"Requires-Dist: {one}\n" for one in asked)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: eventide\nVersion: 1\n{lines}{extras}")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("package")
+def test_libraries_are_those_that_the_package_asks_for_and_those_of_its_extras() -> None:
+    hypothesis, here = metadata.version("hypothesis"), metadata.version("pytest")
+    newer = f"{hypothesis}, and <1 is needed"
+    assert list(health.libraries()) == [
+        Finding("pytest", here),
+        Finding("nowhere-to-be-found", "not installed", State.WRONG, "pip install 'nowhere-to-be-found<3,>=2'"),
+        Finding("hypothesis (both)", newer, State.WRONG, "pip install 'eventide[both]'"),
+        Finding("absent-one (both)", "not installed", State.ABSENT, "pip install 'eventide[both]'"),
+        Finding("hypothesis (sketches)", newer, State.WRONG, "pip install 'eventide[sketches]'"),
+    ]
+
+
+def test_a_library_that_fits_is_fine() -> None:
+    assert health.library(Requirement("pytest>=1")) == Finding("pytest", metadata.version("pytest"))
+
+
+def test_a_java_that_is_missing_is_wrong_and_the_advice_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    found = health.java()
+    assert (found.what, found.state) == ("Java", State.WRONG)
+    assert "JAVA_HOME is /nowhere, where there is none" in found.advice
+    assert "apt-get install" in found.advice
+
+
+def test_a_folder_for_temporary_files_that_cannot_be_written_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/absent,{tmp_path}")
+    found = health.temporary_files()
+    assert found.state is State.WRONG
+    assert found.found.startswith(f"{tmp_path}/absent cannot be written")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    assert health.temporary_files().found.startswith(f"{tmp_path}, ")
+
+
+def test_the_answer_is_a_bad_one_if_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    said = CliRunner().invoke(app, ["doctor", "--json"])
+    document = json.loads(said.stdout)
+    assert (said.exit_code, document["fine"]) == (1, False)
+    assert {"what": "Java", "state": "wrong"}.items() <= document["findings"][2].items()
+    assert CliRunner().invoke(app, ["doctor"]).exit_code == 1
+
+
+def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Finding("Python", "3"), Finding("fastavro (avro)", "not installed", State.ABSENT, "pip install it")]
+    monkeypatch.setattr("eventide.cli.doctor.findings", lambda: found)
+    said = CliRunner().invoke(app, ["doctor"])
+    assert said.exit_code == 0
+    assert [line.split() for line in said.stdout.splitlines()] == [
+        ["ok", "Python", "3"],
+        ["-", "fastavro", "(avro)", "not", "installed;", "pip", "install", "it"],
+    ]
