@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -17,6 +18,7 @@ from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.datastream.connectors.function_source._log import LogWriter
 from eventide.errors import StateError, UserFunctionError
+from eventide.spark.checkpoint import fit_checkpoint
 from eventide.spark.locations import resolved
 
 pytestmark = pytest.mark.spark
@@ -40,6 +42,36 @@ def test_a_location_without_a_scheme_is_what_spark_takes_it_for(spark: SparkSess
     finally:
         for name in settings:
             spark.conf.unset(name)
+
+
+def test_a_checkpoint_has_the_graph_of_its_program_which_may_change(spark: SparkSession, tmp_path: Path) -> None:
+    def start(bound_ms: int) -> dict[str, Any]:
+        """Fit a program with a bound to the checkpoint, as its start does; return what is written down of it last."""
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(bound_ms).with_timestamp_assigner(lambda e, _: e[1])
+        stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy)
+        plan = env.get_plan(stream.key_by(lambda e: e[0]).count_window(2).reduce(max))
+        fit_checkpoint(spark, str(tmp_path), plan)
+        return written()[-1]
+
+    def written() -> list[dict[str, Any]]:
+        lines = [json.loads(row.value) for row in spark.read.text(f"{tmp_path}/eventide").collect()]
+        return sorted(lines, key=lambda one: one["start"])
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    first = start(5)
+    assert [edge["strategy"]["bound_ms"] for edge in first["description"]["edges"] if edge["strategy"]] == [5]
+
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    shutil.rmtree(tmp_path / "eventide")
+    (tmp_path / "eventide").mkdir()
+    before = {name: value for name, value in first.items() if name != "description"}
+    (tmp_path / "eventide" / "part").write_text(json.dumps(before) + "\n")
+
+    assert start(5) == first | {"start": 2, "after": 0}, "a checkpoint of before has no description, and gets one"
+    assert start(5)["start"] == 2, "the same again is not written again"
+    assert start(9)["description"] != first["description"]
+    assert [one["program"] for one in written()] == [first["program"]] * 3
 
 
 def topic(latest: Path) -> Source:

@@ -1,4 +1,4 @@
-"""The identity of a program, kept beside Spark's own checkpoint and compared when the job comes back."""
+"""What a program is, kept beside Spark's own checkpoint: what must fit when the job comes back, and its graph."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
 from eventide.runtime.state.operators import check_format
@@ -22,7 +23,8 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[s
     What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
     has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
     because it may have written there before it committed anything. It is written with Spark itself, so it works
-    wherever Spark's checkpoint does.
+    wherever Spark's checkpoint does. The description of its graph is there for who looks at the checkpoint without the
+    program; it may change as it likes.
 
     Returns:
         The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
@@ -39,7 +41,7 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[s
     if found is not None:
         check_identity(location, found, identity)
     checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
-    this = {"program": identity, "directories": paths, "id": checkpoint}
+    this = {"program": identity, "description": describe(plan), "directories": paths, "id": checkpoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
         text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))

@@ -95,6 +95,10 @@ class DataFrameReader:
         """The splits that hold the watermark back from the start."""
         return self.splits
 
+    def is_bounded(self) -> bool:
+        """Whether it is a batch DataFrame."""
+        return not self.rows.isStreaming
+
     def describe(self) -> str:
         """One line for ``explain``."""
         kind = "streaming" if self.rows.isStreaming else "batch"

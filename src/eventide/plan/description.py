@@ -1,0 +1,192 @@
+"""A plan as plain values: the graph of a job for who shows it, long after the program is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
+from eventide.common.watermark_strategy import NullTimestamps, WatermarkStrategy
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
+from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.joins.window_columns import WindowColumns
+from eventide.runtime.sources.alignment import SourceAlignment
+from eventide.runtime.sources.task import SourceSpec
+from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
+from eventide.runtime.tasks.operator_task import OperatorTaskSpec
+from eventide.runtime.tasks.split_task import SplitTaskSpec
+from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.window.planning import described
+from eventide.runtime.window.spec import WindowSpec
+
+Json: TypeAlias = dict[str, Any]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_LENGTHS: dict[tuple[type, ...], tuple[str, ...]] = {
+    (TumblingEventTimeWindows, TumblingProcessingTimeWindows): ("size", "offset"),
+    (SlidingEventTimeWindows, SlidingProcessingTimeWindows): ("size", "slide", "offset"),
+    (EventTimeSessionWindows, ProcessingTimeSessionWindows): ("session_gap",),
+}
+
+
+def describe(plan: JobPlan) -> Json:
+    """Describe a plan with values that JSON knows; the same program gives the same in every process.
+
+    Names are those of counters and messages, and no two nodes of a job have the same. All times are in milliseconds.
+
+    Returns:
+        ``parallelism`` and ``max_parallelism``, and four lists:
+
+        - ``sources``: ``name``, ``kind`` (the class), ``is_bounded``, ``splits`` (those that are expected from the
+          start), ``text``, and ``alignment`` (``group``, ``drift_ms``, ``sources``) or None.
+        - ``operators``, level by level: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
+          ``parallelism``, ``kind`` ("operator"; "splits" where a generator of the user's works on each split of a
+          source; "alignment" for who tells sources where the others are), ``speed``, ``says`` (topics and texts of
+          ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``, ``late_tag``, and
+          such of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` as they have.
+        - ``sinks``: ``name``, ``number``, ``kind``, ``text``.
+        - ``edges``: ``from`` and ``to`` (names), ``number``, ``input`` and ``name`` (what its state is kept under; None
+          to a sink), ``through`` (the functions on the way, and the tags of side outputs in brackets), ``travels``,
+          ``takes_elements``, ``idle_after_ms`` or None, and ``strategy``, the last one on the way, or None: ``text``,
+          ``name``, ``generator`` ("bounded", "none" or "own"), ``bound_ms``, ``idle_after_ms``, ``missing``.
+    """
+    operators = plan.operators
+    names = {task.number: task.name for task in operators} | {sink.number: sink.name for sink in plan.sinks}
+    gates = {(task.number, gate.edge): gate for task in operators for gate in task.edges}
+    nodes = [*plan.sources, *operators]
+    return {
+        "parallelism": plan.parallelism,
+        "max_parallelism": plan.max_parallelism,
+        "sources": [_source(source) for source in plan.sources],
+        "operators": [_operator(task, level.number) for level in plan.levels for task in level.tasks],
+        "sinks": [_sink(sink) for sink in plan.sinks],
+        "edges": [
+            _edge(node.name, names[edge.target], edge, gates.get(edge.address), way)
+            for node in nodes
+            for edge, way in sorted(_ways(node.root), key=lambda found: found[0].address)
+        ],
+    }
+
+
+def _source(source: SourceSpec | DataFrameSourceSpec) -> Json:
+    if isinstance(source, DataFrameSourceSpec):
+        return {
+            "name": source.name,
+            "kind": "DataFrame",
+            "is_bounded": source.reader.is_bounded(),
+            "splits": list(source.reader.known_splits()),
+            "text": _stable(source.reader.describe()),
+            "alignment": None,
+        }
+    return {
+        "name": source.name,
+        "kind": type(source.source).__name__,
+        "is_bounded": source.source.is_bounded(),
+        "splits": list(source.source.splits()),
+        "text": described(source.source),
+        "alignment": _alignment(source.alignment),
+    }
+
+
+def _alignment(alignment: SourceAlignment | None) -> Json | None:
+    if alignment is None:
+        return None
+    return {"group": alignment.group, "drift_ms": alignment.drift_ms, "sources": list(alignment.members)}
+
+
+def _operator(task: TaskSpec, level: int) -> Json:
+    kinds = {SplitTaskSpec: "splits", AlignmentTaskSpec: "alignment"}
+    return {
+        "name": task.name,
+        "id": task.id,
+        "number": task.number,
+        "level": level,
+        "parallelism": task.parallelism,
+        "kind": kinds.get(type(task), "operator"),
+        "speed": _stable(task.speed),
+        "says": [[topic, _stable(text)] for topic, text in task.describe()],
+        "windows": _windows(task.operator) if isinstance(task, OperatorTaskSpec) else None,
+    }
+
+
+def _windows(spec: Any) -> Json | None:
+    if not isinstance(spec, WindowSpec | ColumnarWindow | WindowColumns):
+        return None
+    assigner = spec.assigner
+    return {
+        "text": described(assigner),
+        "follows_event_time": assigner.is_event_time(),
+        "lateness_ms": spec.lateness_ms,
+        "late_tag": None if isinstance(spec, WindowColumns) else spec.late_tag,
+        **_lengths(assigner),
+    }
+
+
+def _lengths(assigner: WindowAssigner[Any, Any]) -> dict[str, int]:
+    """How long windows are, where that is fixed and a matter of time."""
+    names = next((names for kinds, names in _LENGTHS.items() if isinstance(assigner, kinds)), ())
+    return {f"{name}_ms": getattr(assigner, name) for name in names}
+
+
+def _sink(sink: SinkSpec) -> Json:
+    return {
+        "name": sink.name,
+        "number": sink.number,
+        "kind": type(sink.sink).__name__,
+        "text": described(sink.sink),
+    }
+
+
+def _edge(origin: str, target: str, edge: Edge, gate: GateEdge | None, way: list[ChainNode]) -> Json:
+    steps = {node.step.number: node.step for node in way if isinstance(node.step, AssignTimestamps)}
+    assigner = None if edge.assigner is None else steps[edge.assigner]
+    return {
+        "from": origin,
+        "to": target,
+        "number": edge.number,
+        "input": None if gate is None else gate.input,
+        "name": None if gate is None else gate.name,
+        "through": [f"[{node.tag}]" if node.step is None else node.step.name for node in way],
+        "travels": _stable(edge.outlet.describe()),
+        "takes_elements": edge.takes_elements,
+        "idle_after_ms": None if gate is None else gate.idle_after_ms,
+        "strategy": None if assigner is None else {"name": assigner.name, **_strategy(assigner.strategy)},
+    }
+
+
+def _strategy(strategy: WatermarkStrategy) -> Json:
+    generator = strategy.generator
+    missing = strategy.null_timestamps
+    return {
+        "text": _stable(strategy.describe()),
+        "generator": "none" if isinstance(generator, NoWatermarks) else "own" if strategy.is_supplied else "bounded",
+        "bound_ms": generator.bound_ms if isinstance(generator, BoundedOutOfOrderness) else None,
+        "idle_after_ms": strategy.idle_timeout_ms,
+        "missing": missing.value if isinstance(missing, NullTimestamps) else f"to side output {missing!r}",
+    }
+
+
+def _ways(root: ChainNode, way: tuple[ChainNode, ...] = ()) -> Iterator[tuple[Edge, list[ChainNode]]]:
+    """The edges of a chain, each with the nodes that lead there."""
+    for edge in root.edges:
+        yield edge, list(way)
+    for node in root.nodes:
+        yield from _ways(node, (*way, node))
+
+
+def _stable(text: str) -> str:
+    """A text without the addresses of objects, which are others in each process."""
+    return _ADDRESS.sub("", text)
