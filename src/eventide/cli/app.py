@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from eventide import __version__
 from eventide.cli.answers import NO_ANSWER, complain
+from eventide.cli.checkpoint import checkpoint
 from eventide.cli.doctor import doctor
 from eventide.errors import EventideError
 
@@ -39,6 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(checkpoint)
 app.command()(doctor)
 
 

@@ -50,8 +50,9 @@ def describe(plan: JobPlan) -> Json:
     Returns:
         ``parallelism`` and ``max_parallelism``, and four lists:
 
-        - ``sources``: ``name``, ``kind`` (the class), ``is_bounded``, ``splits`` (those that are expected from the
-          start), ``text``, and ``alignment`` (``group``, ``drift_ms``, ``sources``) or None.
+        - ``sources``, in the order in which a host meets them: ``name``, ``kind`` (the class), ``is_bounded``,
+          ``splits`` (those that are expected from the start), ``text``, and ``alignment`` (``group``, ``drift_ms``,
+          ``sources``) or None.
         - ``operators``, level by level: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
           ``parallelism``, ``kind`` ("operator"; "splits" where a generator of the user's works on each split of a
           source; "alignment" for who tells sources where the others are), ``speed``, ``says`` (topics and texts of
@@ -70,7 +71,7 @@ def describe(plan: JobPlan) -> Json:
     return {
         "parallelism": plan.parallelism,
         "max_parallelism": plan.max_parallelism,
-        "sources": [_source(source) for source in plan.sources],
+        "sources": [_source(source) for source in plan.sources_by_level()],
         "operators": [_operator(task, level.number) for level in plan.levels for task in level.tasks],
         "sinks": [_sink(sink) for sink in plan.sinks],
         "edges": [

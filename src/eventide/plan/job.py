@@ -76,6 +76,18 @@ class JobPlan:
         """All that runs behind a shuffle, level by level."""
         return tuple(task for level in self.levels for task in level.tasks)
 
+    def sources_by_level(self) -> list[SourceSpec | DataFrameSourceSpec]:
+        """The sources in the order of the first level that they have something for; those that go to sinks come last.
+
+        In that order they are brought together, so that a host meets them in it.
+        """
+        return sorted(self.sources, key=lambda source: self.first_level(source) or len(self.levels) + 1)
+
+    def first_level(self, source: SourceSpec | DataFrameSourceSpec) -> int | None:
+        """The number of the first level that a source has something for; None where all of it goes to sinks."""
+        level_of = {target: level.number for level in self.levels for target in level.targets}
+        return min((level_of[edge.target] for edge in source.root.all_edges() if edge.target in level_of), default=None)
+
     @property
     def bounded(self) -> bool:
         """Whether the input of every source of ours ends."""

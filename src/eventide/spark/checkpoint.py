@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
-from eventide.runtime.state.operators import check_format
 from eventide.spark.locations import texts
+from eventide.spark.records import PLACE, Record, in_force, in_order
 from eventide.spark.sinks import directories, refuse_used_directories
 
 
@@ -34,12 +34,12 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[s
         ProgramError: if a file sink's directory holds other output than this job's.
     """
     started, committed = _started(spark, location), _last(spark, location, "commits")
-    found = _in_force(started, committed)
+    found = in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
     identity = plan.identity()
     if found is not None:
-        check_identity(location, found, identity)
+        check_identity(location, found["program"], identity)
     checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
     this = {"program": identity, "description": describe(plan), "directories": paths, "id": checkpoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
@@ -51,24 +51,14 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[s
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
     """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
-    return _in_force(_started(spark, location), _last(spark, location, "commits"))
+    found = in_force(_started(spark, location), _last(spark, location, "commits"))
+    return None if found is None else found["program"]
 
 
-def _in_force(started: list[dict[str, Any]], committed: int) -> dict[str, Any] | None:
-    """The last program that was started and committed a micro-batch."""
-    counting = [one["program"] for one in started if one["after"] < committed]
-    return counting[-1] if counting else None
-
-
-def _started(spark: SparkSession, location: str) -> list[dict[str, Any]]:
-    """The programs that were started on a checkpoint, in their order, each with the last micro-batch before it."""
+def _started(spark: SparkSession, location: str) -> list[Record]:
+    """The records of the programs that were started on a checkpoint, in their order."""
     there = texts(spark, _path(location))
-    if there is None:  # the checkpoint is new
-        return []
-    found = [json.loads(row.value) for row in there.collect()]
-    if any("directories" not in one for one in found):
-        check_format("of an earlier version")
-    return sorted(found, key=lambda one: int(one["start"]))
+    return [] if there is None else in_order(row.value for row in there.collect())
 
 
 def _last(spark: SparkSession, location: str, log: str) -> int:
@@ -79,4 +69,4 @@ def _last(spark: SparkSession, location: str, log: str) -> int:
 
 
 def _path(location: str) -> str:
-    return f"{location.rstrip('/')}/eventide"
+    return f"{location.rstrip('/')}/{PLACE}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,6 @@ from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
-from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.pickles import classes_of, dumps_program
@@ -57,15 +56,13 @@ def frames_of(
     """
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
-    sources = [source.pruned() for source in plan.sources]
     ship = shipping(plan)
-    level_of = {target: level.number for level in plan.levels for target in level.targets}
     waiting = [
         (
-            _first_level(source.root, level_of),
-            _source_frames(source, settings, spark, ids, batch, plan.needs_clock, ship),
+            plan.first_level(source),
+            _source_frames(source.pruned(), settings, spark, ids, batch, plan.needs_clock, ship),
         )
-        for source in sources
+        for source in plan.sources_by_level()
     ]
     frames: DataFrame | None = None
     for level in plan.levels:
@@ -126,11 +123,6 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
 def _shipped_of_level(level: Level) -> tuple[Any, str]:
     """What of a level travels to the workers, with what a message calls it."""
     return level, f"an operator ({level.name}) or a function behind it"
-
-
-def _first_level(root: ChainNode, level_of: Mapping[int, int]) -> int | None:
-    """The first level that a source has something for; None where all of it goes to sinks."""
-    return min((level_of[edge.target] for edge in root.all_edges() if edge.target in level_of), default=None)
 
 
 def _source_frames(

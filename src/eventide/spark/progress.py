@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import datetime
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from rich.console import Console
 from rich.status import Status
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._words import moment
 from eventide.common.job import BatchProgress
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN
 
@@ -76,22 +75,6 @@ def line(progress: BatchProgress) -> str:
     marks = ", ".join(f"{name} at {moment(ms)}" for name, ms in progress.watermarks.items())
     text = f"micro-batch {progress.batch}: {rows:,} rows in, {late:,} late"
     return f"{text}; watermark of {marks}" if marks else text
-
-
-def moment(ms: int) -> str:
-    """A watermark for a person.
-
-    >>> moment(1357000000000)
-    '2013-01-01 00:26:40'
-    """
-    if ms == MIN_MS:
-        return "the beginning"
-    if ms == MAX_MS:
-        return "the end"
-    try:
-        return f"{datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
 
 
 class ProgressView:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.datastream.connectors.kafka._sink_progress import Run
 from eventide.spark.locations import texts
+from eventide.spark.records import KAFKA_PLACE
 
 
 class SinkRun:
@@ -66,4 +67,4 @@ class SinkRun:
 
     @staticmethod
     def _path(location: str) -> str:
-        return f"{location.rstrip('/')}/eventide-sinks"
+        return f"{location.rstrip('/')}/{KAFKA_PLACE}"

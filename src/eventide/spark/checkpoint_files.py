@@ -1,0 +1,126 @@
+"""The files of a checkpoint: Spark's logs, eventide's records, and how large all of it is. Nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.datastream.connectors._storage import opened
+from eventide.errors import StateError
+
+_PLANNED = "offsets"
+_COMMITTED = "commits"
+_KNOWN_LOG = "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What Spark wrote down before a micro-batch: its time by the clock, and where each source is behind it."""
+
+    number: int
+    at_ms: int
+    offsets: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How much there is in a checkpoint: the number of files, and bytes by the folder that they are in."""
+
+    files: int
+    folders: dict[str, int]
+
+
+class CheckpointFiles:
+    """The files of one checkpoint, on any store that Arrow can open.
+
+    Args:
+        location: its directory.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._store, self._root = opened(location)
+
+    def folders(self, below: str = "") -> list[str]:
+        """The names of the folders in it, or in one of its folders; nothing if that is not there."""
+        from pyarrow.fs import FileType
+
+        return sorted(entry.base_name for entry in self._entries(below) if entry.type == FileType.Directory)
+
+    def exists(self) -> bool:
+        """Whether there is anything at the location."""
+        from pyarrow.fs import FileType
+
+        return bool(self._store.get_file_info(self._root).type != FileType.NotFound)
+
+    def committed(self) -> dict[int, int]:
+        """The micro-batches in Spark's log of what is committed, each with the time at which it was, by the store."""
+        return self._numbered(_COMMITTED)
+
+    def planned(self) -> dict[int, int]:
+        """The micro-batches in Spark's log of what is planned, each with the time at which it was, by the store."""
+        return self._numbered(_PLANNED)
+
+    def plan_of(self, number: int) -> Planned:
+        """What the log says of a planned micro-batch.
+
+        Raises:
+            StateError: if it is in a form that is not known here.
+        """
+        version, _, content = self._text(f"{_PLANNED}/{number}").partition("\n")
+        lines = content.splitlines()
+        if version != _KNOWN_LOG or not lines:
+            raise StateError(
+                f"Spark's log in {self.location}/{_PLANNED}/{number} has the form {version!r}, and {_KNOWN_LOG!r} is "
+                "read here; use the version of eventide that goes with the job's version of Spark"
+            )
+        at_ms = int(json.loads(lines[0])["batchTimestampMs"])
+        return Planned(number, at_ms, tuple(_offset(line) for line in lines[1:]))
+
+    def query(self) -> tuple[str, int] | None:
+        """The id that Spark has given the query, and when; None if it has not started yet."""
+        there = [entry for entry in self._entries("") if entry.base_name == "metadata"]
+        return (str(json.loads(self._text("metadata"))["id"]), _time_ms(there[0])) if there else None
+
+    def records(self, folder: str) -> list[str]:
+        """What eventide has written down in a folder of its own, each as a line of JSON."""
+        parts = sorted(entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
+        return [line for part in parts for line in self._text(f"{folder}/{part}").splitlines()]
+
+    def listing(self) -> Listing:
+        """How much there is in it. A running job adds and deletes files meanwhile."""
+        from pyarrow.fs import FileType
+
+        files = [entry for entry in self._entries("", recursive=True) if entry.type == FileType.File]
+        folders: Counter[str] = Counter()
+        for entry in files:
+            folder, separator, _ = entry.path[len(self._root) :].lstrip("/").partition("/")
+            folders[folder if separator else ""] += entry.size or 0
+        return Listing(len(files), dict(sorted(folders.items())))
+
+    def _numbered(self, log: str) -> dict[int, int]:
+        return {int(entry.base_name): _time_ms(entry) for entry in self._entries(log) if entry.base_name.isdigit()}
+
+    def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
+        from pyarrow.fs import FileSelector
+
+        selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)
+        return list(self._store.get_file_info(selector))
+
+    def _text(self, path: str) -> str:
+        with self._store.open_input_stream(f"{self._root}/{path}") as stream:
+            return str(stream.read(), "utf-8")
+
+
+def _time_ms(entry: Any) -> int:
+    return (entry.mtime_ns or 0) // 1_000_000
+
+
+def _offset(line: str) -> Any:
+    """A line of the log: JSON, or nothing where a source has had nothing yet."""
+    return None if line == "-" else json.loads(line)
