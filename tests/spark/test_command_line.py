@@ -101,3 +101,19 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
         file.unlink()
     found = checkpoint_document(place)
     assert (found["committed"]["number"], found["unfinished"]["number"]) == (last - 1, last)
+
+
+def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path / "demo"), "--json"])
+    assert said.exit_code == 0, said.stderr
+    story = json.loads(said.stdout)
+    ours, theirs = story["eventide"], story["spark"]
+    for side in (ours, theirs):
+        assert side["counted"] + side["waiting"] + side["late"] + side["lost"] == side["readings"]
+    assert ours["lost"] == 0 < ours["hours_too_low"] <= ours["late"]
+    assert theirs["lost"] > 1_000 > theirs["says_dropped"]
+    assert story["lagging"] == "north"
+    assert ours["watermark_ms"] < theirs["watermark_ms"] - 2 * 3_600_000
+    found = checkpoint_document(Path(story["checkpoint"]))
+    assert (found["committed"]["number"], found["unfinished"]) == (story["micro_batches"] - 1, None)
+    assert [operator["name"] for operator in found["operators"]] == ["temperatures"]

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from eventide import __version__
 from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
+from eventide.cli.demo.command import demo
 from eventide.cli.doctor import doctor
 from eventide.errors import EventideError
 
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 
 app.command()(checkpoint)
+app.command()(demo)
 app.command()(doctor)
 
 

@@ -1,0 +1,1 @@
+"""``eventide demo``: a day of readings that ships with the package, counted by eventide and by Spark alone."""

@@ -1,0 +1,54 @@
+"""The demo's job: readings by station and hour, with a watermark for each station."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eventide.cli.demo.readings import BOUND_MS, STATIONS, Counts, hour_of
+
+OPERATOR = "temperatures"
+
+
+@dataclass(frozen=True, slots=True)
+class EventideCount:
+    """What eventide counted, what came too late and was handed over, and the watermark at the end."""
+
+    counts: Counts
+    late: Counts
+    watermark_ms: int
+
+
+def counted_by_eventide(readings: Any, parallelism: int, checkpoint: Path) -> EventideCount:
+    """Count the readings of a streaming DataFrame, and take the mean of them."""
+    from eventide.aggregates import count, mean
+    from eventide.common import Duration, Time, WatermarkStrategy
+    from eventide.datastream import OutputTag, StreamExecutionEnvironment
+    from eventide.datastream.connectors import CollectSink
+    from eventide.datastream.window import TumblingEventTimeWindows
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))
+    bound = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND_MS))
+    too_late = OutputTag("too late")
+    by_hour = (
+        env.from_data_frame(
+            readings, bound.with_timestamp_assigner("measured_at"), split_by=["station"], splits=list(STATIONS)
+        )
+        .key_by("station")
+        .window(TumblingEventTimeWindows.of(Time.hours(1)))
+        .side_output_late_data(too_late)
+        .aggregate(count().alias("readings"), mean("celsius").alias("celsius"))
+        .name(OPERATOR)
+    )
+    by_hour.sink_to(CollectSink()).name("by hour")
+    by_hour.get_side_output(too_late).sink_to(CollectSink()).name("too late")
+    job = env.execute_async("demo")
+    rows = [row.as_dict() for row in job.collected()]
+    return EventideCount(
+        counts=Counter({(row["station"], row["window"].start): row["readings"] for row in rows if "window" in row}),
+        late=Counter((row["station"], hour_of(row["measured_at"])) for row in rows if "window" not in row),
+        watermark_ms=job.get_progress()[-1].watermarks[OPERATOR],
+    )
