@@ -10,6 +10,7 @@ from guide_pages import GUIDE, run_page
 
 ON_THE_TWIN = ("watermarks.md", "windows.md", "columns.md", "aggregates.md", "process-functions.md", "joins.md")
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
+SHOWN_ALONE = ("command-line.md",)  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 
 
@@ -33,4 +34,9 @@ def test_a_page_that_needs_spark(
 
 
 def test_every_page_of_the_guide_is_run() -> None:
-    assert {path.name for path in GUIDE.glob("*.md")} == {*ON_THE_TWIN, *ON_SPARK, *ON_A_BROKER}
+    assert {path.name for path in GUIDE.glob("*.md")} == {
+        *ON_THE_TWIN,
+        *ON_SPARK,
+        *ON_A_BROKER,
+        *SHOWN_ALONE,
+    }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
+from eventide.cli.demo.command import view_of
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
@@ -114,6 +117,11 @@ def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp
     assert theirs["lost"] > 1_000 > theirs["says_dropped"]
     assert story["lagging"] == "north"
     assert ours["watermark_ms"] < theirs["watermark_ms"] - 2 * 3_600_000
+    page = StringIO()
+    Console(file=page, width=100).print(view_of(story))
+    shown = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
+    assert shown[: shown.index("Spark has one watermark")].strip() in guide
     found = checkpoint_document(Path(story["checkpoint"]))
     assert (found["committed"]["number"], found["unfinished"]) == (story["micro_batches"] - 1, None)
     assert [operator["name"] for operator in found["operators"]] == ["temperatures"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.session import started_spark
 
 if TYPE_CHECKING:
     from eventide.spark.inspection import Inspection
@@ -43,11 +44,11 @@ def checkpoint(
 
 
 def _sizes(found: Inspection) -> list[StateSize]:
+    spark = started_spark()
     with working("Spark counts the state"):
-        from eventide.spark.session import find_session
         from eventide.spark.state_sizes import state_sizes
 
-        return state_sizes(find_session(None, None), found)
+        return state_sizes(spark, found)
 
 
 def _document(found: Inspection, sizes: list[StateSize] | None) -> dict[str, Any]:

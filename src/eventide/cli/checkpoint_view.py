@@ -56,7 +56,8 @@ def _unfinished(batch: MicroBatch, now_ms: int) -> str:
 
 
 def _at(ms: int, now_ms: int) -> str:
-    return f"{moment(ms)} ({length(max(0, now_ms - ms) // 1_000 * 1_000)} ago)"
+    ago_ms = (now_ms - ms) // 1_000 * 1_000
+    return f"{moment(ms)} ({length(ago_ms)} ago)" if ago_ms > 0 else f"{moment(ms)} (just now)"
 
 
 def _source(source: SourceState) -> Iterator[RenderableType]:

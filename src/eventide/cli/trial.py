@@ -6,6 +6,7 @@ import tempfile
 import time
 
 from eventide.cli.health import Finding, State
+from eventide.cli.session import started_spark
 
 _EXPECTED = [20, 25]
 
@@ -19,6 +20,7 @@ def tried() -> Finding:
 
     started = time.monotonic()
     try:
+        started_spark()
         with tempfile.TemporaryDirectory(prefix="eventide-doctor-") as folder:
             env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
             env.get_checkpoint_config().set_checkpoint_storage_dir(folder)

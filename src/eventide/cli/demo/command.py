@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.session import started_spark
 from eventide.common._words import length, moment
 from eventide.errors import ProgramError
 
@@ -47,7 +48,7 @@ def demo(
     """
     place = _new_folder(folder)
     story = _played(place)
-    answer(story, _view(story), as_json=as_json)
+    answer(story, view_of(story), as_json=as_json)
 
 
 def _new_folder(folder: Path | None) -> Path:
@@ -70,13 +71,11 @@ def _played(place: Path) -> dict[str, Any]:
     from eventide.cli.demo.fates import fate_of
     from eventide.cli.demo.readings import BOUND_MS, LAGGING, counted_at_rest, read, write_stream
     from eventide.spark.demo import counted_by_spark, stream_of
-    from eventide.spark.session import find_session
 
     readings = read()
     truth = counted_at_rest(readings)
     batches = write_stream(readings, place / "stream")
-    with working("Spark starts"):
-        spark = find_session(None, None)
+    spark = started_spark()
     ours = counted_by_eventide(stream_of(spark, place / "stream"), _PARALLELISM, place / "checkpoint")
     with working("Spark counts"):
         theirs = counted_by_spark(stream_of(spark, place / "stream"), BOUND_MS, _PARALLELISM, place / "spark")
@@ -98,7 +97,8 @@ def _played(place: Path) -> dict[str, Any]:
     }
 
 
-def _view(story: dict[str, Any]) -> Group:
+def view_of(story: dict[str, Any]) -> Group:
+    """What the demo gave, as a person reads it."""
     ours, theirs, lagging = story["eventide"], story["spark"], story["lagging"]
     bound = length(story["bound_ms"])
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
