@@ -24,6 +24,7 @@ FLOORS = {
     "eventide.datastream": 2,
     "eventide.runtime": 3,
     "eventide.plan": 4,
+    "eventide.why": 4,
     "eventide.local": 5,
     "eventide.spark": 5,
     "eventide.datastream.data_stream": 6,

@@ -35,7 +35,9 @@ class Query:
 def job_of(failures):
     collected = Collected()
     query = Query(collected, failures)
-    return StreamingJob(query, collected, ProgressView("clock"), lambda: None, is_over=lambda progress: True)
+    return StreamingJob(
+        query, collected, ProgressView("clock"), lambda: None, lambda operator, at: None, is_over=lambda progress: True
+    )
 
 
 def test_what_the_last_micro_batch_gives_while_the_query_is_stopped_is_not_dropped():

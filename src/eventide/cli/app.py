@@ -17,6 +17,7 @@ from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
 from eventide.cli.demo.command import demo
 from eventide.cli.doctor import doctor
+from eventide.cli.why import why
 from eventide.errors import EventideError
 
 
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.command()(checkpoint)
 app.command()(demo)
 app.command()(doctor)
+app.command()(why)
 
 
 def _say_version(wanted: bool) -> None:

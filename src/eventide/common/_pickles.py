@@ -100,6 +100,15 @@ def loads(data: Any) -> Any:
         return _FromNames(io.BytesIO(data)).load()
 
 
+def plain_loads(data: bytes) -> Any:
+    """The same of plain values alone: numbers, text, bytes, and containers of them.
+
+    Raises:
+        StateError: if there is an object of any class, or a function.
+    """
+    return _Plain(io.BytesIO(data)).load()
+
+
 def _dumped(value: Any, pickler: Callable[..., pickle.Pickler]) -> bytes:
     with io.BytesIO() as file:
         pickler(file, protocol=5).dump(value)
@@ -126,6 +135,13 @@ def _by_name_or_value() -> Callable[..., pickle.Pickler]:
             return super().reducer_override(obj) if name is None else (class_of_name, name)
 
     return ByNameOrValue
+
+
+class _Plain(pickle.Unpickler):
+    """Makes nothing but what has a form of its own in pickles."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise StateError(f"what is stored should be plain values, and has {name} of the module {module}")
 
 
 class _FromNames(pickle.Unpickler):

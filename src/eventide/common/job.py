@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from eventide._absent import says_what_is_absent
+from eventide.errors import ProgramError
 
 __all__ = ["BatchProgress", "FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
 
@@ -123,6 +124,24 @@ class JobClient(ABC):
         """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none."""
 
     @abstractmethod
+    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+        """Why watermarks stand where they do, and windows do not fire, as the last finished micro-batch left it.
+
+        Print it, or take ``to_json()``. Flink has nothing like it.
+
+        Args:
+            operator: The name or the id of one operator; all of them without.
+            at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
+
+        Returns:
+            An :class:`eventide.why.Why`.
+
+        Raises:
+            ProgramError: ``at`` is no time, or the job has no state that could be asked.
+            StateError: There is no such operator, or no micro-batch is finished yet.
+        """
+
+    @abstractmethod
     def collected(self) -> Iterator[Any]:
         """The elements of the job's collecting sink, as they come; ends with the job."""
 
@@ -141,9 +160,12 @@ def completed(value: Any) -> Future[Any]:
 class FinishedJob(JobClient):
     """The client of a job that ended before it was handed out."""
 
-    def __init__(self, result: JobExecutionResult, collected: list[Any]) -> None:
+    def __init__(
+        self, result: JobExecutionResult, collected: list[Any], explain: Callable[..., Any] | None = None
+    ) -> None:
         self._result = result
         self._collected = collected
+        self._explain = explain
 
     def get_job_id(self) -> JobID:
         """The id of the job."""
@@ -168,6 +190,12 @@ class FinishedJob(JobClient):
     def get_progress(self) -> list[BatchProgress]:
         """Nothing: the job did not run in micro-batches, or nobody watched them."""
         return []
+
+    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+        """What the end of the job left."""
+        if self._explain is None:
+            raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
+        return self._explain(operator, at)
 
     def collected(self) -> Iterator[Any]:
         """All elements that were collected."""

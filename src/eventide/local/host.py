@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
+from functools import partial
 from typing import Any, NoReturn
 
 from eventide.common._stack import level_of_the_program
@@ -12,10 +13,16 @@ from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobI
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, TimersLeftWarning
-from eventide.local.runner import BatchResult, LocalRunner
+from eventide.local.evidence import evidence
+from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings
 from eventide.runtime.metrics import warning_of_timers
+from eventide.why import Why, why
+
+
+def _why(plan: JobPlan, checkpoint: LocalCheckpoint, operator: str | None, at: int | str | None) -> Why:
+    return why(evidence(plan, checkpoint, time.time_ns() // 1_000_000), operator, at)
 
 
 class LocalHost(Host):
@@ -57,7 +64,8 @@ class LocalHost(Host):
         if left is not None:
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
-        return FinishedJob(result, collected)
+        explain = None if in_batch else partial(_why, plan, runner.checkpoint)
+        return FinishedJob(result, collected, explain)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
         """Refused: there is no Spark here."""

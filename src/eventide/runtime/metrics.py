@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from eventide.metrics._readings import Reading, from_json, merged
+from eventide.runtime.lateness import Lateness
 
 RECORDS_IN = "numRecordsIn"
 RECORDS_OUT = "numRecordsOut"
@@ -62,12 +63,20 @@ class Metrics:
     {'window': {'numLateRecordsDropped': 1}}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ms: int = 0) -> None:
         self._counters: Counter[tuple[str, str]] = Counter()
+        self._clock_ms = clock_ms
+        self.lateness = Lateness()
+        """How late the late elements were."""
 
     def count(self, operator: str, counter: str, by: int = 1) -> None:
         """Add to a counter of an operator."""
         self._counters[operator, counter] += by
+
+    def count_late(self, operator: str, counter: str, times: Any, watermark: int, counts: Any = None) -> None:
+        """Add late elements to a counter, by their event times, or sums of several, each with its count."""
+        self.count(operator, counter, len(times) if counts is None else int(sum(counts)))
+        self.lateness.add(times, watermark, self._clock_ms, counts)
 
     def counters(self) -> OperatorCounters:
         """What was counted, by operator and counter."""

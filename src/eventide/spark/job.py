@@ -35,6 +35,7 @@ class StreamingJob(JobClient):
         collected: where the elements of collecting sinks come.
         view: shows what it does.
         at_end: what to do when it has ended.
+        explain: says why watermarks stand where they do.
         is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
             Spark knows itself when it ends.
     """
@@ -45,12 +46,14 @@ class StreamingJob(JobClient):
         collected: Collected,
         view: ProgressView,
         at_end: Callable[[], None],
+        explain: Callable[[str | None, int | str | None], Any],
         is_over: Callable[[StreamingQueryProgress], bool] | None = None,
     ) -> None:
         self._query = query
         self._collected = collected
         self._view = view
         self._at_end = at_end
+        self._explain = explain
         self._is_over = is_over
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
@@ -102,6 +105,10 @@ class StreamingJob(JobClient):
     def get_progress(self) -> list[BatchProgress]:
         """Counters and watermarks after each of the last 1,000 micro-batches."""
         return list(self._progress)
+
+    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+        """What the last micro-batch that is committed left in the checkpoint."""
+        return self._explain(operator, at)
 
     def collected(self) -> Iterator[Any]:
         """The elements of collecting sinks, as they come; the job goes no further than they are taken."""

@@ -31,6 +31,7 @@ from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.data_frame import DataFrameReader
+from eventide.spark.evidence import evidence
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
@@ -49,6 +50,7 @@ from eventide.spark.session import (
 )
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.sinks import directories, refuse_used_directories, write_batch, writer
+from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _settings = threading.RLock()
@@ -104,7 +106,9 @@ class SparkHost(Host):
             at_end()
             raise
         is_over = _end_that_spark_does_not_see(plan, settings)
-        return StreamingJob(query, collected, ProgressView(settings.job_name), at_end, is_over)
+        return StreamingJob(
+            query, collected, ProgressView(settings.job_name), at_end, partial(_why, self.spark, location), is_over
+        )
 
     def _start(
         self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected, job: SinkRun
@@ -172,6 +176,10 @@ class SparkHost(Host):
         stored = plan.with_storage(None if location is None else resolved(self.spark, location))
         frames = frames_of(stored, settings, self.spark, batch=batch, observation=observation)
         return typed_rows(frames, plan.sinks[0])
+
+
+def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None) -> Why:
+    return why(evidence(spark, location, time.time_ns() // 1_000_000), operator, at)
 
 
 def _take(location: str, settings: JobSettings) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from copy import deepcopy
 
 import pytest
@@ -73,8 +74,12 @@ class Job:
         return [entry for backend in self.checkpoint.state.values() for entry in backend.items()]
 
     def knows(self, split):
-        """Whether there is something about a split in the state of any operator."""
-        return any(split in str(name) or split.encode() in value for name, value in self.stored())
+        """Whether there is something about a split in the state of any operator, but for who held which watermark."""
+        return any(split in str(name) or split.encode() in _without_moves(value) for name, value in self.stored())
+
+
+def _without_moves(value):
+    return re.sub(rb'"moves": .*?, "holder"', b"", value)
 
 
 def rows_of(source):

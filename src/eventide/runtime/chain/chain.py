@@ -9,10 +9,11 @@ from typing import Any
 from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Step
-from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements, own
+from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 
@@ -74,12 +75,14 @@ class ChainRun:
 
     ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
     the number of their assigner. ``metrics`` counts what is left out on the way. ``moment`` is where the task stands.
+    ``arrivals_of`` sums up the timestamps of a split, by the number of who assigns them.
     """
 
     send: Callable[[Edge, Batch], None]
     watermarks_of: Mapping[int, ChannelWatermarks]
     metrics: Metrics = field(default_factory=Metrics)
     moment: Moment = field(default_factory=Moment)
+    arrivals_of: Mapping[int, Arrivals] = field(default_factory=dict)
 
     def push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of who works at a node, by side output (None: the main one), through what follows it."""
@@ -109,6 +112,8 @@ class ChainRun:
             timed, without = watermarks.step.sort_out(part)
             if timed:
                 watermarks.see(timed)
+                if (arrivals := self.arrivals_of.get(watermarks.step.number)) is not None:
+                    arrivals.see(times_of(timed))
                 self._hand_on(node, timed)
             if without:
                 self.metrics.count(watermarks.step.name, WITHOUT_TIMESTAMP, len(without))

@@ -8,6 +8,7 @@ from typing import Any
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.columns import Batch
+from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import Outbox
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
@@ -60,6 +61,13 @@ def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
     """Tell every subtask behind an edge what channels say; sinks have no clock."""
     said = [report for report in reports if report.says_something]
     return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
+
+
+def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[Frame]:
+    """Tell the first subtask behind an edge what splits brought: it remembers that for all."""
+    if arrived and edge.has_watermarks and edge.takes_elements:
+        content = [[split, arrivals.snapshot()] for split, arrivals in arrived]
+        yield Frame(edge.target, 0, Signal.ARRIVALS, END_OF_BATCH, edge.number, "", content)
 
 
 def end_frames(edge: Edge) -> Iterator[Frame]:

@@ -151,6 +151,14 @@ def highest_timestamp(batch: Batch) -> int:
     return int(max(timestamps))
 
 
+def times_of(batch: Batch) -> Any:
+    """The timestamps of elements that all have one, as an array of milliseconds."""
+    columns = batch if isinstance(batch, Columns) else batch.columns
+    if columns is not None:
+        return columns.timestamps_or_nulls().to_numpy()
+    return np.array(as_elements(batch).timestamps, np.int64)
+
+
 def to_epoch_ms(value: Any) -> Any:
     """A date and time as milliseconds since the epoch (one without a zone is UTC); anything else as it is.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
+from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.outlet import unpacked
 from eventide.runtime.columnar.results import Outputs
@@ -60,15 +60,17 @@ class ColumnarOperator(WithoutClock, ABC):
 
     def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
         """Count the late rows, and send them to the side output that wants them."""
-        self.count_late(int(late.sum()))
-        if self.spec.late_tag is not None and late.any():
+        if not late.any():
+            return
+        self.count_late(rows.column(TIMESTAMP).to_numpy()[late])
+        if self.spec.late_tag is not None:
             gone = whole_elements(rows.filter(pa.array(late)), self.spec.value_type)
             self.outputs.add_to_side(self.spec.late_tag, gone)
 
-    def count_late(self, rows: int) -> None:
-        """Count late elements."""
+    def count_late(self, times: np.ndarray[Any, Any], counts: np.ndarray[Any, Any] | None = None) -> None:
+        """Count late elements by their event times, or sums of several, each with its count."""
         kind = LATE_DROPPED if self.spec.late_tag is None else LATE_TO_SIDE_OUTPUT
-        self._metrics.count(self.spec.name, kind, rows)
+        self._metrics.count_late(self.spec.name, kind, times, self.watermark, counts)
 
     def count(self, counter: str, rows: int) -> None:
         """Add to one of the operator's counters."""
@@ -79,11 +81,6 @@ def whole_elements(rows: pa.Table, value_type: TypeInformation) -> Columns:
     """Rows of whole elements as the elements that they were."""
     values, timestamps = (rows.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
     return Columns(value_type, values, timestamps, pa.array(np.arange(len(rows))))
-
-
-def rows_in(partials: pa.Table) -> int:
-    """How many elements partial aggregates stand for."""
-    return int(np.sum(partials.column(ROWS).to_numpy()))
 
 
 def only_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
-from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of, rows_in
+from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
@@ -99,7 +99,8 @@ class PaneOperator(ColumnarOperator):
         late_panes = [pane for pane in pc.unique(panes).to_pylist() if self._windows_at(pane).stop - 1 <= until]
         if late_panes:
             late = pc.is_in(panes, value_set=pa.array(late_panes))
-            self.count_late(rows_in(partials.filter(late)))
+            gone = partials.filter(late).group_by(PANE).aggregate([(ROWS, "sum")])
+            self.count_late(self.panes.last_of(gone.column(PANE).to_numpy()), gone.column(f"{ROWS}_sum").to_numpy())
             partials = partials.filter(pc.invert(late))
         return partials if len(parts) == 1 else self.first.merge(partials)
 

@@ -48,6 +48,18 @@ class Panes:
             starts = np.where(starts > timestamps, MIN_MS, starts)  # a difference below the range has wrapped around
         return starts
 
+    def last_of(self, starts: Array) -> Array:
+        """The last millisecond of the pane that starts at each of some times.
+
+        >>> Panes(size=10, slide=4).last_of(np.array([0, 2])).tolist()
+        [1, 3]
+        """
+        cut = self.size % self.slide
+        begins_slide = (starts - self.offset) % self.slide == 0
+        lengths = np.where(begins_slide, cut or self.slide, self.slide - cut)
+        last: Array = starts + lengths - 1
+        return last
+
     def is_boundary_between(self, before_ms: int, watermark_ms: int, lateness_ms: int = 0) -> bool:
         """Whether a window fires, or is dropped after its lateness, as the watermark goes up: else it changes nothing.
 

@@ -148,6 +148,13 @@ class Combiner:
         self.watermark = candidate
         return candidate
 
+    def holding(self) -> list[str]:
+        """The members that count and stand lowest: where they stand, the watermark stands."""
+        members = self._members.items()
+        counting = {n: m for n, m in members if not m.idle and (m.aligned or self._kind is not Members.CHANNELS)}
+        lowest = min((member.watermark for member in counting.values()), default=None)
+        return sorted(name for name, member in counting.items() if member.watermark == lowest)
+
     def watermarks(self) -> dict[str, int]:
         """Each member's own watermark, for those who want to see who holds whom."""
         return {name: member.watermark for name, member in self._members.items()}

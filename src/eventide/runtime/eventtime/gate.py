@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from eventide.common._ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
+from eventide.runtime.eventtime.event_time_log import Holder
 from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.reports import Report, Rest
 
@@ -85,6 +86,28 @@ class Gate:
             for edge, splits in self._splits.items()
             for split, ms in splits.watermarks().items()
         }
+
+    def holder(self) -> Holder | None:
+        """Who stands lowest of those that count: a split of a source, or a subtask before; None where all are idle."""
+        for number in self._inputs.holding():
+            for channel in self._channels[int(number)].holding():
+                edge = self._edge_of(channel)
+                if edge.is_source:
+                    splits = self._splits[edge.edge].holding()
+                    if splits:
+                        return Holder(edge.name, splits[0], len(splits) - 1)
+                else:
+                    return Holder(edge.name, channel.removeprefix(f"{edge.name}/"))
+        return None
+
+    def _edge_of(self, channel: str) -> GateEdge:
+        """The edge that a channel of an input is one of."""
+        return next(e for e in self._edges.values() if channel in _channels_of(e))
+
+    def known_splits(self) -> list[tuple[str, str]]:
+        """The splits that count, by the name of their edge and their own."""
+        sources = ((self._edges[edge].name, splits) for edge, splits in self._splits.items())
+        return [(name, split) for name, splits in sources for split in splits.watermarks()]
 
     def splits_of(self, edge: int) -> Combiner:
         """How the splits of one source have combined, by the number of its edge."""

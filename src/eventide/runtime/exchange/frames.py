@@ -27,6 +27,10 @@ class Signal(IntEnum):
     REPORTS = 1
     END_OF_SOURCE = 2
     METRICS = 3
+    ARRIVALS = 4
+
+
+_JSON = frozenset({Signal.METRICS, Signal.ARRIVALS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Frame:
     ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
     before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
     several may have elements of one split. ``content`` depends on the signal: encoded elements (bytes, or a view of
-    them), a list of :class:`Report`, counters (a dict), None.
+    them), a list of :class:`Report`, counters (a dict), what splits brought (JSON values), None.
     """
 
     target: int
@@ -83,7 +87,7 @@ def _content_to_bytes(signal: Signal, content: Any) -> Any:
         return content  # bytes already, and many
     if signal is Signal.REPORTS:
         return json.dumps(list(zip(*content, strict=True))).encode()  # field by field: twice as quick as one by one
-    if signal is Signal.METRICS:
+    if signal in _JSON:
         return json.dumps(content).encode()
     return b""
 
@@ -94,6 +98,6 @@ def _content_from(signal: Signal, data: memoryview) -> Any:
     if signal is Signal.REPORTS:
         fields = json.loads(bytes(data))
         return list(map(Report, *fields)) if fields else []
-    if signal is Signal.METRICS:
+    if signal in _JSON:
         return json.loads(bytes(data))
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import Codec, Payload
@@ -30,6 +31,8 @@ class Inbox:
         waiting = []
         self._reports: dict[int, list[tuple[int, Report]]] = {}
         self.ended_sources: list[int] = []
+        self.arrivals: list[tuple[int, str, Any]] = []
+        """What splits brought, by edge and split, for the first subtask."""
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
                 payload = codecs[frame.edge].decode(frame.content)
@@ -37,6 +40,8 @@ class Inbox:
                 waiting.append((order, _Waiting(frame.edge, frame.point, payload)))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self.ended_sources.append(frame.edge)
+            elif frame.signal is Signal.ARRIVALS:
+                self.arrivals += [(frame.edge, split, content) for split, content in frame.content]
             else:
                 for report in frame.content:
                     self._reports.setdefault(report.point, []).append((frame.edge, report))
@@ -50,6 +55,10 @@ class Inbox:
     def reports(self, point: int) -> list[tuple[int, Report]]:
         """What is reported at a point, by edge and channel."""
         return sorted(self._reports.get(point, ()), key=lambda entry: (entry[0], entry[1].channel))
+
+    def all_reports(self) -> list[tuple[int, Report]]:
+        """What is reported at any point, by edge."""
+        return [entry for reports in self._reports.values() for entry in reports]
 
     def elements_until(self, point: int) -> list[tuple[int, Payload]]:
         """The elements that take effect up to a point, and have not been asked for before, each with its edge."""

@@ -92,7 +92,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
         side, count = self.sides[number], int(late.sum())
         if not count:
             return rows
-        self.count(LATE_DROPPED if side.late_tag is None else LATE_TO_SIDE_OUTPUT, count)
+        self.count_late(LATE_DROPPED if side.late_tag is None else LATE_TO_SIDE_OUTPUT, times_of(rows)[late])
         if side.late_tag is not None:
             self._outputs.add_to_side(side.late_tag, whole_elements(rows.filter(pa.array(late)), side.value_type))
         return rows.filter(pa.array(~late))
@@ -100,6 +100,10 @@ class ColumnJoinOperator(WithoutClock, ABC):
     def count(self, counter: str, rows: int) -> None:
         """Add to one of the operator's counters."""
         self._metrics.count(self._name, counter, rows)
+
+    def count_late(self, counter: str, times: Array) -> None:
+        """Count late rows, by their event times."""
+        self._metrics.count_late(self._name, counter, times, self.watermark)
 
     def put(self, tables: Sequence[pa.Table], pairs: Sequence[Array], times: Any, windows: pa.Array | None) -> None:
         """Give pairs of rows, by their indices in the tables of both sides; -1 is no row."""

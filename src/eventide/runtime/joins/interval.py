@@ -113,7 +113,8 @@ class IntervalJoinOperator(WithoutClock):
 
     def _put_late(self, side: int, value: Any, timestamp: int) -> None:
         tag = self._spec.late_tags[side]
-        self._metrics.count(self._spec.name, LATE_DROPPED if tag is None else LATE_TO_SIDE_OUTPUT)
+        counter = LATE_DROPPED if tag is None else LATE_TO_SIDE_OUTPUT
+        self._metrics.count_late(self._spec.name, counter, [timestamp], self._watermark)
         if tag is not None:
             self._out.put_beside(tag, value, timestamp)
 

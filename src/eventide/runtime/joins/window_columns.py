@@ -77,12 +77,13 @@ class WindowColumnsOperator(ColumnJoinOperator):
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Add rows to their panes."""
-        come = arrived(self._panes, times_of(rows), self._last_late(), self._lateness_ms, self.watermark)
+        times = times_of(rows)
+        come = arrived(self._panes, times, self._last_late(), self._lateness_ms, self.watermark)
         self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
         rows = rows.select(self.sides[number].schema.names).append_column(PANE, pa.array(come.starts))
         accepted = ~come.late & ~come.without_window
         if not accepted.all():
-            self.count(LATE_DROPPED, int(come.late.sum()))
+            self.count_late(LATE_DROPPED, times[come.late])
             rows = rows.filter(pa.array(accepted))
         added = {self._panes.number_of(pane): part for pane, part in slices_by(rows, PANE)}
         for pane, part in added.items():

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from eventide.common._ms import MIN_MS
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.contexts import Moment
-from eventide.runtime.chain.router import Router, packed, report_frames
+from eventide.runtime.chain.router import Router, arrival_frames, packed, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
+from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
@@ -35,6 +36,7 @@ class SplitChains:
         self._mixed = [edge for edge in self.edges if edge.outlet.mixes_splits]
         self.shared = {edge.address: edge.outlet.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
         self.reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self.edges}
+        self.arrived: dict[int, list[tuple[str, Arrivals]]] = {}
 
     def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> SplitChain:
         """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
@@ -46,6 +48,8 @@ class SplitChains:
             yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
         for edge in self.edges:
             yield from report_frames(edge, self.reports[edge.address])
+            if edge.assigner is not None:
+                yield from arrival_frames(edge, self.arrived.get(edge.assigner, []))
 
 
 class SplitChain:
@@ -58,7 +62,8 @@ class SplitChain:
         self._split = split
         self._router = router
         self._watermarks_of = watermarks_of
-        self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment)
+        self._arrivals_of = {number: Arrivals() for number in watermarks_of}
+        self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment, self._arrivals_of)
 
     def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
         """Run elements, or those of a side output, through the chain; frames come when enough is waiting."""
@@ -101,6 +106,9 @@ class SplitChain:
             watermarks.end_batch(is_asked=is_asked and not idle)
         if own is not None:
             own.end_batch()
+        for number, arrivals in self._arrivals_of.items():
+            if arrivals.rows:
+                self._chains.arrived.setdefault(number, []).append((self._split, arrivals))
         for edge in self._chains.edges:
             *before, last = self._said(edge, own)
             hears = edge.assigner is None or not is_operator

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from eventide.common._pickles import dumps, loads
+from eventide.common._pickles import dumps, loads, plain_loads
 from eventide.errors import StateError
 from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend, without_prefix
@@ -19,7 +19,9 @@ FORMAT = 3
 MAY_GO = "may go"
 """What an operator's identity has that a later program may leave out: what it had stored is forgotten then."""
 
-_HEAD = "head"
+HEAD = "head"
+"""The name of the value in which all that is small lies."""
+
 _PROGRAM = "program"
 
 
@@ -41,7 +43,7 @@ class OperatorStates:
     def __init__(self, backend: StateBackend, program: Mapping[str, Mapping[str, str]]) -> None:
         self.backend = backend
         self._program = program
-        self._stored = backend.get(_HEAD)
+        self._stored = backend.get(HEAD)
         head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
         if self._stored is not None:
             head = loads(self._stored)
@@ -65,7 +67,7 @@ class OperatorStates:
         head = {"format": FORMAT, "program": self._digest, "clocks": self.clocks, "small": self.small}
         content = dumps(head)
         if content != self._stored:
-            self.backend.put(_HEAD, content)
+            self.backend.put(HEAD, content)
             self._stored = content
 
 
@@ -99,6 +101,18 @@ class OperatorState:
         """Every name that begins in some way, with its value."""
         small = ((name, value) for name, value in self._small.items() if name.startswith(prefix))
         return chain(small, without_prefix(self._prefix, self._backend.all_of(self._prefix + prefix)))
+
+
+def small_values(head: bytes) -> Mapping[str, Mapping[str, bytes]]:
+    """What is small in the state of each operator of a subtask, by the operator's id, for who only looks.
+
+    Raises:
+        StateError: if the state is of another form.
+    """
+    content = plain_loads(head)
+    check_format(content["format"])
+    small: Mapping[str, Mapping[str, bytes]] = content["small"]
+    return small
 
 
 def check_format(found: Any) -> None:

@@ -14,19 +14,24 @@ from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
+from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.eventtime.combiner import Progress
+from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.eventtime.gate import Gate
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.invoke import calling
+from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
+_LOG = "event time"
+_LATE = "late"
 _NOTHING = Progress()
 
 
@@ -85,7 +90,8 @@ class OperatorTask:
         self._reports: list[Report] = []
         if stored is not None:
             self._restore(json.loads(stored))
-        self._metrics = Metrics()
+        self._watermark_before = self._gate.watermark
+        self._metrics = Metrics(clock_ms)
         self._operator = spec.operator.open(
             backend,
             OperatorContext(spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms, spec.in_batch),
@@ -116,6 +122,8 @@ class OperatorTask:
                 yield from self._run_to(point, inbox, progress)
         for edge in self._edges:
             yield from report_frames(edge, self._reports_on(edge))
+        if self._subtask == 0 and not self._spec.in_batch:
+            self._remember(inbox)
         self._store()
 
     @property
@@ -221,7 +229,27 @@ class OperatorTask:
         last = [Report(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
         return [*self._watermarks_of[edge.assigner].reports(), *last]
 
+    def _remember(self, inbox: Inbox) -> None:
+        """Write down what the splits brought and who holds the watermark, for who asks."""
+        stored = self._backend.get(_LOG)
+        log = EventTimeLog() if stored is None else EventTimeLog.of(json.loads(stored))
+        names = {edge.edge: edge.name for edge in self._spec.edges if edge.is_source}
+        arrived = [(names[edge], split, Arrivals.of(content)) for edge, split, content in inbox.arrivals]
+        said = ((names[edge], report) for edge, report in inbox.all_reports() if edge in names)
+        spoke = [(name, report.channel) for name, report in said if report.spoke]
+        log.end_batch(self._gate.known_splits(), spoke, arrived, self._clock_ms, self._watermark_before)
+        log.stand(self._clock_ms, self._gate.watermark, self._gate.holder())
+        self._backend.put(_LOG, json.dumps(log.snapshot()).encode())
+
+    def _remember_late(self) -> None:
+        if self._metrics.lateness:
+            stored = self._backend.get(_LATE)
+            late = Lateness() if stored is None else Lateness.of(json.loads(stored))
+            late.take(self._metrics.lateness)
+            self._backend.put(_LATE, json.dumps(late.snapshot()).encode())
+
     def _store(self) -> None:
+        self._remember_late()
         with calling(self._spec.name, during="when its state was stored"):
             self._operator.flush()
         if self._generators is not None:

@@ -155,7 +155,7 @@ class SplitTask:
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(edge)
                 self._hears_of_an_end = True
-            else:
+            elif frame.signal is Signal.REPORTS:
                 for report in frame.content:
                     if self._is_mine(report.channel):
                         split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))

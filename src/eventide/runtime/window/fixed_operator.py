@@ -209,8 +209,11 @@ class FixedWindowOperator(WindowOperator):
         panes = self._panes
         late_until = last_late(panes.first_last_ms, panes.slide, self._spec.lateness_ms, self._moment.watermark)
         for part in parts:
-            late = [count for pane, count in part.counts if self._windows_at(pane).stop - 1 <= late_until]
-            self._metrics.count(self._spec.name, LATE_DROPPED, sum(late))
+            late = [(pane, count) for pane, count in part.counts if self._windows_at(pane).stop - 1 <= late_until]
+            if late:
+                starts, counts = np.array(late, np.int64).T
+                last = panes.last_of(starts)
+                self._metrics.count_late(self._spec.name, LATE_DROPPED, last, self._moment.watermark, counts)
             if part.keys:
                 self._add_ahead(part.keys, part.values, np.array(part.panes, np.int64))
 

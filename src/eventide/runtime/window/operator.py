@@ -185,9 +185,9 @@ class WindowOperator:
         ):
             self._metrics.count(spec.name, WITHOUT_WINDOW)
         elif spec.late_tag is None:
-            self._metrics.count(spec.name, LATE_DROPPED)
+            self._metrics.count_late(spec.name, LATE_DROPPED, [timestamp], self._moment.watermark)
         else:
-            self._metrics.count(spec.name, LATE_TO_SIDE_OUTPUT)
+            self._metrics.count_late(spec.name, LATE_TO_SIDE_OUTPUT, [timestamp], self._moment.watermark)
             self._out.put_beside(spec.late_tag, value, timestamp)
 
     def _add(self, window: Window, value: Any, timestamp: int | None) -> None:

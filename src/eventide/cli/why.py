@@ -1,0 +1,45 @@
+"""``eventide why``: why a window does not fire, or a watermark stands still."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from eventide.cli.answers import AsJson, answer, working
+
+
+def why(
+    location: Annotated[str, typer.Argument(help="The checkpoint's directory, or its URI.", show_default=False)],
+    operator: Annotated[str | None, typer.Option(help="One operator alone, by its name or its id.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="A time of events: ISO 8601, in UTC without a zone, or milliseconds.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why windows do not fire: where each watermark is, which split holds it, and what came too late.
+
+    The job may be running or not; nothing is written, and the program is not needed: Spark reads the checkpoint. The
+    first line is the cause, if one is certain, and the exit code is 1 then. With `--at`, the windows of that time are
+    looked at: open or not, what they hold, and what must happen before they fire.
+
+    For example:
+
+        eventide why /data/jobs/orders
+        eventide why /data/jobs/orders --operator totals --at 2026-05-01T08:30
+        eventide why /data/jobs/orders --json | jq .answer
+    """
+    from eventide.spark.evidence import evidence
+    from eventide.spark.inspection import inspect
+    from eventide.spark.session import find_session
+    from eventide.why import why as explained
+    from eventide.why.times import to_ms
+
+    if at is not None:
+        to_ms(at)  # and what is no time
+    inspect(location)  # what is no checkpoint is said before Spark is started
+    with working("Spark reads the checkpoint"):
+        found = evidence(find_session(None, None), location, time.time_ns() // 1_000_000)
+    said = explained(found, operator, at)
+    answer(said.to_json(), said, as_json=as_json, fine=not said.advice)

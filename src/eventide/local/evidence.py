@@ -1,0 +1,23 @@
+"""What the state of a local run tells of its event time."""
+
+from __future__ import annotations
+
+import json
+
+from eventide.local.runner import LocalCheckpoint
+from eventide.plan.description import describe
+from eventide.plan.job import JobPlan
+from eventide.runtime.state.operators import HEAD
+from eventide.why import Evidence
+
+
+def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evidence:
+    """What there is behind the last micro-batch.
+
+    Args:
+        plan: the job's.
+        checkpoint: what its run has left.
+        asked_ms: the time by the clock, in milliseconds.
+    """
+    heads = [(subtask, values[HEAD]) for (_, subtask), values in checkpoint.state.items() if HEAD in values]
+    return Evidence.of(json.loads(json.dumps(describe(plan))), heads, asked_ms, checkpoint.batch)

@@ -1,0 +1,160 @@
+"""What an operator remembers of the splits before it, for who asks why its watermark stands where it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eventide.common._ms import MIN_MS
+from eventide.runtime.eventtime.arrivals import Arrivals
+from eventide.runtime.spread import Spread
+
+_MOVES = 64
+
+
+class Holder(NamedTuple):
+    """Who holds a watermark: a channel of an edge, by the edge's name, and how many others stand where it does."""
+
+    edge: str
+    channel: str
+    others: int = 0
+
+
+@dataclass(slots=True)
+class SplitRecord:
+    """A split as an operator has known it; times of the clock and of events are in milliseconds.
+
+    Attributes:
+        since: when it was first known, by the clock.
+        heard: when it last had elements, by the clock; None if it never had.
+        rows: how many elements it had.
+        newest: the highest timestamp; the smallest number there is while there was none.
+        behind: how far elements were behind the newest of their split before them.
+        worst: how far an element was behind the watermark of the operator before its micro-batch; 0 for none.
+    """
+
+    since: int
+    heard: int | None = None
+    rows: int = 0
+    newest: int = MIN_MS
+    behind: Spread = field(default_factory=Spread)
+    worst: int = 0
+
+    def take(self, arrivals: Arrivals, newest_before: int, watermark: int) -> None:
+        """Add what it brought in a micro-batch.
+
+        What the newest before the micro-batch was ahead of, it was ahead of the first elements too, and of all of them
+        if none came up to it; between these two, what a split is behind may come out too small.
+        """
+        self.rows += arrivals.rows
+        first = np.array(arrivals.first, np.int64)
+        if newest_before == MIN_MS and len(first):
+            newest_before = int(first[0])
+        self.behind.add(np.maximum(np.maximum.accumulate(first), newest_before) - first)
+        self.behind.take(arrivals.behind, max(newest_before - arrivals.newest, 0))
+        self.newest = max(self.newest, arrivals.newest)
+        if watermark != MIN_MS:
+            self.worst = max(self.worst, watermark - arrivals.oldest)
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as JSON values."""
+        return [self.since, self.heard, self.rows, self.newest, self.behind.snapshot(), self.worst]
+
+    @classmethod
+    def of(cls, snapshot: list[Any]) -> SplitRecord:
+        """The inverse of :meth:`snapshot`."""
+        since, heard, rows, newest, behind, worst = snapshot
+        return cls(since, heard, rows, newest, Spread.of(behind), worst)
+
+
+class EventTimeLog:
+    """The splits before an operator, what became of those that ended, and how its watermark moved.
+
+    ``splits`` are by the name of their edge and their own; of those that are gone, ``ended`` has all as one by edge.
+    ``moves`` are the last places of the watermark: the time by the clock, the watermark, and who held it there.
+    ``holder`` is who holds it now, and since when.
+    """
+
+    def __init__(self) -> None:
+        self.splits: dict[tuple[str, str], SplitRecord] = {}
+        self.ended: dict[str, SplitRecord] = {}
+        self.ended_count: dict[str, int] = {}
+        self.moves: list[tuple[int, int, Holder]] = []
+        self.holder: tuple[Holder, int] | None = None
+
+    def end_batch(
+        self,
+        known: Iterable[tuple[str, str]],
+        spoke: Iterable[tuple[str, str]],
+        arrived: Iterable[tuple[str, str, Arrivals]],
+        clock_ms: int,
+        watermark_before: int,
+    ) -> None:
+        """Take a micro-batch.
+
+        Args:
+            known: the splits that count behind it, by edge and name.
+            spoke: those that had elements.
+            arrived: what they brought; several tasks may have read parts of one.
+            clock_ms: the time of the micro-batch.
+            watermark_before: the operator's watermark when it began.
+        """
+        brought = [*arrived]
+        kept = {*known}
+        for at in kept | {(edge, split) for edge, split, _ in brought} | {*spoke}:
+            self.splits.setdefault(at, SplitRecord(clock_ms))
+        for at in spoke:
+            self.splits[at].heard = clock_ms
+        before = {(edge, split): self.splits[edge, split].newest for edge, split, _ in brought}
+        for edge, split, arrivals in brought:
+            record = self.splits[edge, split]
+            record.heard = clock_ms
+            record.take(arrivals, before[edge, split], watermark_before)
+        for at in self.splits.keys() - kept:
+            self._end(at)
+
+    def _end(self, at: tuple[str, str]) -> None:
+        edge, record = at[0], self.splits.pop(at)
+        gone = self.ended.setdefault(edge, SplitRecord(record.since))
+        self.ended_count[edge] = self.ended_count.get(edge, 0) + 1
+        gone.heard = max((ms for ms in (gone.heard, record.heard) if ms is not None), default=None)
+        gone.rows += record.rows
+        gone.newest = max(gone.newest, record.newest)
+        gone.behind.take(record.behind)
+        gone.worst = max(gone.worst, record.worst)
+
+    def stand(self, clock_ms: int, watermark: int, holder: Holder | None) -> None:
+        """Take note of where the watermark stands behind a micro-batch, and who holds it."""
+        if holder is None:
+            self.holder = None
+        elif self.holder is None or self.holder[0][:2] != holder[:2]:
+            self.holder = holder, clock_ms
+        else:
+            self.holder = holder, self.holder[1]
+        if holder is not None and (not self.moves or self.moves[-1][1] != watermark):
+            self.moves = [*self.moves, (clock_ms, watermark, holder)][-_MOVES:]
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that must survive a restart, as JSON values."""
+        return {
+            "splits": [[*at, *record.snapshot()] for at, record in sorted(self.splits.items())],
+            "ended": [[edge, self.ended_count[edge], *record.snapshot()] for edge, record in self.ended.items()],
+            "moves": self.moves,
+            "holder": self.holder,
+        }
+
+    @classmethod
+    def of(cls, snapshot: dict[str, Any]) -> EventTimeLog:
+        """The inverse of :meth:`snapshot`."""
+        log = cls()
+        log.splits = {(edge, split): SplitRecord.of(rest) for edge, split, *rest in snapshot["splits"]}
+        for edge, count, *rest in snapshot["ended"]:
+            log.ended[edge], log.ended_count[edge] = SplitRecord.of(rest), count
+        log.moves = [(clock, watermark, Holder(*holder)) for clock, watermark, holder in snapshot["moves"]]
+        if snapshot["holder"] is not None:
+            holder, since = snapshot["holder"]
+            log.holder = Holder(*holder), since
+        return log

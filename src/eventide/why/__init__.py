@@ -1,0 +1,185 @@
+"""Why a watermark stands where it does, and a window does not fire: from what operators keep in their state.
+
+It sees no Spark: hosts bring the evidence, and tests make it with the twin.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from eventide.why.advice import Advice, advice_on
+from eventide.why.evidence import Evidence
+from eventide.why.report import view
+from eventide.why.standing import Hold, Split, Standing, standings
+from eventide.why.times import length, moment, to_ms
+from eventide.why.windows import WindowStanding, windows_at
+
+__all__ = ["Advice", "Evidence", "Hold", "Split", "Standing", "Why", "WindowStanding", "why"]
+
+_UNWRAPPED = 10_000
+
+
+@dataclass(frozen=True)
+class Why:
+    """An answer; as text it is for a person.
+
+    Attributes:
+        answer: the cause in one sentence, or that nothing is wrong.
+        standings: where each operator stands, and who holds it.
+        windows: the windows that were asked for, each with its operator.
+        advice: what is certain to be wrong, what matters most first.
+        asked_ms: when it was asked for, by the clock, in milliseconds.
+    """
+
+    answer: str
+    standings: tuple[Standing, ...]
+    windows: tuple[tuple[Standing, WindowStanding], ...]
+    advice: tuple[Advice, ...]
+    asked_ms: int
+
+    def __rich__(self) -> Any:
+        return view(self.answer, self.standings, self.windows, self.advice, self.asked_ms)
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        Console(file=out, width=_UNWRAPPED, markup=False, highlight=False, emoji=False, no_color=True).print(self)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON values; times are milliseconds."""
+        return {
+            "answer": self.answer,
+            "asked_ms": self.asked_ms,
+            "advice": [
+                {"kind": a.kind, "cause": a.cause, "remedy": a.remedy, "operator": a.operator} for a in self.advice
+            ],
+            "windows": [_window(standing, window) for standing, window in self.windows],
+            "operators": [_operator(standing) for standing in self.standings],
+        }
+
+
+def why(evidence: Evidence, operator: str | None = None, at: int | str | None = None) -> Why:
+    """Say why the watermarks of a job stand where they do.
+
+    Args:
+        evidence: What is known of the job.
+        operator: The name, or the id, of the one that is asked about; all of them without.
+        at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
+
+    Raises:
+        ProgramError: ``at`` is no time.
+        StateError: There is no such operator.
+    """
+    at_ms = None if at is None else to_ms(str(at))
+    wanted = None if operator is None else evidence.operator(operator)["name"]
+    found = [one for one in standings(evidence) if wanted in {None, one.name}]
+    advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
+    windows = [] if at_ms is None else [(one, window) for one in found for window in windows_at(evidence, one, at_ms)]
+    return Why(_answer(found, advice), tuple(found), tuple(windows), tuple(advice), evidence.asked_ms)
+
+
+_ORDER = (
+    "unit",
+    "generator",
+    "no watermarks",
+    "silent split",
+    "late elements",
+    "time zone",
+    "split ahead",
+    "nothing new",
+    "wide bound",
+)
+
+
+def _ranked(advice: list[Advice]) -> list[Advice]:
+    """What matters most first; what is said of several operators in the same words, once."""
+    once: dict[tuple[str, str], Advice] = {}
+    for one in advice:
+        once.setdefault((one.kind, one.remedy), one)
+    return sorted(once.values(), key=lambda one: _ORDER.index(one.kind))
+
+
+def _answer(found: list[Standing], advice: list[Advice]) -> str:
+    if advice:
+        cause = advice[0].cause
+        return f"{cause[0].upper()}{cause[1:]}."
+    if not found:
+        return "No operator of this job waits for a watermark."
+    held = [one for one in found if one.hold is not None]
+    if not held:
+        return "Nothing holds a watermark back."
+    one = held[0]
+    split = one.hold.splits[0]  # type: ignore[union-attr]
+    return (
+        f"Nothing is certain to be wrong: the watermark of {one.name!r} is {moment(one.watermark)}, that of "
+        f"{split.name!r} of {split.source!r}"
+        + ("." if one.newest is None else f", {length(one.newest - one.watermark)} behind the newest element.")
+    )
+
+
+def _operator(standing: Standing) -> dict[str, Any]:
+    hold = standing.hold
+    late = standing.late.behind
+    return {
+        "name": standing.name,
+        "id": standing.operator["id"],
+        "watermark_ms": standing.watermark,
+        "idle": standing.idle,
+        "newest_ms": standing.newest,
+        "heard_ms": standing.heard,
+        "elements": standing.rows,
+        "splits_ended": standing.ended,
+        "held_by": None
+        if hold is None
+        else {
+            "source": hold.splits[0].source,
+            "splits": [split.name for split in hold.splits],
+            "through": list(hold.through),
+            "since_ms": hold.since,
+            "without_ms": hold.without,
+        },
+        "splits": [_split(split) for split in standing.splits],
+        "late": None
+        if not standing.late
+        else {
+            "elements": late.count,
+            "behind_ms": {"half": late.quantile(0.5), "99%": late.quantile(0.99), "most": late.largest},
+            "steps": [[until, count] for until, count in late.steps()],
+            "last": [one._asdict() for one in standing.late.last],
+        },
+    }
+
+
+def _split(split: Split) -> dict[str, Any]:
+    record = split.record
+    behind = None if record is None or not record.behind.count else record.behind
+    return {
+        "source": split.source,
+        "name": split.name,
+        "watermark_ms": split.watermark,
+        "status": str(split.status),
+        "newest_ms": split.newest,
+        "heard_ms": split.heard,
+        "elements": None if record is None else record.rows,
+        "behind_watermark_ms": None if record is None else record.worst,
+        "out_of_order_ms": None
+        if behind is None
+        else {"half": behind.quantile(0.5), "99%": behind.quantile(0.99), "most": behind.largest},
+    }
+
+
+def _window(standing: Standing, window: WindowStanding) -> dict[str, Any]:
+    return {
+        "operator": standing.name,
+        "start_ms": window.start,
+        "end_ms": window.end,
+        "phase": window.phase.name.lower(),
+        "fires_at_ms": window.fires_at,
+        "gone_at_ms": window.gone_at,
+        "holds": window.held,
+        "waits_for": [{"source": split.source, "split": split.name} for split in window.waits_for],
+    }

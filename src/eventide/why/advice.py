@@ -1,0 +1,295 @@
+"""What is certain to be wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.why.evidence import Evidence, Json
+from eventide.why.standing import Split, Standing, Status, source_name
+from eventide.why.times import length, moment
+from eventide.why.windows import panes_of
+
+_LONG_MS = 60_000
+"""Silence that is no pause, where others speak."""
+
+_AHEAD_MS = 3_600_000
+_ZONE_STEP_MS = 900_000
+_ZONE_SLACK_MS = 180_000
+_LARGEST_ZONE_MS = 14 * 3_600_000
+_YEAR_2000, _YEAR_2200 = 946_684_800_000, 7_258_118_400_000
+_ENOUGH = 1_000
+"""Elements from which on the disorder that was seen says something about what is to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something that is wrong for certain.
+
+    Attributes:
+        kind: what it is, for programs.
+        cause: one sentence.
+        remedy: what to do.
+        operator: whose watermark or windows it is about.
+    """
+
+    kind: str
+    cause: str
+    remedy: str
+    operator: str
+
+
+def advice_on(evidence: Evidence, standing: Standing) -> list[Advice]:
+    """What is certain of one operator, what matters most first."""
+    rules = (_unit, _generator, _without_strategy, _silent, _late, _zone, _ahead, _nothing_new, _wide)
+    return [one for rule in rules for one in rule(evidence, standing)]
+
+
+def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """Timestamps in seconds, or in parts of a millisecond."""
+    for source, splits in _by_source(standing):
+        newest = max((split.newest for split in splits if split.newest is not None), default=None)
+        if newest is None:
+            continue
+        for unit, factor in (("seconds", 1 / 1_000), ("microseconds", 1_000), ("nanoseconds", 1_000_000)):
+            looks_right = _YEAR_2000 < newest / factor < _YEAR_2200
+            if looks_right and not _YEAR_2000 < newest < _YEAR_2200:
+                do = "multiply them by 1000" if factor < 1 else f"divide them by {factor}"
+                yield Advice(
+                    "unit",
+                    f"the timestamps of {source!r} look like {unit}: taken for milliseconds, its newest element is of "
+                    f"{moment(newest)}",
+                    f"timestamps are milliseconds since the epoch; {do} in the timestamp assigner. Taken for {unit}, "
+                    f"the newest is of {moment(int(newest / factor))}",
+                    standing.name,
+                )
+                break
+
+
+def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """A generator of the user's that has seen elements and never given a watermark."""
+    for source, splits in _by_source(standing):
+        if (_strategy(evidence, standing, source) or {}).get("generator") != "own":
+            continue
+        mute = [split for split in splits if split.watermark == MIN_MS and split.heard is not None]
+        if mute:
+            yield Advice(
+                "generator",
+                f"the watermark generator of {_named(mute)} of {source!r} has never emitted a watermark, though there "
+                "were elements",
+                "see that on_event or on_periodic_emit calls output.emit_watermark(Watermark(...)) with milliseconds",
+                standing.name,
+            )
+
+
+def _without_strategy(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """Windows of event time behind a source without watermarks."""
+    windows = standing.operator["windows"]
+    if windows is None or not windows["follows_event_time"] or standing.watermark == MAX_MS:
+        return
+    for source, _ in _by_source(standing):
+        if (_strategy(evidence, standing, source) or {}).get("generator") == "none":
+            bounded = all(s["is_bounded"] for s in evidence.description["sources"] if s["name"] == source)
+            then = "the windows wait for the end of the input" if bounded else "no window will ever fire"
+            yield Advice(
+                "no watermarks",
+                f"{source!r} gives no watermarks (WatermarkStrategy.no_watermarks()), so {then}",
+                "give it WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(...))",
+                standing.name,
+            )
+
+
+def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """Splits that hold the watermark and say nothing, while others speak."""
+    hold = standing.hold
+    if hold is None or standing.heard is None:
+        return
+    silent = [split for split in hold.splits if _is_silent(split, standing.heard)]
+    if not silent:
+        return
+    first = silent[0]
+    since = (
+        "has never had an element"
+        if first.heard is None
+        else f"has had no element since {moment(first.heard)}, {length(standing.heard - first.heard)} before the others"
+    )
+    many = _named(silent) + (
+        f" of {first.source!r}, each of which {since}" if len(silent) > 1 else f" of {first.source!r}, which {since}"
+    )
+    through = f" through {', '.join(map(repr, hold.through))}" if hold.through else ""
+    gain = (
+        ""
+        if hold.without is None or hold.without == standing.watermark
+        else (f"; without {'them' if len(silent) > 1 else 'it'} the watermark would be {moment(hold.without)}")
+    )
+    yield Advice(
+        "silent split",
+        f"{standing.name!r} waits{through} for {many}{gain}",
+        "if it may be silent for longer, add .with_idleness(Duration.of_minutes(...)) to the strategy: after that "
+        "time it is left out. If not, see why nothing comes: a producer that is down, or keys that never go there",
+        standing.name,
+    )
+
+
+def _is_silent(split: Split, heard_others: int) -> bool:
+    if split.status is Status.IDLE or split.record is None:
+        return False
+    if split.heard is None:
+        return heard_others >= split.record.since
+    return heard_others - split.heard >= _LONG_MS
+
+
+def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """Elements that came too late behind splits of which it is known how far they are out of order."""
+    count = standing.late.behind.count
+    if not count:
+        return
+    share = f" of {standing.rows:,} ({count / standing.rows:.2%})" if standing.rows >= count else ""
+    cause = (
+        f"{count:,}{share} elements came too late for {standing.name!r}, up to "
+        f"{length(standing.late.behind.largest)} behind its watermark"
+    )
+    for source, splits in _by_source(standing):
+        strategy = _strategy(evidence, standing, source) or {}
+        bound, largest = strategy.get("bound_ms"), _largest(splits)
+        if bound is not None and largest > bound:
+            worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.largest)
+            enough = _whole_seconds(largest)
+            yield Advice(
+                "late elements",
+                f"{cause}: the bound of {source!r} is {length(bound)}, and {worst.name!r} has had elements "
+                f"{length(largest)} out of order",
+                f"a bound of Duration.of_seconds({enough}) would have lost none of them; allowed_lateness(...) takes "
+                "them in later without delaying the first result; a side output for late data keeps them",
+                standing.name,
+            )
+            return
+    yield Advice(
+        "late elements",
+        cause,
+        "none of the splits that are there now is further out of order than its bound, so they came from a split that "
+        "was idle, new or has ended: see its idleness, or keep late elements with side_output_late_data(...)",
+        standing.name,
+    )
+
+
+def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """Elements of the future, by about as much as a zone of time."""
+    for split in standing.splits:
+        if split.newest is None or split.heard is None:
+            continue
+        ahead = split.newest - split.heard
+        steps = round(ahead / _ZONE_STEP_MS)
+        is_zone = steps > 0 and abs(ahead - steps * _ZONE_STEP_MS) <= _ZONE_SLACK_MS and ahead <= _LARGEST_ZONE_MS
+        if is_zone:
+            away = length(steps * _ZONE_STEP_MS)
+            yield Advice(
+                "time zone",
+                f"the newest element of {split.name!r} of {split.source!r} is {length(ahead)} ahead of the clock, that "
+                f"is {away}: its timestamps look like local time taken for UTC",
+                "attach the zone before they become milliseconds, such as datetime(..., tzinfo=ZoneInfo(...))",
+                standing.name,
+            )
+            return
+
+
+def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """A split hours ahead of the others, whose elements wait in state."""
+    for source, splits in _by_source(standing):
+        known = [split for split in splits if split.newest is not None]
+        if len(known) < 2 or _aligned(evidence, source):
+            continue
+        first = max(known, key=lambda split: split.newest or 0)
+        others = median(split.newest or 0 for split in known if split is not first)
+        ahead = int((first.newest or 0) - others)
+        if ahead >= _AHEAD_MS:
+            yield Advice(
+                "split ahead",
+                f"{first.name!r} of {source!r} is {length(ahead)} ahead of the other splits: what it brings waits in "
+                f"{standing.name!r} until they come there",
+                "add .with_watermark_alignment(group, Duration.of_minutes(...)) to the strategy, so that it waits in "
+                "the source; or see whether its clock, or its zone, is wrong",
+                standing.name,
+            )
+
+
+def _nothing_new(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """No split says anything, so the last windows stay open."""
+    if standing.heard is None or standing.watermark == MAX_MS or standing.newest is None:
+        return
+    silent = evidence.asked_ms - standing.heard
+    if silent >= _LONG_MS and standing.newest > standing.watermark > MIN_MS:
+        open_until = _first_open(standing)
+        waits = "" if open_until is None else f"; the next window fires when the watermark reaches {moment(open_until)}"
+        yield Advice(
+            "nothing new",
+            f"no split of {_sources(standing)} has had an element since {moment(standing.heard)} ({length(silent)} "
+            f"ago), and only newer elements move the watermark of {standing.name!r} on from "
+            f"{moment(standing.watermark)}{waits}",
+            "windows that must close without new data need a watermark by the clock (TimeLagWatermarks), a source that "
+            "sends heartbeats, or processing time",
+            standing.name,
+        )
+
+
+def _wide(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """A bound far larger than the disorder that was seen."""
+    for source, splits in _by_source(standing):
+        bound = (_strategy(evidence, standing, source) or {}).get("bound_ms")
+        rows = sum(split.record.rows for split in splits if split.record is not None)
+        largest = _largest(splits)
+        if bound and rows >= _ENOUGH and bound >= 60_000 and bound > 10 * max(largest, 1):
+            yield Advice(
+                "wide bound",
+                f"the bound of {source!r} is {length(bound)}, and none of {rows:,} elements was more than "
+                f"{length(largest)} out of order: results come that much later than they could",
+                f"a bound of Duration.of_seconds({_whole_seconds(2 * largest)}) has room for twice that",
+                standing.name,
+            )
+
+
+def _by_source(standing: Standing) -> list[tuple[str, list[Split]]]:
+    names = dict.fromkeys(split.source for split in standing.splits)
+    return [(name, [split for split in standing.splits if split.source == name]) for name in names]
+
+
+def _strategy(evidence: Evidence, standing: Standing, source: str) -> Json | None:
+    """The last strategy on the way from a source to an operator."""
+    for edge in evidence.description["edges"]:
+        if edge["to"] == standing.name and source_name(evidence, edge) == source:
+            strategy: Json | None = edge["strategy"]
+            return strategy
+    return None
+
+
+def _aligned(evidence: Evidence, source: str) -> bool:
+    return any(one["alignment"] is not None for one in evidence.description["sources"] if one["name"] == source)
+
+
+def _first_open(standing: Standing) -> int | None:
+    """The watermark with which the next window fires; None where windows are not fixed."""
+    panes = panes_of(standing)
+    if panes is None or standing.watermark == MIN_MS:
+        return None
+    return panes.window(panes.last_fired(standing.watermark) + 1).max_timestamp()
+
+
+def _largest(splits: list[Split]) -> int:
+    return max((split.record.behind.largest for split in splits if split.record is not None), default=0)
+
+
+def _whole_seconds(ms: int) -> int:
+    return max(math.ceil(ms / 1_000), 1)
+
+
+def _named(splits: list[Split]) -> str:
+    names = [repr(split.name) for split in splits[:3]]
+    more = f" and {len(splits) - 3} more" if len(splits) > 3 else ""
+    return f"split{'s' if len(splits) > 1 else ''} {', '.join(names)}{more}"
+
+
+def _sources(standing: Standing) -> str:
+    return " and ".join(repr(name) for name, _ in _by_source(standing)) or "its sources"

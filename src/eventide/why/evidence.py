@@ -1,0 +1,181 @@
+"""What is known of a job's event time: its graph, and what its operators keep in their state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, TypeAlias
+
+from eventide.common._ms import MIN_MS
+from eventide.errors import StateError
+from eventide.runtime.eventtime.combiner import Combiner, Members
+from eventide.runtime.eventtime.event_time_log import EventTimeLog
+from eventide.runtime.lateness import Lateness
+from eventide.runtime.state.operators import small_values
+
+Json: TypeAlias = dict[str, Any]
+
+SmallState: TypeAlias = Mapping[int, Mapping[str, bytes]]
+"""Of each subtask that has state, what is small in it, by name."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A job as its last committed micro-batch left it.
+
+    Args:
+        description: The graph, as :func:`eventide.plan.description.describe` gives it.
+        states: The small state of each operator, by the operator's id.
+        asked_ms: The time by the clock, in milliseconds, at which somebody asks.
+        batch: The number of the micro-batch; None where that is not known.
+    """
+
+    description: Json
+    states: Mapping[str, SmallState]
+    asked_ms: int
+    batch: int | None = None
+
+    @classmethod
+    def of(cls, description: Json, heads: Iterable[tuple[int, bytes]], asked_ms: int, batch: int | None = None) -> Self:
+        """What is known from the heads of the state of subtasks, each with the subtask's number.
+
+        Raises:
+            StateError: if the state is of another form.
+        """
+        states: dict[str, dict[int, Mapping[str, bytes]]] = {}
+        for subtask, head in heads:
+            for operator, small in small_values(head).items():
+                if "gate" in small:
+                    states.setdefault(operator, {})[subtask] = small
+        return cls(description, states, asked_ms, batch)
+
+    @property
+    def operators(self) -> list[Json]:
+        """The operators that have a watermark, level by level."""
+        return [one for one in self.description["operators"] if one["kind"] == "operator"]
+
+    def operator(self, name: str) -> Json:
+        """The operator of a name.
+
+        Raises:
+            StateError: if there is none, saying which there are.
+        """
+        found = [one for one in self.operators if name in {one["name"], one["id"]}]
+        if not found:
+            names = ", ".join(repr(one["name"]) for one in self.operators) or "none"
+            raise StateError(f"there is no operator {name!r} with a watermark in this job; there are: {names}")
+        return found[0]
+
+    def gate(self, operator: Json) -> GateState:
+        """How the watermark of an operator comes about; all of its subtasks hear the same."""
+        edges = {edge["name"]: edge for edge in self.description["edges"] if edge["to"] == operator["name"]}
+        subtasks = self.states.get(operator["id"])
+        if subtasks is not None:
+            return GateState(json.loads(subtasks[min(subtasks)]["gate"]), edges)
+        return GateState(self._before_anything(edges), edges)
+
+    def log(self, operator: Json) -> EventTimeLog:
+        """What the operator remembers of its splits."""
+        stored = self._small(operator).get(0, {}).get("event time")
+        return EventTimeLog() if stored is None else EventTimeLog.of(json.loads(stored))
+
+    def lateness(self, operator: Json) -> Lateness:
+        """What came too late, in all subtasks."""
+        late = Lateness()
+        for _, small in sorted(self._small(operator).items()):
+            if "late" in small:
+                late.take(Lateness.of(json.loads(small["late"])))
+        return late
+
+    def panes(self, operator: Json) -> dict[int, int]:
+        """How much the panes of fixed windows hold, by their numbers: a count of keys, or of elements."""
+        held: dict[int, int] = {}
+        for small in self._small(operator).values():
+            for pane, chunks in json.loads(small.get("chunks", b"{}")).items():
+                sizes = (chunk if isinstance(chunk, int) else chunk[0] for chunk in chunks)
+                held[int(pane)] = held.get(int(pane), 0) + sum(sizes)
+        return held
+
+    def _small(self, operator: Json) -> SmallState:
+        return self.states.get(operator["id"], {})
+
+    def _before_anything(self, edges: Mapping[str, Json]) -> Json:
+        """The gate of an operator that nothing has come to yet: everybody that is expected holds it."""
+        splits, channels = {}, dict[str, list[str]]()
+        parallelism = {one["name"]: one["parallelism"] for one in self.description["operators"]}
+        for name, edge in edges.items():
+            sources = self.sources_behind(edge)
+            if sources:
+                splits[name] = _untouched([split for source in sources for split in source["splits"]])
+            ways = [name] if sources else [f"{name}/{subtask}" for subtask in range(parallelism[edge["from"]])]
+            channels.setdefault(str(edge["input"]), []).extend(ways)
+        of_inputs = {number: _untouched(ways) for number, ways in channels.items()}
+        return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
+
+    def sources_behind(self, edge: Json) -> list[Json]:
+        """The sources whose splits come on an edge; none where it comes from an operator with a watermark."""
+        sources = {one["name"]: one for one in self.description["sources"]}
+        if edge["from"] in sources:
+            return [sources[edge["from"]]]
+        kinds = {one["name"]: one["kind"] for one in self.description["operators"]}
+        if kinds.get(edge["from"]) != "splits":
+            return []
+        before = (one for one in self.description["edges"] if one["to"] == edge["from"])
+        return [source for one in before for source in self.sources_behind(one)]
+
+
+class GateState:
+    """The gate of a subtask as it is stored; ``edges`` are those to its operator, as they are described, by name."""
+
+    def __init__(self, stored: Json, edges: Mapping[str, Json]) -> None:
+        self._stored = stored
+        self.edges = edges
+
+    @property
+    def watermark(self) -> int:
+        """The watermark, in milliseconds."""
+        return int(self._stored["inputs"][0])
+
+    @property
+    def idle(self) -> bool:
+        """Whether every input is idle."""
+        return bool(self._stored["inputs"][1])
+
+    @cached_property
+    def splits(self) -> dict[str, Combiner]:
+        """The splits of each edge that comes from a source."""
+        return {name: _combiner(Members.SPLITS, stored) for name, stored in self._stored["splits"].items()}
+
+    @cached_property
+    def channels(self) -> dict[str, Combiner]:
+        """The channels of each input."""
+        return {name: _combiner(Members.CHANNELS, stored) for name, stored in self._stored["channels"].items()}
+
+    @cached_property
+    def inputs(self) -> Combiner:
+        """The inputs."""
+        return _combiner(Members.INPUTS, self._stored["inputs"])
+
+    def edge_of(self, channel: str) -> tuple[Json, str]:
+        """The edge that a channel of an input is one of, and which of its subtasks it is; "" for a source."""
+        if channel in self.edges:
+            return self.edges[channel], ""
+        name, _, subtask = channel.rpartition("/")
+        return self.edges[name], subtask
+
+    def ended(self, edge: str) -> int:
+        """How many of the splits that were expected on an edge have ended."""
+        return len(self._stored["splits"][edge][3])
+
+
+def _untouched(names: list[str]) -> list[Any]:
+    """A combiner, as it is stored, whose members have said nothing."""
+    return [MIN_MS, False, {name: [MIN_MS, False, True, MIN_MS] for name in names}, [], names]
+
+
+def _combiner(kind: Members, stored: list[Any]) -> Combiner:
+    combiner = Combiner(kind, stored[4])
+    combiner.restore(stored)
+    return combiner

@@ -1,0 +1,154 @@
+"""The answer for a person: a few lines, a table of splits, a histogram of what came too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.runtime.lateness import Lateness
+from eventide.why.advice import Advice
+from eventide.why.standing import Hold, Split, Standing
+from eventide.why.times import length, moment
+from eventide.why.windows import Phase, WindowStanding
+
+_SPLITS = 12
+_BARS = 8
+_WIDTH = 30
+
+
+def view(
+    answer: str,
+    standings: Sequence[Standing],
+    windows: Sequence[tuple[Standing, WindowStanding]],
+    advice: Sequence[Advice],
+    asked_ms: int,
+) -> RenderableType:
+    """All of an answer."""
+    parts: list[RenderableType] = [Text(answer, "bold")]
+    for one in dict.fromkeys(advice[:1]):
+        parts += [Text.assemble(("What to do: ", "bold green"), one.remedy)]
+    for standing, window in windows:
+        parts += [Text(), _window(standing, window)]
+    for standing in standings:
+        parts += [Text(), *_operator(standing, asked_ms)]
+    for number, one in enumerate(advice[1:]):
+        parts += [Text(), Text(f"{'Also: ' if number == 0 else ''}{one.cause}."), Text(f"What to do: {one.remedy}")]
+    return Group(*parts)
+
+
+def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
+    windows = standing.operator["windows"]
+    yield Text.assemble((standing.name, "bold cyan"), f"  {windows['text'] if windows else standing.operator['speed']}")
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_row("  watermark", Text(_watermark(standing, asked_ms)))
+    if standing.hold is not None:
+        facts.add_row("  held by", Text(_held(standing, standing.hold, asked_ms)))
+    if standing.idle:
+        facts.add_row("  idle", Text("all of its input is idle"))
+    if standing.ended:
+        facts.add_row("  ended", Text(f"{standing.ended:,} split(s)"))
+    if standing.late:
+        facts.add_row("  too late", Text(_late(standing)))
+    yield facts
+    if standing.late:
+        yield Padding(histogram(standing.late), (0, 0, 0, 4), expand=False)
+    if standing.splits:
+        yield Padding(_splits(standing.splits, asked_ms), (0, 0, 0, 4), expand=False)
+
+
+def _watermark(standing: Standing, asked_ms: int) -> str:
+    said = moment(standing.watermark)
+    if standing.watermark == MAX_MS:
+        return f"{said}: all of the input has ended"
+    if standing.watermark == MIN_MS:
+        return f"{said}: none has come yet"
+    behind = (
+        [] if standing.newest is None else [f"{length(standing.newest - standing.watermark)} behind the newest element"]
+    )
+    return ", ".join([said, *behind, f"{length(asked_ms - standing.watermark)} behind the clock"])
+
+
+def _held(standing: Standing, hold: Hold, asked_ms: int) -> str:
+    names = ", ".join(repr(split.name) for split in hold.splits[:3])
+    more = f" and {len(hold.splits) - 3} more" if len(hold.splits) > 3 else ""
+    parts = [f"{names}{more} of {hold.splits[0].source!r}"]
+    if hold.through:
+        parts.append(f"through {', '.join(map(repr, hold.through))}")
+    if hold.since is not None:
+        parts.append(f"since {moment(hold.since)} ({length(asked_ms - hold.since)})")
+    if hold.without is not None and hold.without > standing.watermark:
+        gain = "" if standing.watermark == MIN_MS else f", {length(hold.without - standing.watermark)} further"
+        parts.append(f"without {'it' if len(hold.splits) == 1 else 'them'}: {moment(hold.without)}{gain}")
+    return "; ".join(parts)
+
+
+def _late(standing: Standing) -> str:
+    behind = standing.late.behind
+    share = f" of {standing.rows:,}" if standing.rows >= behind.count else ""
+    half, most = behind.quantile(0.5), behind.quantile(0.99)
+    said = f"{behind.count:,}{share} elements; behind the watermark by {length(half)} (half), {length(most)} (99%)"
+    last = standing.late.last[-1]
+    count = f"{last.elements:,} elements of up to" if last.elements > 1 else "one of"
+    return (
+        f"{said}, {length(behind.largest)} (all); the last: {count} {moment(last.timestamp)}, when the watermark was "
+        f"{moment(last.watermark)}"
+    )
+
+
+def histogram(late: Lateness) -> RenderableType:
+    """How far late elements were behind, in bars."""
+    steps = late.behind.steps()
+    per_bar = -(-len(steps) // _BARS)
+    bars = [steps[i : i + per_bar] for i in range(0, len(steps), per_bar)]
+    counts = [sum(count for _, count in bar) for bar in bars]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for bar, count in zip(bars, counts, strict=True):
+        until = min(bar[-1][0], late.behind.largest)
+        table.add_row(
+            Text(f"up to {length(until)}"),
+            Text("█" * max(round(_WIDTH * count / max(counts)), 1), "yellow"),
+            f"{count:,}",
+        )
+    return table
+
+
+def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("split", "watermark", "newest element", "last heard", "elements", "out of order: half, 99%, most"):
+        table.add_column(title)
+    for split in splits[:_SPLITS]:
+        record = split.record
+        heard = "never" if split.heard is None else f"{length(asked_ms - split.heard)} ago"
+        heard += " (idle)" if str(split.status) == "is idle" else ""
+        behind = ""
+        if record is not None and record.behind.count:
+            three = (record.behind.quantile(0.5), record.behind.quantile(0.99), record.behind.largest)
+            behind = ", ".join(map(length, three))
+        newest = "" if split.newest is None else moment(split.newest)
+        table.add_row(
+            Text(split.name), moment(split.watermark), newest, heard, f"{record.rows:,}" if record else "", behind
+        )
+    if len(splits) > _SPLITS:
+        table.add_row(f"… {len(splits) - _SPLITS:,} more")
+    return table
+
+
+def _window(standing: Standing, window: WindowStanding) -> Text:
+    said = f"window {moment(window.start)} to {moment(window.end)} of {standing.name!r} {window.phase}"
+    if window.phase is Phase.OPEN:
+        waits = ", ".join(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for[:3])
+        more = f" and {len(window.waits_for) - 3} more" if len(window.waits_for) > 3 else ""
+        needs = f": it fires when the watermark reaches {moment(window.fires_at)}"
+        return Text(
+            f"{said}{needs}, for which it waits for {waits}{more}; it holds {window.held:,}"
+            if waits
+            else f"{said}{needs}; it holds {window.held:,}"
+        )
+    if window.phase is Phase.FIRED:
+        return Text(f"{said} until the watermark reaches {moment(window.gone_at)}; it holds {window.held:,}")
+    return Text(f"{said} since the watermark reached {moment(window.gone_at)}")

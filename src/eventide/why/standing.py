@@ -1,0 +1,209 @@
+"""Where each operator stands, and who holds it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.runtime.eventtime.event_time_log import SplitRecord
+from eventide.runtime.lateness import Lateness
+from eventide.why.evidence import Evidence, GateState, Json
+
+
+class Status(StrEnum):
+    """What a split is doing."""
+
+    SPEAKS = "counts"
+    NEVER = "has never had an element"
+    IDLE = "is idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A split as an operator knows it; all times are in milliseconds, ``heard`` and ``since`` by the clock."""
+
+    source: str
+    name: str
+    watermark: int
+    status: Status
+    record: SplitRecord | None
+
+    @property
+    def newest(self) -> int | None:
+        """The highest timestamp that it had; None if it had none, or that is not known."""
+        return None if self.record is None or self.record.newest == MIN_MS else self.record.newest
+
+    @property
+    def heard(self) -> int | None:
+        """When it last had elements; None if it never had, or that is not known."""
+        return None if self.record is None else self.record.heard
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Who holds a watermark.
+
+    Attributes:
+        splits: those that stand lowest, all of one source.
+        through: the operators between them and the one that is held, nearest to the splits first.
+        since: when, by the clock, the first of them became the one that holds; None if that is not known.
+        without: where the watermark would be without them; None if nobody else is there.
+    """
+
+    splits: tuple[Split, ...]
+    through: tuple[str, ...]
+    since: int | None
+    without: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An operator.
+
+    Attributes:
+        operator: as it is described.
+        watermark: in milliseconds.
+        idle: whether all of its input is idle.
+        newest: the newest element that any of its splits had, in milliseconds; None if there was none.
+        heard: when, by the clock, an element last came; None if none did.
+        splits: those that it hears itself, slowest first.
+        ended: how many splits have ended.
+        hold: who holds it; None if nobody does.
+        late: what came too late.
+        rows: how many elements its splits had, those that ended too.
+    """
+
+    operator: Json
+    watermark: int
+    idle: bool
+    newest: int | None
+    heard: int | None
+    splits: tuple[Split, ...]
+    ended: int
+    hold: Hold | None
+    late: Lateness
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.operator["name"])
+
+
+def standings(evidence: Evidence) -> list[Standing]:
+    """Where each operator stands, level by level."""
+    return [_standing(evidence, operator) for operator in evidence.operators]
+
+
+def _standing(evidence: Evidence, operator: Json) -> Standing:
+    gate, log = evidence.gate(operator), evidence.log(operator)
+    splits = sorted(_splits(evidence, operator), key=lambda split: (split.watermark, split.source, split.name))
+    behind = [*splits, *_splits_before(evidence, gate)]
+    gone = list(log.ended.values())
+    newest = [split.newest for split in behind if split.newest is not None]
+    newest += [record.newest for record in gone if record.newest != MIN_MS]
+    heard = [ms for ms in (*(split.heard for split in behind), *(record.heard for record in gone)) if ms is not None]
+    passed = sum(log.ended_count.values())
+    return Standing(
+        operator,
+        gate.watermark,
+        gate.idle,
+        max(newest, default=None),
+        max(heard, default=None),
+        tuple(splits),
+        max(passed, sum(gate.ended(edge) for edge in gate.splits)),
+        _hold(evidence, operator, gate),
+        evidence.lateness(operator),
+        sum(split.record.rows for split in splits if split.record is not None) + sum(record.rows for record in gone),
+    )
+
+
+def source_name(evidence: Evidence, edge: Json) -> str:
+    """The name of the source behind an edge; of all of them, where a generator works on the splits of several."""
+    return " and ".join(source["name"] for source in evidence.sources_behind(edge))
+
+
+def _splits(evidence: Evidence, operator: Json) -> Iterator[Split]:
+    gate, log = evidence.gate(operator), evidence.log(operator)
+    for edge, combiner in gate.splits.items():
+        source = source_name(evidence, gate.edges[edge])
+        idle = combiner.idle_members()
+        for name, watermark in combiner.watermarks().items():
+            record = log.splits.get((edge, name))
+            status = Status.IDLE if name in idle else Status.SPEAKS
+            if status is Status.SPEAKS and watermark == MIN_MS and record is not None and record.heard is None:
+                status = Status.NEVER
+            yield Split(source, name, watermark, status, record)
+
+
+def _splits_before(evidence: Evidence, gate: GateState) -> Iterator[Split]:
+    """The splits that operators before this one hear."""
+    for name in {edge["from"] for edge in gate.edges.values()}:
+        for operator in evidence.operators:
+            if operator["name"] == name:
+                yield from _splits(evidence, operator)
+                yield from _splits_before(evidence, evidence.gate(operator))
+
+
+def _hold(evidence: Evidence, operator: Json, gate: GateState) -> Hold | None:
+    if gate.idle or gate.watermark == MAX_MS:
+        return None
+    for number in gate.inputs.holding():
+        for channel in gate.channels[number].holding():
+            edge, subtask = gate.edge_of(channel)
+            held = _hold_before(evidence, edge) if subtask else _hold_of_splits(evidence, operator, gate, edge)
+            if held is not None:
+                left_out = {(split.source, split.name) for split in held.splits}
+                return replace(held, without=_without(evidence, operator, left_out))
+    return None
+
+
+def _hold_of_splits(evidence: Evidence, operator: Json, gate: GateState, edge: Json) -> Hold | None:
+    names = gate.splits[edge["name"]].holding()
+    source = source_name(evidence, edge)
+    splits = tuple(one for one in _splits(evidence, operator) if one.name in names and one.source == source)
+    if not splits:
+        return None
+    noted = evidence.log(operator).holder
+    since = noted[1] if noted is not None and noted[0][:2] == (edge["name"], names[0]) else None
+    return Hold(splits, (), since)
+
+
+def _hold_before(evidence: Evidence, edge: Json) -> Hold | None:
+    before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
+    held = None if before is None else _hold(evidence, before, evidence.gate(before))
+    return None if held is None else replace(held, through=(*held.through, edge["from"]))
+
+
+def _without(evidence: Evidence, operator: Json, left_out: set[tuple[str, str]]) -> int | None:
+    """Where an operator's watermark would be without some splits, by source and name; None if nobody is left."""
+    gate = evidence.gate(operator)
+    inputs = []
+    for channels in gate.channels.values():
+        found = []
+        idle = channels.idle_members()
+        for channel, watermark in channels.watermarks().items():
+            if channel in idle:
+                continue
+            edge, subtask = gate.edge_of(channel)
+            before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
+            if not subtask:
+                found.append(_lowest_split(evidence, gate, edge, left_out))
+            elif before is not None and edge["strategy"] is None:
+                found.append(_without(evidence, before, left_out))
+            else:
+                found.append(watermark)
+        there = [ms for ms in found if ms is not None]
+        if there:
+            inputs.append(min(there))
+    return max(min(inputs), gate.watermark) if inputs else None
+
+
+def _lowest_split(evidence: Evidence, gate: GateState, edge: Json, left_out: set[tuple[str, str]]) -> int | None:
+    combiner = gate.splits[edge["name"]]
+    source = source_name(evidence, edge)
+    idle = combiner.idle_members()
+    watermarks = combiner.watermarks().items()
+    return min((ms for name, ms in watermarks if name not in idle and (source, name) not in left_out), default=None)

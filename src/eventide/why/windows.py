@@ -1,0 +1,73 @@
+"""One window: whether it has fired, what it holds, and what must happen before it fires."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from eventide.common._ms import add_ms
+from eventide.runtime.columnar.panes import Panes
+from eventide.why.evidence import Evidence
+from eventide.why.standing import Split, Standing
+
+
+class Phase(StrEnum):
+    """How far a window is."""
+
+    OPEN = "is open"
+    FIRED = "has fired, and takes in late elements"
+    GONE = "has fired, and its state is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStanding:
+    """A fixed window of event time; all times are in milliseconds.
+
+    Attributes:
+        start: its first millisecond.
+        end: the first behind it.
+        phase: how far it is.
+        fires_at: the watermark with which it fires.
+        gone_at: the watermark with which its state goes.
+        held: how many keys, or elements, its state has.
+        waits_for: the splits that stand below ``fires_at``, slowest first; of a window that has fired, none.
+    """
+
+    start: int
+    end: int
+    phase: Phase
+    fires_at: int
+    gone_at: int
+    held: int
+    waits_for: tuple[Split, ...]
+
+
+def windows_at(evidence: Evidence, standing: Standing, time_ms: int) -> list[WindowStanding]:
+    """The windows of an operator that an element of a time belongs to; none where its windows are not fixed."""
+    panes = panes_of(standing)
+    if panes is None:
+        return []
+    pane = panes.number_of(int(panes.start_of(np.array([time_ms]))[0]))
+    held = evidence.panes(standing.operator)
+    return [_window(standing, panes, number, held) for number in panes.windows_at(pane)]
+
+
+def panes_of(standing: Standing) -> Panes | None:
+    """How time falls into the windows of an operator; None where they are not fixed, or do not follow event time."""
+    windows = standing.operator["windows"]
+    if windows is None or "size_ms" not in windows or not windows["follows_event_time"]:
+        return None
+    return Panes(windows["size_ms"], windows.get("slide_ms", windows["size_ms"]), windows.get("offset_ms", 0))
+
+
+def _window(standing: Standing, panes: Panes, number: int, held: dict[int, int]) -> WindowStanding:
+    window, watermark = panes.window(number), standing.watermark
+    fires_at = window.max_timestamp()
+    gone_at = add_ms(fires_at, standing.operator["windows"]["lateness_ms"])
+    phase = Phase.OPEN if watermark < fires_at else Phase.FIRED if watermark < gone_at else Phase.GONE
+    first = number * panes.per_slide
+    count = 0 if phase is Phase.GONE else sum(held.get(pane, 0) for pane in range(first, first + panes.per_window))
+    waits = tuple(split for split in standing.splits if split.watermark < fires_at) if phase is Phase.OPEN else ()
+    return WindowStanding(window.start, window.end, phase, fires_at, gone_at, count, waits)

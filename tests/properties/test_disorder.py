@@ -1,0 +1,94 @@
+"""What is kept of the disorder of a split says what a brute-force look at all of its timestamps says."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common._ms import MIN_MS
+from eventide.runtime.eventtime.arrivals import FIRST, Arrivals
+from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
+from eventide.runtime.lateness import Lateness
+from eventide.runtime.spread import Spread
+
+DISTANCES = st.lists(st.integers(0, 2**45) | st.integers(0, 40))
+TIMES = st.lists(st.integers(0, 10**6), max_size=90)
+
+
+def spread_of(distances):
+    spread = Spread()
+    spread.add(np.array(distances, np.int64))
+    return spread
+
+
+def behind_of(times):
+    """How far each time is behind the highest before it."""
+    highest, found = None, []
+    for time in times:
+        highest = time if highest is None else max(highest, time)
+        found.append(highest - time)
+    return found
+
+
+@given(DISTANCES, st.floats(0, 1))
+def test_a_quantile_is_at_most_an_eighth_too_large(distances, share):
+    spread = spread_of(distances)
+    assert spread.count == len(distances)
+    assert spread.largest == max(distances, default=0)
+    found = spread.quantile(share)
+    if distances:
+        exact = sorted(distances)[max(int(np.ceil(share * len(distances))) - 1, 0)]
+        assert exact <= found <= exact + exact // 8 + 1
+    assert sum(count for _, count in spread.steps()) == len(distances)
+
+
+@given(DISTANCES, DISTANCES, st.integers(0, 10**6))
+def test_spreads_add_up(some, others, further):
+    both = spread_of(some)
+    both.take(spread_of(others), further)
+    at_once = spread_of([*some, *(one + further for one in others)])
+    assert (both.count, both.largest) == (at_once.count, at_once.largest)
+    if not further:
+        assert both.snapshot() == at_once.snapshot()
+    assert Spread.of(both.snapshot()).snapshot() == both.snapshot()
+
+
+@given(st.lists(TIMES, max_size=5))
+def test_disorder_over_micro_batches_is_that_of_all_times(batches):
+    record = SplitRecord(since=0)
+    for times in batches:
+        arrivals = Arrivals()
+        for begin in range(0, len(times), 7):
+            arrivals.see(np.array(times[begin : begin + 7], np.int64))
+        if arrivals.rows:
+            record.take(Arrivals.of(arrivals.snapshot()), record.newest, MIN_MS)
+    everything = [time for times in batches for time in times]
+    exact = behind_of(everything)
+    assert record.rows == record.behind.count == len(everything)
+    assert record.newest == max(everything, default=MIN_MS)
+    assert record.behind.largest <= max(exact, default=0)
+    if all(len(times) <= FIRST for times in batches):
+        assert record.behind.snapshot() == spread_of(exact).snapshot()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1), st.integers(1000, 2000))
+def test_sums_of_late_elements_count_as_the_elements(panes, watermark):
+    summed, single = Lateness(), Lateness()
+    summed.add([time for time, _ in panes], watermark, 0, [count for _, count in panes])
+    single.add([time for time, count in panes for _ in range(count)], watermark, 0)
+    assert summed.behind.snapshot() == single.behind.snapshot()
+    assert Lateness.of(summed.snapshot()).snapshot() == summed.snapshot()
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), TIMES), max_size=6))
+def test_a_split_that_ends_leaves_what_it_had_and_nothing_else(batches):
+    log = EventTimeLog()
+    for clock, (split, times) in enumerate(batches):
+        arrivals = Arrivals()
+        arrivals.see(np.array(times, np.int64))
+        arrived = [("edge", split, arrivals)] if times else []
+        log.end_batch([("edge", "a")], [("edge", split)], arrived, clock, MIN_MS)
+        log = EventTimeLog.of(log.snapshot())
+    assert {split for _, split in log.splits} <= {"a"}
+    kept = sum(record.rows for record in (*log.splits.values(), *log.ended.values()))
+    assert kept == sum(len(times) for _, times in batches)
+    assert log.ended_count.get("edge", 0) == sum(split == "b" for split, _ in batches)
