@@ -8,7 +8,15 @@ import pytest
 
 from guide_pages import GUIDE, run_page
 
-ON_THE_TWIN = ("watermarks.md", "windows.md", "columns.md", "aggregates.md", "process-functions.md", "joins.md")
+ON_THE_TWIN = (
+    "watermarks.md",
+    "windows.md",
+    "columns.md",
+    "aggregates.md",
+    "process-functions.md",
+    "joins.md",
+    "why.md",
+)
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
 SHOWN_ALONE = ("command-line.md",)  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka

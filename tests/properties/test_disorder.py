@@ -77,6 +77,7 @@ def test_sums_of_late_elements_count_as_the_elements(panes, watermark):
     single.add([time for time, count in panes for _ in range(count)], watermark, 0)
     assert summed.behind.snapshot() == single.behind.snapshot()
     assert Lateness.of(summed.snapshot()).snapshot() == summed.snapshot()
+    assert (summed.from_panes, single.from_panes) == (True, False)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), TIMES), max_size=6))

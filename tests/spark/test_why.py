@@ -65,7 +65,7 @@ def test_late_elements_are_in_the_checkpoint(env, tmp_path):
     waited_for(client, 3)
     answer = client.why()
     client.cancel().result()
-    assert answer.answer.startswith("1 of 19 (5.26%) elements came too late for 'minutes'")
+    assert answer.answer.startswith("1 of 19 (5.26%) elements came too late for 'minutes', up to")
     [minutes, _] = answer.standings
     assert minutes.late.behind.count == 1
     assert "'p0' has had elements 2 min 39 s out of order" in answer.answer

@@ -39,6 +39,8 @@ class Lateness:
         """How far they were behind the watermark."""
         self.last: deque[LateOne] = deque(maxlen=_KEPT)
         """Those that came last, oldest first."""
+        self.from_panes = False
+        """Whether some had been summed up before they came, so that the end of their pane stands for their times."""
 
     def __bool__(self) -> bool:
         return bool(self.last)
@@ -49,23 +51,25 @@ class Lateness:
         if len(times) == 0:
             return
         self.behind.add(np.maximum(watermark - times, 0), counts)
+        self.from_panes = self.from_panes or counts is not None
         for i in range(max(len(times) - _KEPT, 0), len(times)):
             self.last.append(LateOne(int(times[i]), watermark, clock_ms, 1 if counts is None else int(counts[i])))
 
     def take(self, other: Lateness) -> None:
         """Take all of another."""
         self.behind.take(other.behind)
+        self.from_panes = self.from_panes or other.from_panes
         self.last = deque(sorted([*self.last, *other.last], key=lambda one: one.clock), _KEPT)
 
     def snapshot(self) -> list[Any]:
         """All that must survive a restart, as JSON values."""
-        return [self.behind.snapshot(), list(self.last)]
+        return [self.behind.snapshot(), list(self.last), self.from_panes]
 
     @classmethod
     def of(cls, snapshot: list[Any]) -> Lateness:
         """The inverse of :meth:`snapshot`."""
         late = cls()
-        behind, last = snapshot
+        behind, last, late.from_panes = snapshot
         late.behind = Spread.of(behind)
         late.last.extend(LateOne(*one) for one in last)
         return late

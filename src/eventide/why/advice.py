@@ -148,9 +148,10 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     if not count:
         return
     share = f" of {standing.rows:,} ({count / standing.rows:.2%})" if standing.rows >= count else ""
+    since = ", from the end of their windows" if standing.late.from_panes else ""
     cause = (
         f"{count:,}{share} elements came too late for {standing.name!r}, up to "
-        f"{length(standing.late.behind.largest)} behind its watermark"
+        f"{length(standing.late.behind.largest)} behind its watermark{since}"
     )
     for source, splits in _by_source(standing):
         strategy = _strategy(evidence, standing, source) or {}
@@ -188,8 +189,8 @@ def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             away = length(steps * _ZONE_STEP_MS)
             yield Advice(
                 "time zone",
-                f"the newest element of {split.name!r} of {split.source!r} is {length(ahead)} ahead of the clock, that "
-                f"is {away}: its timestamps look like local time taken for UTC",
+                f"the newest element of {split.name!r} of {split.source!r} is about {away} ahead of the clock: its "
+                "timestamps look like local time taken for UTC",
                 "attach the zone before they become milliseconds, such as datetime(..., tzinfo=ZoneInfo(...))",
                 standing.name,
             )

@@ -70,7 +70,8 @@ def _watermark(standing: Standing, asked_ms: int) -> str:
     behind = (
         [] if standing.newest is None else [f"{length(standing.newest - standing.watermark)} behind the newest element"]
     )
-    return ", ".join([said, *behind, f"{length(asked_ms - standing.watermark)} behind the clock"])
+    clock = asked_ms - standing.watermark
+    return ", ".join([said, *behind, f"{length(abs(clock))} {'behind' if clock >= 0 else 'ahead of'} the clock"])
 
 
 def _held(standing: Standing, hold: Hold, asked_ms: int) -> str:
@@ -91,7 +92,10 @@ def _late(standing: Standing) -> str:
     behind = standing.late.behind
     share = f" of {standing.rows:,}" if standing.rows >= behind.count else ""
     half, most = behind.quantile(0.5), behind.quantile(0.99)
-    said = f"{behind.count:,}{share} elements; behind the watermark by {length(half)} (half), {length(most)} (99%)"
+    since = ", from the end of their windows," if standing.late.from_panes else ""
+    said = (
+        f"{behind.count:,}{share} elements; behind the watermark{since} by {length(half)} (half), {length(most)} (99%)"
+    )
     last = standing.late.last[-1]
     count = f"{last.elements:,} elements of up to" if last.elements > 1 else "one of"
     return (
