@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.cli.demo.command import view_of
+from eventide.cli.health import State
+from eventide.cli.trial import tried
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
@@ -99,11 +101,22 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
     assert shared == {(1, None): 4, (2, None): 4}  # what is small, and the program, of two subtasks
     assert set(of_an_operator) == {(2, "sums")}  # the first level has come to its end, the second waits for files
 
+    for file in (place / "state" / "0").glob("*/*.*"):
+        file.unlink()
+    said = CliRunner().invoke(app, ["checkpoint", str(place), "--state"])
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert f"eventide: Spark cannot read the state in {place}: org.apache.spark.SparkException" in said.stderr
+
     # The same of a job that died in a micro-batch: it is the last one planned, and is not committed.
     for file in (place / "commits").glob(f"*{last}*"):
         file.unlink()
     found = checkpoint_document(place)
     assert (found["committed"]["number"], found["unfinished"]["number"]) == (last - 1, last)
+
+
+def test_the_doctor_runs_a_job(spark: SparkSession) -> None:
+    found = tried()
+    assert found.state is State.FINE, found.found
 
 
 def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

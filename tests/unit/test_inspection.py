@@ -171,3 +171,13 @@ def test_a_log_of_spark_in_another_form_is_refused(tmp_path: Path) -> None:
     planned(tmp_path, 0, {}, None, version="v2")
     with pytest.raises(StateError, match=r"offsets/0 has the form 'v2', and 'v1' is read here"):
         inspect(str(tmp_path))
+
+
+def test_a_damaged_file_is_said(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {}, None)
+    (tmp_path / "metadata").write_text("")
+    with pytest.raises(
+        StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; see whether you may read all"
+    ):
+        inspect(str(tmp_path))

@@ -41,8 +41,18 @@ def answer(document: Any, view: RenderableType, *, as_json: bool, fine: bool = T
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     else:
-        console().print(view)
+        _say(view)
     raise typer.Exit(FINE if fine else BAD)
+
+
+def _say(view: RenderableType) -> None:
+    page = console()
+    if page.is_terminal:
+        page.print(view)
+        return
+    with page.capture() as text:
+        page.print(view)
+    typer.echo("\n".join(line.rstrip() for line in text.get().splitlines()))  # tables fill their lines with blanks
 
 
 def complain(message: str) -> None:

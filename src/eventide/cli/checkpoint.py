@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def checkpoint(
-    location: Annotated[str, typer.Argument(help="The checkpoint's directory, or its URI.", show_default=False)],
+    location: Annotated[str, typer.Argument(metavar="PATH", help="The checkpoint's directory, or its URI.")],
     state: Annotated[
         bool, typer.Option("--state", help="Count the values and bytes of each operator's state, too: with Spark.")
     ] = False,

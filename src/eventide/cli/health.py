@@ -9,9 +9,11 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
+from pathlib import Path
 
 from packaging.requirements import Requirement
 
@@ -24,6 +26,7 @@ _OF_DEVELOPERS = {"bench", "dev", "docs", "lint", "test"}
 _LEAST_FREE_GB = 1
 _LEAST_MEMORY_GB = 2
 _LOCAL_ADDRESS = "127.0.0.1"
+_LIMIT_OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 class State(StrEnum):
@@ -151,8 +154,11 @@ def machine() -> Finding:
 
 
 def _memory_gb() -> float | None:
-    """All of the memory; None where the system does not say it this way."""
+    """All of the memory, or what a container may have of it; None where the system does not say it this way."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+    with suppress(OSError, ValueError):  # "max" is no number
+        total = min(total, int(_LIMIT_OF_CONTAINER.read_text()))
+    return total / 1e9

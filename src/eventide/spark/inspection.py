@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.errors import StateError
+from eventide.errors import EventideError, StateError
 from eventide.runtime.state.operators import check_format
 from eventide.spark.checkpoint_files import CheckpointFiles, Listing, Planned
 from eventide.spark.records import KAFKA_PLACE, PLACE, Record, in_force, in_order
@@ -110,9 +110,19 @@ def inspect(location: str) -> Inspection:
 
     Raises:
         ProgramError: if Arrow cannot open the location.
-        StateError: if it is no checkpoint of eventide's, or one of another format.
+        StateError: if it is no checkpoint of eventide's, one of another format, or one that cannot be read.
     """
-    files = CheckpointFiles(location)
+    try:
+        return _inspected(CheckpointFiles(location))
+    except EventideError:
+        raise
+    except (OSError, ValueError, LookupError) as error:
+        raise StateError(
+            f"the checkpoint {location} cannot be read: {error}; see whether you may read all of it, and it is whole"
+        ) from error
+
+
+def _inspected(files: CheckpointFiles) -> Inspection:
     texts = files.records(PLACE)
     if not texts:
         raise StateError(_no_checkpoint(files))
@@ -127,7 +137,7 @@ def inspect(location: str) -> Inspection:
     behind = files.plan_of(last) if last > committed else None
     query = files.query()
     return Inspection(
-        location=location,
+        location=files.location,
         query=query[0] if query else None,
         created_ms=query[1] if query else None,
         format=program["format"],

@@ -10,7 +10,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.errors import StateError
 from eventide.spark.inspection import Inspection
+
+_OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
+"""What tells the levels of a job from operators of Spark's own in its DataFrames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,26 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     Args:
         spark: the session.
         inspection: what is in the checkpoint.
+
+    Raises:
+        StateError: if Spark cannot read it.
     """
     if inspection.committed is None or not inspection.operators:
         return []
     level_of = {one.id: one.level for one in inspection.operators}
-    stateful = spark.read.format("state-metadata").load(inspection.location)
-    numbers = {row.operatorId for row in stateful.where("operatorName LIKE 'transformWithState%'").collect()}
     owners = [None, *level_of]
-    counted = [_counted(spark, inspection.location, inspection.committed.number, one, owners) for one in numbers]
+    try:
+        stateful = spark.read.format("state-metadata").load(inspection.location).where(_OURS)
+        numbers = {row.operatorId for row in stateful.collect()}
+        counted = [_counted(spark, inspection.location, inspection.committed.number, one, owners) for one in numbers]
+        rows = reduce(DataFrame.union, counted).collect() if counted else []
+    except Exception as error:  # of PySpark, or of the JVM where a store is not known there
+        raise StateError(
+            f"Spark cannot read the state in {inspection.location}: {_reason(error)}; without its state, a checkpoint "
+            "can be looked at all the same"
+        ) from error
     sizes = []
-    for row in reduce(DataFrame.union, counted).collect():
+    for row in rows:
         known = [level_of[operator] for operator in json.loads(row.program or "{}") if operator in level_of]
         if known:  # what has no program of ours is state of a DataFrame's own
             found = zip(owners, row.values, row.bytes, strict=True)
@@ -74,3 +88,11 @@ def _place(name: Column, owners: Sequence[str | None]) -> Column:
     )
     begins = [F.when(F.startswith(name, F.lit(f"{owner}/")), place) for owner, place in ids[::-1]]
     return F.coalesce(*begins, F.lit(0))
+
+
+def _reason(error: Exception) -> str:
+    """What Spark says first, but for the call of Python's that it came through."""
+    lines = str(error).splitlines() or [repr(error)]
+    return next(
+        (line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling")), lines[0]
+    )

@@ -71,6 +71,22 @@ def test_a_folder_for_temporary_files_that_cannot_be_written_is_wrong(
     assert health.temporary_files().found.startswith(f"{tmp_path}, ")
 
 
+def test_a_container_with_too_little_memory_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(health, "_LIMIT_OF_CONTAINER", limit)
+    limit.write_text("max\n")
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4_096, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
+    assert (health.machine().state, "4.1 GB of memory" in health.machine().found) == (State.FINE, True)
+    limit.write_text("1000000000\n")
+    assert (health.machine().state, "1.0 GB of memory" in health.machine().found) == (State.WRONG, True)
+
+
+def test_an_address_that_cannot_be_listened_on_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert health.local_address() == Finding("local address", "127.0.0.1")
+    monkeypatch.setattr(health, "_LOCAL_ADDRESS", "192.0.2.1")  # for documentation: no machine has it
+    assert health.local_address().state is State.WRONG
+
+
 def test_the_answer_is_a_bad_one_if_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     said = CliRunner().invoke(app, ["doctor", "--json"])
