@@ -44,7 +44,8 @@ def demo(
 
         eventide demo
         eventide demo --folder /tmp/readings
-        eventide checkpoint /tmp/readings/checkpoint --state
+        eventide why /tmp/readings/checkpoint
+        eventide checkpoint /tmp/readings/checkpoint
     """
     place = _new_folder(folder)
     story = _played(place)
@@ -125,5 +126,5 @@ def view_of(story: dict[str, Any]) -> Group:
             f"{moment(ours['watermark_ms'])} at the end. The hours behind it are open, and wait for {lagging!r}.\n"
         ),
         Text(f"The checkpoint of eventide's job is in {story['checkpoint']}. Try:"),
-        Text(f"  eventide checkpoint {story['checkpoint']}", "cyan"),
+        Text(f"  eventide why {story['checkpoint']}\n  eventide checkpoint {story['checkpoint']}", "cyan"),
     )
