@@ -8,6 +8,7 @@ travel from Spark's workers to the driver.
 from typing import Any
 
 __all__ = [
+    "DashboardWarning",
     "DataError",
     "EventideError",
     "ProgramError",
@@ -45,6 +46,10 @@ class TemporaryCheckpointWarning(UserWarning):
 
 class TimersLeftWarning(UserWarning):
     """The input of a job ended before the time of some timers of processing time came, which now never fire."""
+
+
+class DashboardWarning(UserWarning):
+    """Jobs cannot be shown, or metrics of them not be told; they run all the same."""
 
 
 class TypeMismatch(DataError):

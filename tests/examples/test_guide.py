@@ -17,7 +17,7 @@ ON_THE_TWIN = (
     "joins.md",
     "why.md",
 )
-ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md")
+ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
 SHOWN_ALONE = ("command-line.md",)  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 

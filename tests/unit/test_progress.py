@@ -1,11 +1,17 @@
-"""What Spark says of a query's sources, and whether they have ended."""
+"""What Spark says of a query and its micro-batches, and what of it is on the terminal."""
 
+import io
 import json
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from rich.console import Console
 
-from eventide.spark.progress import NothingNew, have_ended
+from eventide.common.job import BatchProgress
+from eventide.spark import progress_view
+from eventide.spark.progress import NothingNew, about, have_ended
+from eventide.spark.progress_view import ProgressView
 
 ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 
@@ -49,3 +55,90 @@ def test_the_first_micro_batch_of_a_run_may_be_one_that_the_run_before_had_plann
     had_nothing_new = NothingNew()
     followed = [(6, "1", "1"), (6, "1", "1"), (7, "1", "2"), (8, "2", "2")]
     assert [had_nothing_new(progress(batch, way)) for batch, *way in followed] == [False, False, False, True]
+
+
+STATE = {
+    "numRowsTotal": 0,
+    "numRowsUpdated": 2,
+    "allUpdatesTimeMs": 297,
+    "numRowsRemoved": 1,
+    "allRemovalsTimeMs": 0,
+    "commitTimeMs": 35,
+    "numRowsDroppedByWatermark": 0,
+    "numShufflePartitions": 2,
+    "numStateStoreInstances": 2,
+}
+# As Spark 4.1 told it of a job with two levels: the one that comes last is told first.
+TOLD = {
+    "id": "3a2480e1-7fd4-45f4-ac48-c7467933b70f",
+    "runId": "9ae7b2e1-7f2b-4c96-afa2-1e8e5d60c103",
+    "name": "x",
+    "timestamp": "2026-11-23T02:02:48.768Z",
+    "batchId": 4,
+    "batchDuration": 1506,
+    "numInputRows": 7,
+    "durationMs": {
+        "addBatch": 1052,
+        "commitOffsets": 39,
+        "getBatch": 1,
+        "latestOffset": 1,
+        "queryPlanning": 386,
+        "triggerExecution": 1505,
+        "walCommit": 18,
+    },
+    "stateOperators": [
+        STATE
+        | {
+            "operatorName": "transformWithStateInPySparkExec",
+            "memoryUsedBytes": 1_056_396,
+            "customMetrics": {"rocksdbSstFileSize": 2_091},
+        },
+        STATE
+        | {
+            "operatorName": "transformWithStateInPySparkExec",
+            "memoryUsedBytes": 2_108_632,
+            "customMetrics": {"rocksdbSstFileSize": 4_176},
+        },
+        STATE | {"operatorName": "dedupe", "memoryUsedBytes": 9, "customMetrics": {}},
+    ],
+    "sources": [],
+    "sink": {"description": "ForeachBatchSink", "numOutputRows": -1},
+    "observedMetrics": {},
+}
+
+
+def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state_by_level():
+    assert about(StreamingQueryProgress.fromJson(TOLD)) == {
+        "began_ms": 1_795_399_368_768,
+        "took_ms": 1_505,
+        "spent_ms": {"planning": 388, "running": 1_052, "committing": 57, "other": 8},
+        "state_bytes": (2_112_808, 1_058_487),
+    }
+
+
+PROGRESS = [BatchProgress(4, {}, {"sums": 1_000}, {}, rows_in=50, began_ms=1_000, took_ms=1_500)]
+
+
+def test_a_terminal_shows_a_few_lines_in_place(monkeypatch):
+    terminal = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
+    monkeypatch.setattr(progress_view, "Console", lambda **_: terminal)
+    view = ProgressView("trips [bold]", "http://127.0.0.1:8081")
+    view.show(PROGRESS)
+    view.close()
+    shown = terminal.export_text()
+    for line in (
+        "trips [bold]",
+        "http://127.0.0.1:8081",
+        "the first has not ended yet",
+        "4, 1.5 s",
+        "33 a second; 0 late",
+    ):
+        assert line in shown
+    assert "1970-01-01 00:00:01 (sums), 1.5 s behind the clock" in shown
+
+
+def test_where_there_is_no_terminal_nothing_is_shown(capsys):
+    view = ProgressView("trips")
+    view.show(PROGRESS)
+    view.close()
+    assert capsys.readouterr() == ("", "")

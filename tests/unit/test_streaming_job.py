@@ -5,7 +5,7 @@ import time
 
 from eventide.spark.collected import Collected
 from eventide.spark.job import StreamingJob
-from eventide.spark.progress import ProgressView
+from eventide.spark.progress_view import ProgressView
 
 
 class Query:

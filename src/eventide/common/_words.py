@@ -26,13 +26,15 @@ def moment(ms: int) -> str:
 
 
 def length(ms: int) -> str:
-    """A length of time, in its two largest units.
+    """A length of time, in its two largest units; of few seconds, with a decimal.
 
-    >>> length(90), length(61_000), length(7_260_000), length(86_400_000)
-    ('90 ms', '1 min 1 s', '2 h 1 min', '1 d')
+    >>> length(90), length(1_250), length(61_000), length(7_260_000), length(86_400_000)
+    ('90 ms', '1.2 s', '1 min 1 s', '2 h 1 min', '1 d')
     """
     if ms < 0:
         return f"-{length(-ms)}"
+    if 1_000 <= ms < 10_000 and ms % 1_000 >= 100:
+        return f"{ms // 100 / 10} s"
     for place, (unit, size) in enumerate(_UNITS):
         whole, rest = divmod(ms, size)
         if whole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
@@ -78,6 +78,10 @@ class JobExecutionResult:
         return self.net_runtime_ms
 
 
+KEPT = 1_000
+"""The progress of so many micro-batches is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
     """What is known after a micro-batch.
@@ -86,13 +90,49 @@ class BatchProgress:
         batch: The number of the micro-batch, from 0.
         counters: By operator, added up since the start, as in :class:`JobExecutionResult`; so are metrics of functions.
         watermarks: The watermark of each operator, in milliseconds.
-        splits: The watermark of each split, in milliseconds.
+        splits_of: The watermark of each split, in milliseconds, by the name of its source, or of the watermark
+            generator of your own that works on it.
+        counted: By operator, what was counted in this micro-batch alone; eventide's own counters.
+        rows_in: How many elements the sources gave in this micro-batch.
+        held: By operator, how much it holds, as far as a count is at hand: ``numOpenWindows`` (windows of time, each
+            once for all keys), ``numOpenSessions``, ``numKeys``, ``numTimers``, ``numElements``.
+        began_ms: When it began, in milliseconds since the epoch.
+        took_ms: How long it took, in milliseconds.
+        spent_ms: On what, in milliseconds: ``planning``, ``running`` (reading, operators, sinks), ``committing`` (the
+            checkpoint's logs), ``other``.
+        state_bytes: For each level of operators, the bytes of its state on disk and in the memory of Spark's state
+            store, which keeps some MB however little there is; empty where there is no state store.
+
+    >>> BatchProgress(0, {}, {}, {"orders": {"0": 7_000, "1": 9_000}}).splits
+    {'0': 7000, '1': 9000}
     """
 
     batch: int
     counters: dict[str, dict[str, Any]]
     watermarks: dict[str, int]
-    splits: dict[str, int]
+    splits_of: dict[str, dict[str, int]]
+    counted: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows_in: int = 0
+    held: dict[str, dict[str, int]] = field(default_factory=dict)
+    began_ms: int = 0
+    took_ms: int = 0
+    spent_ms: dict[str, int] = field(default_factory=dict)
+    state_bytes: tuple[int, ...] = ()
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """The watermark of each split, in milliseconds; with the name of its source before it if there are several."""
+        several = len(self.splits_of) > 1
+        return {
+            f"{source}/{split}" if several else split: ms
+            for source, splits in self.splits_of.items()
+            for split, ms in splits.items()
+        }
+
+    @property
+    def ended_ms(self) -> int:
+        """When it ended, in milliseconds since the epoch."""
+        return self.began_ms + self.took_ms
 
 
 @says_what_is_absent
@@ -161,10 +201,15 @@ class FinishedJob(JobClient):
     """The client of a job that ended before it was handed out."""
 
     def __init__(
-        self, result: JobExecutionResult, collected: list[Any], explain: Callable[..., Any] | None = None
+        self,
+        result: JobExecutionResult,
+        collected: list[Any],
+        progress: Sequence[BatchProgress] = (),
+        explain: Callable[..., Any] | None = None,
     ) -> None:
         self._result = result
         self._collected = collected
+        self._progress = progress
         self._explain = explain
 
     def get_job_id(self) -> JobID:
@@ -188,8 +233,8 @@ class FinishedJob(JobClient):
         return self._result.metrics
 
     def get_progress(self) -> list[BatchProgress]:
-        """Nothing: the job did not run in micro-batches, or nobody watched them."""
-        return []
+        """The last 1,000 micro-batches; nothing where the job did not run in such."""
+        return list(self._progress)
 
     def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
         """What the end of the job left."""

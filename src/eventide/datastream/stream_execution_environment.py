@@ -18,6 +18,7 @@ from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWaterm
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
+from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.connectors import CollectionSource, CollectSink, Source
@@ -48,11 +49,12 @@ _F = TypeVar("_F")
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints):
+class StreamExecutionEnvironment(EnvironmentHints, Watching):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
-        super().__init__()
+        EnvironmentHints.__init__(self)
+        Watching.__init__(self)
         self._host = host
         self._config = ExecutionConfig()
         self._runtime_mode = RuntimeExecutionMode.STREAMING
@@ -340,7 +342,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
     def run(self, sinks: Sequence[SinkTransformation], job_name: str | None) -> JobClient:
         """Start a job for some sinks."""
-        return self._host.run(self._plan(sinks), self._settings(job_name))
+        plan, settings = self._plan(sinks), self._settings(job_name)
+        client = self._host.run(plan, settings)
+        self._show(settings.job_name, client, plan)
+        return client
 
     def data_frame_of(self, sink: SinkTransformation) -> Any:
         """The DataFrame of the stream before a sink."""
@@ -389,4 +394,5 @@ class StreamExecutionEnvironment(EnvironmentHints):
             trigger_interval_ms=self._config.get_auto_watermark_interval(),
             available_now=self._available_now,
             max_rows_per_batch=self._max_rows_per_batch,
+            dashboard_url=self.get_dashboard_url(),
         )

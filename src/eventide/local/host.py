@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from eventide.common._stack import level_of_the_program
-from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
+from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, TimersLeftWarning
@@ -64,8 +64,9 @@ class LocalHost(Host):
         if left is not None:
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
+        progress = [batch.progress for batch in self.last_run[-KEPT:]]
         explain = None if in_batch else partial(_why, plan, runner.checkpoint)
-        return FinishedJob(result, collected, explain)
+        return FinishedJob(result, collected, progress, explain)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
         """Refused: there is no Spark here."""

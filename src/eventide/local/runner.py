@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.common._pickles import bring
+from eventide.common.job import BatchProgress
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.local.opened import OpenedParts
@@ -16,6 +17,7 @@ from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.progress import gathered
 from eventide.runtime.sources.alignment import Facts
 from eventide.runtime.sources.offsets import (
     Offsets,
@@ -51,15 +53,24 @@ class LocalCheckpoint:
 
 @dataclass
 class BatchResult:
-    """What one micro-batch gave: elements with their timestamps by sink, and the watermarks of each operator.
+    """What one micro-batch gave: elements with their timestamps by sink, and the progress of the job with it.
 
-    ``watermarks`` are those at its end, ``passed`` all those on the way there, by operator and subtask.
+    ``passed`` are the watermarks on the way to those at its end, by operator and subtask.
     """
 
-    batch: int
     elements: dict[int, list[tuple[Any, int | None]]]
-    watermarks: dict[str, int]
+    progress: BatchProgress
     passed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+
+    @property
+    def batch(self) -> int:
+        """The number of the micro-batch, from 0."""
+        return self.progress.batch
+
+    @property
+    def watermarks(self) -> dict[str, int]:
+        """The watermark of each operator at its end."""
+        return self.progress.watermarks
 
 
 class LocalRunner:
@@ -154,7 +165,7 @@ class LocalRunner:
 
     def _run_batch(self, ends: dict[str, Offsets]) -> BatchResult:
         waiting: dict[tuple[int, int], list[Frame]] = defaultdict(list)
-        clock_ms = self._clock()
+        clock_ms, began = self._clock(), time.monotonic()
         for frame in self._source_frames(ends, clock_ms):
             waiting[frame.target, frame.subtask].append(frame)
         state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)
@@ -176,13 +187,17 @@ class LocalRunner:
         facts = self.checkpoint.facts
         for frame in waiting.pop((ALIGNMENT, 0), []):
             facts = frame.content["sources"]
-        result = self._deliver(waiting, passed)
+        said = [frame.content for frame in waiting.pop((METRICS, 0), [])]
+        elements = self._deliver(waiting)
+        batch = self.checkpoint.batch
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
-        self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, None
+        self.checkpoint.batch, self.checkpoint.planned = batch + 1, None
         self.checkpoint.facts = facts
         for spec in self._sources:
             spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
-        return result
+        took_ms = round((time.monotonic() - began) * 1000)
+        progress = gathered(batch, said, self._metrics, began_ms=clock_ms, took_ms=took_ms)
+        return BatchResult(elements, progress, passed)
 
     def _source_frames(self, ends: dict[str, Offsets], clock_ms: int) -> Iterator[Frame]:
         """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
@@ -197,13 +212,8 @@ class LocalRunner:
                 for frame in task.read_ranges(own.source, dealt, is_over and number == 0):
                     yield _through_bytes(frame)
 
-    def _deliver(
-        self, waiting: dict[tuple[int, int], list[Frame]], passed: dict[str, dict[int, list[int]]]
-    ) -> BatchResult:
-        watermarks: dict[str, int] = {}
-        for frame in waiting.pop((METRICS, 0), []):
-            self._metrics.add(frame.content)
-            watermarks |= frame.content.get("watermarks", {})
+    def _deliver(self, waiting: dict[tuple[int, int], list[Frame]]) -> dict[int, list[tuple[Any, int | None]]]:
+        """Give the sinks what came for them; return it by the number of the sink."""
         sinks = {sink.number: sink for sink in self._plan.sinks}
         elements: dict[int, list[tuple[Any, int | None]]] = defaultdict(list)
         for (number, _), frames in sorted(waiting.items()):
@@ -212,7 +222,7 @@ class LocalRunner:
                 elements[number] += zip(decoded.values, decoded.timestamps, strict=True)
         for number, rows in elements.items():
             _print(sinks[number], rows)
-        return BatchResult(self.checkpoint.batch, dict(elements), watermarks, passed)
+        return dict(elements)
 
 
 def _own(source: Any) -> SourceSpec:

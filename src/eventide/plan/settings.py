@@ -17,6 +17,7 @@ class JobSettings:
 
     ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
+    ``dashboard_url`` is where its progress can be seen.
     """
 
     job_name: str
@@ -25,6 +26,7 @@ class JobSettings:
     trigger_interval_ms: int = 0
     available_now: bool = False
     max_rows_per_batch: int | None = None
+    dashboard_url: str | None = None
 
 
 class Host(ABC):

@@ -21,6 +21,12 @@ ALIGNMENT_DRIFT = "watermarkAlignmentDrift"
 SPLITS_HELD = "numSplitsHeld"
 HELD_BY = "heldBy"
 
+OPEN_WINDOWS = "numOpenWindows"
+OPEN_SESSIONS = "numOpenSessions"
+KEYS = "numKeys"
+TIMERS = "numTimers"
+ELEMENTS = "numElements"
+
 OWN = frozenset(
     {
         RECORDS_IN,
@@ -34,6 +40,11 @@ OWN = frozenset(
         ALIGNMENT_DRIFT,
         SPLITS_HELD,
         HELD_BY,
+        OPEN_WINDOWS,
+        OPEN_SESSIONS,
+        KEYS,
+        TIMERS,
+        ELEMENTS,
     }
 )
 """The names that functions cannot have for theirs."""
@@ -107,10 +118,13 @@ class JobMetrics:
     def __init__(self) -> None:
         self._counters: OperatorCounters = {}
         self._readings: dict[str, dict[str, Reading]] = {}
+        self._held: dict[str, dict[int, dict[str, int]]] = {}
 
     def add(self, content: Mapping[str, Any]) -> None:
         """Take what a task has said in one micro-batch, which must come once, and behind that of those before it."""
         self._counters = add_up([self._counters, content["operators"]])
+        for operator, subtask, held in content.get("held", ()):
+            self._held.setdefault(operator, {})[subtask] = held
         for part in content.get("functions", ()):
             for operator, readings in part.items():
                 into = self._readings.setdefault(operator, {})
@@ -124,3 +138,13 @@ class JobMetrics:
         for operator, readings in self._readings.items():
             shown.setdefault(operator, {}).update({name: readings[name].value for name in sorted(readings)})
         return shown
+
+    def held(self) -> OperatorCounters:
+        """What each operator holds: of open windows, those of the subtask that has most, of all else the sum."""
+        return {operator: _held_together(list(of.values())) for operator, of in self._held.items()}
+
+
+def _held_together(subtasks: list[dict[str, int]]) -> dict[str, int]:
+    names = dict.fromkeys(name for held in subtasks for name in held)
+    counts = {name: [held.get(name, 0) for held in subtasks] for name in names}
+    return {name: max(of) if name == OPEN_WINDOWS else sum(of) for name, of in counts.items()}

@@ -15,16 +15,17 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common._stack import place_in_the_program
-from eventide.common.job import BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, warning_of_timers
+from eventide.runtime.progress import gathered
 from eventide.spark.collected import Collected, Taken
 from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
-from eventide.spark.progress import ProgressView, contents_of, gathered
+from eventide.spark.progress import about, contents_of
+from eventide.spark.progress_view import ProgressView
 
 _POLL_S = 0.1
-_KEPT = 1_000
 
 
 class StreamingJob(JobClient):
@@ -59,7 +60,7 @@ class StreamingJob(JobClient):
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # nobody who waits for it can take it away
         self._metrics = JobMetrics()
-        self._progress: deque[BatchProgress] = deque(maxlen=_KEPT)
+        self._progress: deque[BatchProgress] = deque(maxlen=KEPT)
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
         self._id = JobID(str(query.id))
@@ -185,10 +186,8 @@ class StreamingJob(JobClient):
             if progress.batchId >= self._next_batch and OBSERVATION in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
                 said = contents_of(progress.observedMetrics[OBSERVATION]["counters"])
-                for content in said:
-                    self._metrics.add(content)
-                self._progress.append(gathered(progress.batchId, said, self._metrics.values()))
-                self._view.show(self._progress[-1])
+                self._progress.append(gathered(progress.batchId, said, self._metrics, **about(progress)))
+                self._view.show(list(self._progress))
 
 
 def _await_end(query: StreamingQuery, ended: Future[None]) -> None:

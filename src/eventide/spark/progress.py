@@ -1,19 +1,24 @@
-"""The progress of a job, for a person who watches it."""
+"""What Spark tells of the micro-batches of a query."""
 
 from __future__ import annotations
 
 import ast
+import datetime
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryProgress
-from rich.console import Console
-from rich.status import Status
+from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
 
-from eventide.common._words import moment
-from eventide.common.job import BatchProgress
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN
+_SPENT = {
+    "planning": ("latestOffset", "getOffset", "getBatch", "queryPlanning"),
+    "running": ("addBatch",),
+    "committing": ("walCommit", "commitOffsets", "commitBatch"),
+}
+"""What users know by these words, of what Spark tells apart."""
+
+_LEVELS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
+"""What Spark calls a level; a DataFrame that is a source may have operators with state of its own."""
 
 
 def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
@@ -21,14 +26,24 @@ def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
     return [json.loads(text) for text in sorted(texts)]
 
 
-def gathered(batch: int, contents: list[dict[str, Any]], metrics: dict[str, dict[str, Any]]) -> BatchProgress:
-    """What the tasks of a micro-batch said, as one; ``metrics`` are those of the job so far."""
-    watermarks: dict[str, int] = {}
-    splits: dict[str, int] = {}
-    for content in contents:
-        watermarks |= content.get("watermarks", {})
-        splits |= content.get("splits", {})
-    return BatchProgress(batch, metrics, watermarks, splits)
+def about(progress: StreamingQueryProgress) -> dict[str, Any]:
+    """When a micro-batch began, how long it took, and on what, and what its state takes: for a ``BatchProgress``."""
+    took = dict(progress.durationMs)
+    total = took.get("triggerExecution", 0)
+    spent = {what: sum(took.get(name, 0) for name in names) for what, names in _SPENT.items()}
+    began = datetime.datetime.fromisoformat(progress.timestamp)
+    return {
+        "began_ms": round(began.timestamp() * 1000),
+        "took_ms": total,
+        "spent_ms": spent | {"other": max(0, total - sum(spent.values()))},
+        # Spark tells of the last level first.
+        "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _LEVELS),
+    }
+
+
+def _bytes_of(state: StateOperatorProgress) -> int:
+    in_files = int(state.customMetrics.get("rocksdbSstFileSize", 0))
+    return max(0, int(state.memoryUsedBytes)) + max(0, in_files)
 
 
 def have_ended(progress: StreamingQueryProgress) -> bool:
@@ -65,34 +80,3 @@ class NothingNew:
         if self._first is None:
             self._first = progress.batchId
         return progress.batchId > self._first and all(s.startOffset == s.endOffset for s in progress.sources)
-
-
-def line(progress: BatchProgress) -> str:
-    """One line for a person."""
-    counters = progress.counters.values()
-    rows = max((c.get(RECORDS_IN, 0) for c in counters), default=0)
-    late = sum(c.get(LATE_DROPPED, 0) + c.get(LATE_TO_SIDE_OUTPUT, 0) for c in counters)
-    marks = ", ".join(f"{name} at {moment(ms)}" for name, ms in progress.watermarks.items())
-    text = f"micro-batch {progress.batch}: {rows:,} rows in, {late:,} late"
-    return f"{text}; watermark of {marks}" if marks else text
-
-
-class ProgressView:
-    """Shows the last micro-batch on one line of the terminal; nothing where there is none. The job gives the title."""
-
-    def __init__(self, title: str) -> None:
-        console = Console(stderr=True)
-        self.title = title
-        self._status: Status | None = console.status(f"{title}: starting") if console.is_terminal else None
-        if self._status is not None:
-            self._status.start()
-
-    def show(self, progress: BatchProgress) -> None:
-        """Show a finished micro-batch."""
-        if self._status is not None:
-            self._status.update(f"{self.title}: {line(progress)}")
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._status is not None:
-            self._status.stop()

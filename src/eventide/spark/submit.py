@@ -27,6 +27,7 @@ from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings
 from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.progress import gathered
 from eventide.spark.checkpoint import fit_checkpoint, recorded_program
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
@@ -35,7 +36,8 @@ from eventide.spark.evidence import evidence
 from eventide.spark.failures import original
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
-from eventide.spark.progress import NothingNew, ProgressView, contents_of, have_ended
+from eventide.spark.progress import NothingNew, contents_of, have_ended
+from eventide.spark.progress_view import ProgressView
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -106,9 +108,8 @@ class SparkHost(Host):
             at_end()
             raise
         is_over = _end_that_spark_does_not_see(plan, settings)
-        return StreamingJob(
-            query, collected, ProgressView(settings.job_name), at_end, partial(_why, self.spark, location), is_over
-        )
+        view = ProgressView(settings.job_name, settings.dashboard_url)
+        return StreamingJob(query, collected, view, at_end, partial(_why, self.spark, location), is_over)
 
     def _start(
         self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected, job: SinkRun
@@ -155,9 +156,11 @@ class SparkHost(Host):
                 job.close()
         took_ms = int((time.monotonic() - started) * 1000)
         metrics = JobMetrics()
-        for content in contents_of(observation.get["counters"]):
-            metrics.add(content)
-        return FinishedJob(JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected)
+        said = contents_of(observation.get["counters"])
+        progress = gathered(0, said, metrics, began_ms=time.time_ns() // 1_000_000 - took_ms, took_ms=took_ms)
+        return FinishedJob(
+            JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected, [progress]
+        )
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
         """The DataFrame of a plan with one sink; the caller starts the query."""

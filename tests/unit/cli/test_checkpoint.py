@@ -54,7 +54,7 @@ def test_the_view_says_where_a_job_stands() -> None:
         "The checkpoint /data/[jobs]/orders",
         "  begun         2001-09-08 00:46:40 (1 d 1 h ago); Spark's query 6b1c",
         "  started with  2 programs, 2 subtasks; state in format 3",
-        "  committed     micro-batch 41, at 2001-09-09 01:46:33 (6 s ago), 1 s after it was planned",
+        "  committed     micro-batch 41, at 2001-09-09 01:46:33 (6 s ago), 1.3 s after it was planned",
         "  unfinished    micro-batch 42, planned at 2001-09-09 01:46:35 (5 s ago): the job is in it, or ended in it "
         "and repeats it at its next start",
         "  size          2.0 MB in 1,204 files; of these, state: 2.0 MB",

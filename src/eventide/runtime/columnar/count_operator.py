@@ -13,7 +13,7 @@ from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import numbered_together
-from eventide.runtime.metrics import Metrics
+from eventide.runtime.metrics import KEYS, Metrics
 from eventide.runtime.state.backend import StateBackend
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class CountOperator(ColumnarOperator):
     def flush(self) -> None:
         """Store the state."""
         self._open.flush(lambda _: MAX_MS)
+
+    def held(self) -> dict[str, int]:
+        """How many keys have a window that is not full."""
+        return {KEYS: self._open.count}
 
     def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
         """How many elements of its key come before each row, in the open window and in this micro-batch."""

@@ -38,6 +38,11 @@ class KeyedTable:
         self._rows = self._bytes = 0
         self.table = schema.empty_table()
 
+    @property
+    def count(self) -> int:
+        """How many rows there are, those that were not read among them; asked behind :meth:`flush`."""
+        return self._store.entries
+
     def read_keys_of(self, rows: pa.Table) -> None:
         """Read the buckets of the keys of some rows."""
         self._read(np.unique(self._buckets_of(rows)).tolist())

@@ -17,7 +17,7 @@ from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
 from eventide.runtime.columnar.panes import arrived
-from eventide.runtime.metrics import WITHOUT_WINDOW, Metrics
+from eventide.runtime.metrics import OPEN_WINDOWS, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import StateBackend
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class PaneOperator(ColumnarOperator):
         """Store the state."""
         self.store.flush()
         self._tree.flush()
+
+    def held(self) -> dict[str, int]:
+        """How many windows wait for the watermark."""
+        return {OPEN_WINDOWS: self.panes.count_windows_with(self.store.panes(), self.last_fired() + 1)}
 
     def last_fired(self) -> int:
         """The number of the last window that the watermark has passed."""

@@ -125,6 +125,19 @@ class Panes:
         start = self.offset + number * self.slide
         return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
 
+    def count_windows_with(self, panes: list[int], first: int) -> int:
+        """How many windows some panes are in, from a number on.
+
+        >>> Panes(size=10, slide=4).count_windows_with([1, 7], first=0)
+        3
+        """
+        count, following = 0, first
+        for pane in panes[bisect_left(panes, first * self.per_slide) :]:
+            windows = self.windows_at(pane)
+            count += max(0, windows.stop - max(windows.start, following))
+            following = max(following, windows.stop)
+        return count
+
     def windows_with(self, panes: list[int], first: int, last: int) -> list[int]:
         """The windows from one to another, both inclusive, that some panes are in; all by number, in their order.
 

@@ -13,7 +13,7 @@ from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, numbered_together, sessions_of
-from eventide.runtime.metrics import Metrics
+from eventide.runtime.metrics import OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
@@ -70,6 +70,10 @@ class SessionOperator(ColumnarOperator):
     def flush(self) -> None:
         """Store the state."""
         self._open.flush(self._next_time)
+
+    def held(self) -> dict[str, int]:
+        """How many sessions are open, or may still be added to."""
+        return {OPEN_SESSIONS: self._open.count}
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         """New sessions, each of the elements of a key that are no further apart than the gap."""

@@ -79,13 +79,13 @@ class Gate:
         deadlines = [watched.next_deadline_ms for watched in self._idleness.values()]
         return min((ms for ms in deadlines if ms is not None), default=None)
 
-    def split_watermarks(self) -> dict[tuple[str, str], int]:
-        """The watermark of each split of each source, by the source's name and the split's, in milliseconds."""
-        return {
-            (self._edges[edge].producer, split): ms
-            for edge, splits in self._splits.items()
-            for split, ms in splits.watermarks().items()
-        }
+    def split_watermarks(self) -> dict[str, dict[str, int]]:
+        """The watermark of each split, in milliseconds, by the name of who the splits are those of."""
+        found: dict[str, dict[str, int]] = {}
+        for edge, splits in self._splits.items():
+            if known := splits.watermarks():
+                found.setdefault(self._edges[edge].producer, {}).update(known)
+        return found
 
     def holder(self) -> Holder | None:
         """Who stands lowest of those that count: a split of a source, or a subtask before; None where all are idle."""

@@ -93,6 +93,10 @@ class IntervalJoinOperator(WithoutClock):
         self._keyed.expire(self._at.clock_ms, used=self._at.expires)
         self._keyed.flush()
 
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are."""
+        return self._keyed.held()
+
     def _receive(self, side: int, parts: list[Elements]) -> None:
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)

@@ -15,6 +15,7 @@ from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
 from eventide.runtime.joins.matching import Array, in_time, later
 from eventide.runtime.joins.selection import Selection
+from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 
@@ -66,6 +67,10 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         for table in self._tables:
             self._without_gone(table)
             table.flush(_half_gone)
+
+    def held(self) -> dict[str, int]:
+        """How many elements are stored; some may be gone for all that comes."""
+        return {ELEMENTS: sum(table.count for table in self._tables)}
 
     def _meet(self, number: int, rows: pa.Table, others: pa.Table) -> None:
         """Give the pairs of new rows of one side with rows of the other."""

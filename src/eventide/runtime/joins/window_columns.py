@@ -25,7 +25,7 @@ from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.matching import equal
 from eventide.runtime.joins.selection import KEEPS, Selection
-from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW
+from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
@@ -110,6 +110,11 @@ class WindowColumnsOperator(ColumnJoinOperator):
                 store.append(pane, pa.concat_tables(tables))
             store.flush()
             added.clear()
+
+    def held(self) -> dict[str, int]:
+        """How many windows wait for the watermark."""
+        panes = sorted({*self._held(0), *self._held(1)})
+        return {OPEN_WINDOWS: self._panes.count_windows_with(panes, self._last_fired() + 1)}
 
     def _held(self, number: int) -> list[int]:
         """The panes in which a side has rows."""

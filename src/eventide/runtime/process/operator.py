@@ -18,7 +18,7 @@ from eventide.runtime.process.contexts import KeyContext
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Receive, WithoutClock
 
 if TYPE_CHECKING:
     from eventide.runtime.process.spec import ProcessSpec
@@ -51,7 +51,7 @@ class _ProcessOperator(ABC):
         """Handle elements of one input, all under the current watermark."""
 
 
-class ProcessOperator(WithoutClock, _ProcessOperator):
+class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
     """The operator without keys: it has neither state nor timers. Flink: ``ProcessOperator``, ``CoProcessOperator``."""
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
@@ -119,6 +119,10 @@ class KeyedProcessOperator(_ProcessOperator):
         self._at.leave()
         self._keyed.expire(self._moment.processing_time, used=self._at.expires)
         self._keyed.flush()
+
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are."""
+        return self._keyed.held()
 
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         elements = interleave(parts)

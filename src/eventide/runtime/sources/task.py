@@ -155,7 +155,9 @@ class SourceTask:
         """What all splits sent together, what they reported, and what this task counted."""
         yield from self._chains.last_frames()
         functions = [*self._counted, *self._function_metrics.take(self._task, self._clock_ms)]
-        yield metrics_frame({"operators": self._metrics.counters(), "functions": functions})
+        counters = self._metrics.counters()
+        rows = counters.get(self._name, {}).get(RECORDS_OUT, 0)
+        yield metrics_frame({"operators": counters, "functions": functions, "rows": rows})
 
 
 def _runs(source: Source, readings: Sequence[SplitReading]) -> Iterator[tuple[str, Iterable[Any]]]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eventide.common._pickles import dumps, loads
-from eventide.runtime.state.timer_columns import TimerColumns
+from eventide.runtime.state.timer_columns import TimerColumns, count_of
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""
@@ -61,6 +61,10 @@ class Bucket:
     spaces: dict[str, Column] = field(default_factory=dict)
     timers: list[tuple[TimerColumns | None, TimerColumns | None]] = field(default_factory=list)
     earliest: tuple[int | None, ...] = NO_TIMES
+
+    def count_timers(self) -> int:
+        """How many timers its keys have."""
+        return sum(map(count_of, self.timers))
 
     def to_bytes(self) -> bytes:
         """What is to be stored. Raises what pickling raises."""

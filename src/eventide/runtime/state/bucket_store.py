@@ -29,7 +29,8 @@ class BucketStore:
     at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
     :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
     empty bucket costs nothing. ``numbers`` are for whoever uses the store, and kept with the index for as long as
-    anything is stored.
+    anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
+    buckets that did not count them.
     """
 
     def __init__(self, backend: StateBackend, size: int, times: Sequence[str]) -> None:
@@ -44,6 +45,12 @@ class BucketStore:
         self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
         self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
+        self.timers: int | None = 0 if stored is None else content.get("timers")
+
+    @property
+    def entries(self) -> int:
+        """How many entries all buckets have together."""
+        return self._entries
 
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
@@ -85,12 +92,13 @@ class BucketStore:
         for schedule in self.schedules:
             schedule.flush()
         if not self._entries:
-            self.count = 1
+            self.count, self.timers = 1, 0
             if self._stored is not None:
                 self._backend.delete(_INDEX)
                 self._stored = None
             return
         content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
+        content |= {} if self.timers is None else {"timers": self.timers}
         earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
         stored = json.dumps(content | earliest).encode()
         if stored != self._stored:

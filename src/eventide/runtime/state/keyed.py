@@ -12,6 +12,7 @@ import numpy as np
 from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
+from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned
 from eventide.runtime.state.bucket_store import BucketStore
@@ -32,6 +33,7 @@ class _Stored(NamedTuple):
     content: bytes | None = None
     entries: int = 0
     earliest: tuple[int | None, ...] = NO_TIMES
+    timers: int = 0
 
     @property
     def size(self) -> int:
@@ -217,6 +219,11 @@ class KeyedState:
                 timers.clear()
         self._store.flush()
 
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are, as far as that is known without reading; asked behind :meth:`flush`."""
+        timers = self._store.timers
+        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
         self.open_everything()
@@ -248,7 +255,7 @@ class KeyedState:
         bucket = Bucket.from_bytes(content)
         keys = bucket.keys
         self._check(bucket)
-        self._stored[number] = _Stored(content, len(keys), bucket.earliest)
+        self._stored[number] = _Stored(content, len(keys), bucket.earliest, bucket.count_timers())
         first = len(self.keys)
         self._add(keys, bucket.hashes)
         for mine, columns in ((self.values, bucket.values), (self._spaces, bucket.spaces)):
@@ -286,7 +293,8 @@ class KeyedState:
             numbers[~np.isin(addresses(hashes, before), some)] = NO_BUCKET
         buckets = buckets_of(self.keys, hashes, numbers, self.values, self._spaces, self._timers)
         return {
-            number: _Stored(bucket.to_bytes(), len(bucket.keys), bucket.earliest) for number, bucket in buckets.items()
+            number: _Stored(bucket.to_bytes(), len(bucket.keys), bucket.earliest, bucket.count_timers())
+            for number, bucket in buckets.items()
         }
 
     def _write(self) -> None:
@@ -310,6 +318,8 @@ class KeyedState:
         for number in sorted(changed):
             now, then = changed[number], self._stored.get(number, _NOTHING)
             store.put(number, now.content)
+            if store.timers is not None:
+                store.timers += now.timers - then.timers
             for kind, (old_ms, time_ms) in enumerate(zip(then.earliest, now.earliest, strict=True)):
                 if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
                     continue

@@ -79,6 +79,11 @@ def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
     return min((int(part.min()) for part in times), default=None)
 
 
+def count_of(columns: Iterable[TimerColumns | None]) -> int:
+    """How many timers there are in some columns."""
+    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
+
+
 def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
     """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
     places, times, numbers, namespaces = columns

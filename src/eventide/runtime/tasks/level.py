@@ -110,11 +110,13 @@ class LevelRun:
 def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
     """What the tasks of a level counted, as one."""
     content: dict[str, Any] = {"operators": add_up([one["operators"] for one in counted])}
-    functions = [part for one in counted for part in one["functions"]]
-    if functions:
-        content["functions"] = functions
-    for what in ("watermarks", "splits"):
-        known = {name: ms for one in counted for name, ms in one.get(what, {}).items()}
-        if known:
-            content[what] = known
-    return content
+    for what in ("functions", "held"):
+        parts = [part for one in counted for part in one.get(what, ())]
+        if parts:
+            content[what] = parts
+    watermarks = {name: ms for one in counted for name, ms in one.get("watermarks", {}).items()}
+    splits: dict[str, dict[str, int]] = {}
+    for one in counted:
+        for source, of_source in one.get("splits", {}).items():
+            splits.setdefault(source, {}).update(of_source)
+    return content | {what: known for what, known in (("watermarks", watermarks), ("splits", splits)) if known}

@@ -70,6 +70,13 @@ class Operator(Protocol):
     def flush(self) -> None:
         """Store the state; called once, at the end of the micro-batch."""
 
+    def held(self) -> Mapping[str, int]:
+        """What it holds, by names of ``eventide.runtime.metrics``: as far as a count is at hand, behind :meth:`flush`.
+
+        Open windows are those of time, each once for all keys; open sessions, windows of counts, keys, timers and
+        elements are single ones.
+        """
+
 
 class WithoutClock:
     """The part of an operator for which nothing waits for the clock."""
@@ -85,6 +92,14 @@ class WithoutClock:
     def timers_left(self) -> int:
         """None: there are no timers of processing time."""
         return 0
+
+
+class HoldsNothing:
+    """The part of an operator that holds nothing that could be counted."""
+
+    def held(self) -> Mapping[str, int]:
+        """Nothing."""
+        return {}
 
 
 class OperatorSpec(Protocol):

@@ -139,12 +139,11 @@ class OperatorTask:
         content: dict[str, Any] = {
             "operators": self._metrics.counters(),
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
+            "held": [[self._spec.name, self._subtask, held]] if (held := dict(self._operator.held())) else [],
         }
         if self._subtask == 0:
-            splits = self._gate.split_watermarks()
-            several = len({edge for edge, _ in splits}) > 1
             content["watermarks"] = {self._spec.name: self._gate.watermark}
-            content["splits"] = {f"{edge}/{split}" if several else split: ms for (edge, split), ms in splits.items()}
+            content["splits"] = self._gate.split_watermarks()
         return content
 
     def _restore(self, stored: dict[str, Any]) -> None:

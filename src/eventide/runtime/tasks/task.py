@@ -33,7 +33,10 @@ class Task(Protocol):
         """
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted: plain values by ``operators``, ``functions``, ``watermarks`` and ``splits``.
+        """What was counted, as plain values, and how things stand.
+
+        ``operators`` has counters by operator, ``functions`` the metrics of functions, ``held`` what an operator holds
+        in a subtask, ``watermarks`` those of operators, and ``splits`` those of splits by their source.
 
         Called once, behind :meth:`run`.
         """

@@ -16,7 +16,7 @@ from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import LATE_DROPPED
+from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
@@ -124,6 +124,11 @@ class FixedWindowOperator(WindowOperator):
             self._backend.put(_WINDOW_STATE, b"")
             self._had_window_state = True
         super().flush()
+
+    def held(self) -> dict[str, int]:
+        """How many windows wait for the watermark, where each is stored by itself; and what functions keep by key."""
+        count = self._store.count_from(self._last_fired() + 1)
+        return {name: n for name, n in super().held().items() if n} | ({} if count is None else {OPEN_WINDOWS: count})
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """All that is kept, by key and window (None: the key as a whole): for harnesses."""

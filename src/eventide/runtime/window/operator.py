@@ -129,6 +129,10 @@ class WindowOperator:
         self._keyed.expire(self._moment.processing_time, used=self._at.expires)
         self._keyed.flush()
 
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are."""
+        return self._keyed.held()
+
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """All that is kept, by key and window (None: the key as a whole): for harnesses."""
         return self._keyed.all_entries()

@@ -137,6 +137,10 @@ class WindowStore:
         numbers = chain.from_iterable(range(row * self._in_row, (row + 1) * self._in_row) for row in rows)
         return [number for number in numbers if first <= number <= last]
 
+    def count_from(self, first: int) -> int | None:
+        """How many windows hold something, from a number on; None where several are stored together."""
+        return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
+
     def open(self, window: int) -> ByKey:
         """What a window keeps of each key, by first arrival: of a window that will still be added to.
 

@@ -47,7 +47,7 @@ def test_the_splits_of_a_source_combine_by_minimum():
     assert gate.gate.watermark == MIN_MS
     gate.report(1, "t", 7)
     assert gate.end_batch() == Progress(7)
-    assert gate.gate.split_watermarks() == {("", "s"): 10, ("", "t"): 7}
+    assert gate.gate.split_watermarks() == {"": {"s": 10, "t": 7}}
 
 
 def test_a_split_that_appears_later_counts_from_its_first_report():
@@ -149,7 +149,7 @@ def test_files_that_end_together_end_as_if_read_in_turn():
     gate = Told([FILES])
     assert files(gate, ("a", 30, True), ("b", 10, True), ("c", None, True), ("d", 20, True)) == Progress(30)
     assert files(gate, ("e", 40, True), ("f", 35, False), ("g", 50, True)) == Progress(35)
-    assert gate.gate.split_watermarks() == {("", "f"): 35}
+    assert gate.gate.split_watermarks() == {"": {"f": 35}}
 
 
 def test_splits_that_were_expected_end_together():

@@ -1,0 +1,100 @@
+// The charts: each is told what its lines are, and draws them again when a micro-batch has come.
+
+import { bytes, duration, moment, number } from "./words.js";
+
+const COLORS = 7, HEIGHT = 190;
+const NICE_MS = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100])
+  .concat([1, 2, 5, 10, 15, 30].flatMap((n) => [n * 1000, n * 60000]))
+  .concat([1, 2, 3, 6, 12].map((n) => n * 3600000), [1, 2, 7, 14, 28, 91, 182, 364, 3640].map((n) => n * 86400000));
+
+// The time of the clock for people, in UTC, as exactly as the step between two of them asks for.
+function clock(seconds, step) {
+  const text = new Date(Math.round(seconds * 1000)).toISOString();
+  if (step >= 86400) return text.slice(5, 10);
+  return text.slice(11, step < 1 ? 23 : step < 60 ? 19 : 16);
+}
+
+const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const color = (i) => () => paint(`--c${i % COLORS}`);
+const charts = new Map();
+
+export function chart(id, lines, data, options = {}) {
+  const place = document.getElementById(id);
+  const shape = JSON.stringify(lines.map((line) => [line.label, line.color, line.dash]));
+  let known = charts.get(id);
+  if (known && known.shape !== shape) {
+    known.plot.destroy();
+    known = undefined;
+  }
+  if (!known) {
+    place.replaceChildren();
+    known = { shape, plot: new uPlot(settings(place, lines, options), data, place) };
+    charts.set(id, known);
+  } else {
+    known.plot.setData(data);
+  }
+}
+
+export function noChart(id, text) {
+  charts.get(id)?.plot.destroy();
+  charts.delete(id);
+  const said = document.createElement("p");
+  said.className = "empty";
+  said.textContent = text;
+  document.getElementById(id).replaceChildren(said);
+}
+
+export function forgetCharts() {
+  for (const { plot } of charts.values()) plot.destroy();
+  charts.clear();
+}
+
+function settings(place, lines, { form = number, isTime = false, bands = [], size = 58 }) {
+  const axis = { stroke: () => paint("--soft"), grid: { stroke: () => paint("--line"), width: 1 }, ticks: { stroke: () => paint("--line"), width: 1 } };
+  return {
+    width: place.clientWidth,
+    height: HEIGHT,
+    cursor: { y: false },
+    scales: { x: { time: true }, y: { range: isTime ? undefined : (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    axes: [
+      { ...axis, space: 84, values: (_, splits, __, ___, step) => splits.map((seconds) => clock(seconds, step)) },
+      { ...axis, size, values: (_, splits) => splits.map((value) => (value === null ? "" : form(value))), ...(isTime ? { incrs: NICE_MS } : {}) },
+    ],
+    series: [
+      { label: "UTC", value: (_, at) => (at === null ? "" : moment(Math.round(at * 1000))) },
+      ...lines.map((line, i) => ({
+        label: line.label,
+        stroke: color(line.color ?? i),
+        fill: line.fill ? color(line.color ?? i) : undefined,
+        dash: line.dash,
+        width: line.width ?? 1.5,
+        points: { show: line.points ?? false },
+        spanGaps: true,
+        value: (_, __, series, index) => (index === null ? "" : (line.shown ?? ((value) => (value === null || value === undefined ? "" : form(value))))(line.raw ? line.raw()[index] : charts.get(place.id).plot.data[series][index])),
+      })),
+    ],
+    bands: bands.map((band) => ({ ...band, fill: () => paint("--band") })),
+  };
+}
+
+new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    for (const place of target.querySelectorAll(".chart")) {
+      charts.get(place.id)?.plot.setSize({ width: place.clientWidth, height: HEIGHT });
+    }
+  }
+}).observe(document.querySelector("main"));
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const { plot } of charts.values()) plot.redraw(false);
+});
+
+export const forms = {
+  bytes,
+  number,
+  duration,
+  seconds: (value) => duration(value * 1000),
+  shortTime: (value) => moment(value).replace(/^\d{4}-/, "").replace(/:00$/, ""),
+  moment,
+};

@@ -1,0 +1,205 @@
+"""A job as its page shows it: plain values that JSON knows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
+
+Json: TypeAlias = dict[str, Any]
+
+_ENDED = 20
+"""So many jobs stay to be looked at when they have ended."""
+
+_PARTS = (0.0, 0.1, 0.5, 1.0)
+"""The watermarks of many splits are shown by these quantiles."""
+
+
+class WatchedJob:
+    """Follows a job by its client; asked by several threads.
+
+    Each micro-batch is looked at once, when somebody asks for it first. What an operator or a split has said stands
+    until it says something else.
+
+    Args:
+        number: what it is called in addresses.
+        name: its name.
+        client: the running job, or one that has ended.
+        description: its graph, as ``eventide.plan.description`` has it.
+    """
+
+    def __init__(self, number: int, name: str, client: JobClient, description: Json) -> None:
+        self.number = number
+        self.name = name
+        self.client = client
+        self.description = description
+        self._lock = threading.Lock()
+        self._batches: deque[Json] = deque(maxlen=KEPT)
+        self._splits: deque[dict[str, dict[str, int]]] = deque(maxlen=KEPT)
+        self._watermarks: dict[str, int] = {}
+        self._last: BatchProgress | None = None
+        self._asking = threading.Lock()
+        self._answers: dict[str, tuple[int, str]] = {}
+
+    @property
+    def status(self) -> JobStatus:
+        """What the job is doing."""
+        return self.client.get_job_status().result()
+
+    @property
+    def failure(self) -> str | None:
+        """What made it fail, in words; None if nothing did."""
+        if self.status is not JobStatus.FAILED:
+            return None
+        error = self.client.get_job_execution_result().exception()
+        return None if error is None else f"{type(error).__name__}: {error}"
+
+    def heading(self) -> Json:
+        """What tells it apart from other jobs."""
+        return {
+            "number": self.number,
+            "name": self.name,
+            "id": str(self.client.get_job_id()),
+            "status": self.status.value,
+            "failure": self.failure,
+        }
+
+    def batches(self, after: int = -1) -> list[Json]:
+        """The micro-batches that are known, from the one behind a number on."""
+        with self._lock:
+            self._look()
+            return [batch for batch in self._batches if batch["batch"] > after]
+
+    def last(self) -> BatchProgress | None:
+        """The last micro-batch, with the watermarks of all operators and splits as far as they have said one."""
+        with self._lock:
+            self._look()
+            return self._last
+
+    def slowest(self, count: int) -> list[Json]:
+        """The splits that are furthest behind, with their watermark in each micro-batch that :meth:`batches` has."""
+        with self._lock:
+            self._look()
+            last = self._splits[-1] if self._splits else {}
+            known = [(ms, source, split) for source, splits in last.items() for split, ms in splits.items()]
+            return [
+                {
+                    "source": source,
+                    "split": split,
+                    "watermarks": [watermark(then.get(source, {}).get(split, MIN_MS)) for then in self._splits],
+                }
+                for _, source, split in sorted(known)[:count]
+            ]
+
+    def why(self, operator: str) -> str:
+        """Why an operator's watermark stands where it does; found out once a micro-batch, as it takes a while."""
+        last = self.last()
+        batch = -1 if last is None else last.batch
+        with self._asking:
+            if self._answers.get(operator, (None, ""))[0] != batch:
+                self._answers[operator] = batch, self._found_out(operator)
+            return self._answers[operator][1]
+
+    def _found_out(self, operator: str) -> str:
+        try:
+            return str(self.client.why(operator=operator))
+        except Exception as error:  # a page that cannot say it is no failure of the job
+            return f"That could not be found out: {error}"
+
+    def _look(self) -> None:
+        """Take what is new."""
+        for progress in self.client.get_progress():
+            if self._last is None or progress.batch > self._last.batch:
+                self._take(progress)
+
+    def _take(self, progress: BatchProgress) -> None:
+        self._watermarks = self._watermarks | progress.watermarks
+        splits = (self._splits[-1] if self._splits else {}) | progress.splits_of
+        self._splits.append(splits)
+        self._batches.append(
+            {
+                "batch": progress.batch,
+                "began_ms": progress.began_ms,
+                "took_ms": progress.took_ms,
+                "spent_ms": progress.spent_ms,
+                "rows_in": progress.rows_in,
+                "state_bytes": list(progress.state_bytes),
+                "splits": _spread(splits),
+                "operators": {
+                    name: {
+                        "in": counted.get("numRecordsIn", 0),
+                        "out": counted.get("numRecordsOut", 0),
+                        "dropped": counted.get("numLateRecordsDropped", 0),
+                        "aside": counted.get("numLateRecordsToSideOutput", 0),
+                        "watermark": watermark(self._watermarks.get(name, MIN_MS)),
+                        "held": progress.held.get(name, {}),
+                    }
+                    for name in {**progress.counters, **self._watermarks}
+                    for counted in (progress.counted.get(name, {}),)
+                },
+            }
+        )
+        self._last = replace(progress, watermarks=self._watermarks, splits_of=splits)
+
+    def metrics(self, operator: str) -> Json:
+        """All that was counted and measured of an operator since the start."""
+        return {name: plain(value) for name, value in self.client.get_metrics().get(operator, {}).items()}
+
+
+class WatchedJobs:
+    """The jobs that somebody looks at: all that run, and the last of those that have ended."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._jobs: list[WatchedJob] = []
+
+    def add(self, name: str, client: JobClient, description: Json) -> None:
+        """Take one more job."""
+        with self._lock:
+            self._jobs.append(WatchedJob(next(self._numbers), name, client, description))
+            ended = [job for job in self._jobs if job.status.is_terminal_state()]
+            for job in ended[:-_ENDED]:
+                self._jobs.remove(job)
+
+    def __call__(self) -> list[WatchedJob]:
+        """Those that there are, the oldest first."""
+        with self._lock:
+            return list(self._jobs)
+
+
+def watermark(ms: int) -> int | str | None:
+    """A watermark for JSON, whose numbers are not long enough for the two that mean something else.
+
+    >>> watermark(5), watermark(MIN_MS), watermark(MAX_MS)
+    (5, None, 'end')
+    """
+    return None if ms == MIN_MS else "end" if ms == MAX_MS else ms
+
+
+def plain(value: Any) -> Any:
+    """A metric for JSON: what it cannot say is text.
+
+    >>> plain({"rate": float("nan"), 0: 1})
+    {'rate': 'nan', '0': 1}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, int | float | str) else str(value)
+
+
+def _spread(splits_of: dict[str, dict[str, int]]) -> Json:
+    """How many splits there are, how many have not spoken, and where those are that have, by quantiles."""
+    known = sorted(ms for splits in splits_of.values() for ms in splits.values())
+    spoken = [ms for ms in known if MIN_MS < ms < MAX_MS]
+    at = [spoken[round(part * (len(spoken) - 1))] for part in _PARTS] if spoken else None
+    return {"count": len(known), "silent": sum(1 for ms in known if ms == MIN_MS), "at": at}

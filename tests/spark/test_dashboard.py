@@ -1,0 +1,51 @@
+"""A job on Spark, as its dashboard and its client tell of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.common import Time
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from eventide.testing import ScriptedSource
+from twin import BY_SECOND_FIELD
+from watching import asked, json_of
+
+pytestmark = pytest.mark.spark
+
+T = 1_700_000_000_000
+STEPS = [
+    [("a", ("x", T)), ("b", ("y", T + 12_000))],
+    [("a", ("x", T + 25_000)), ("b", ("x", T + 31_000))],
+    [("a", ("late", T + 1_000)), ("a", ("x", T + 26_000))],
+]
+
+
+def test_a_running_job_is_told_of_with_each_micro_batch(env: StreamExecutionEnvironment) -> None:
+    env.set_dashboard(port=0)
+    stream = env.from_source(ScriptedSource(["a", "b"], STEPS), BY_SECOND_FIELD, "script")
+    tens = stream.key_by(lambda e: e[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).reduce(max).name("tens")
+    sessions = tens.key_by(lambda e: e[0]).window(EventTimeSessionWindows.with_gap(Time.minutes(1))).reduce(max)
+    sessions.name("sessions").print()
+    client = env.execute_async("told of")
+    client.get_job_execution_result().result()
+
+    url = env.get_dashboard_url()
+    (job,) = json_of(f"{url}/api/jobs")
+    assert (job["name"], job["id"], job["status"]) == ("told of", str(client.get_job_id()), "finished")
+    batches = json_of(f"{url}/api/jobs/1/batches")["batches"]
+    assert [batch["rows_in"] for batch in batches[:3]] == [2, 2, 2]
+    second = batches[1]
+    assert second["operators"]["tens"]["watermark"] == T + 24_999
+    assert second["operators"]["tens"]["held"] == {"numOpenWindows": 2}
+    assert second["operators"]["sessions"]["held"] == {"numKeys": 2, "numTimers": 2}
+    assert second["splits"]["at"] == [T + 24_999, T + 24_999, T + 24_999, T + 30_999]
+    assert batches[2]["operators"]["tens"]["dropped"] == 1
+    for batch in batches:
+        assert sum(batch["spent_ms"].values()) == batch["took_ms"] > 0
+        assert len(batch["state_bytes"]) == 2
+        assert min(batch["state_bytes"]) > 0
+    assert [batch["began_ms"] for batch in batches] == sorted({batch["began_ms"] for batch in batches})
+    told = asked(f"{url}/metrics")[2]
+    assert f'eventide_numLateRecordsDropped_total{{job="told of",job_id="{job["id"]}",operator="tens"}} 1.0' in told
+    assert f'eventide_isRunning{{job="told of",job_id="{job["id"]}"}} 0.0' in told

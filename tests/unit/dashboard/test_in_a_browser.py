@@ -1,0 +1,146 @@
+"""The page as somebody sees it: in Chromium, which shows nothing on this screen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from eventide.common.job import FinishedJob, JobExecutionResult, JobID
+from eventide.dashboard.watched import WatchedJob
+from watching import NASTY, job_of_the_twin, served
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens an address in a browser of some kind; nothing may go wrong there, and nothing come from elsewhere."""
+    wrong, contexts = [], []
+
+    def heard(said):
+        if (
+            said.type == "error" and "ERR_CONNECTION" not in said.text
+        ):  # a page may ask once more than there is a server
+            wrong.append(said.text)
+
+    def open_page(url, **kind):
+        contexts.append(browser.new_context(**kind))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", heard)
+        page.on("request", lambda asked: None if asked.url.startswith(url) else wrong.append(asked.url))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+class GrowingJob(FinishedJob):
+    """A job of which more and more micro-batches are known."""
+
+    def __init__(self, progress):
+        super().__init__(JobExecutionResult(JobID("grows"), 5), [], progress)
+        self.known = 1
+
+    def get_progress(self):
+        return super().get_progress()[: self.known]
+
+
+def tile(page, what):
+    return page.locator(".tile", has_text=what).locator("b")
+
+
+def test_it_shows_operators_watermarks_and_late_elements_and_takes_no_name_for_markup(opened):
+    with served(job_of_the_twin(f"trips {NASTY}")) as url:
+        page = opened(url)
+        expect(page.locator("h1")).to_have_text(f"trips {NASTY}")
+        expect(page.locator("#status")).to_have_text("finished")
+        expect(page.locator("#graph .operator")).to_have_count(4)
+        expect(page.locator("#graph path")).to_have_count(3)
+        window = page.locator("#graph .operator", has_text=NASTY)
+        expect(window).to_contain_text("6 in")
+        expect(window).to_contain_text("1 late")
+        expect(tile(page, "late")).to_have_text("1")
+        expect(tile(page, "watermark")).to_have_text("the end")
+        expect(page.locator("#splits .u-legend")).to_contain_text("a (script)")
+        expect(page.locator(".uplot")).to_have_count(6)
+        expect(page.locator("#state")).to_have_text("This job has no state store.")
+
+
+def test_a_click_or_the_keyboard_opens_an_operators_details(opened):
+    with served(job_of_the_twin()) as url:
+        page = opened(url)
+        page.locator("#graph .operator", has_text=NASTY).click()
+        details = page.locator("#details")
+        expect(details).to_contain_text("TumblingEventTimeWindows(size=10, offset=0)")
+        expect(details).to_contain_text("numLateRecordsToSideOutput")
+        expect(details).to_contain_text("monotonous timestamps")
+        page.locator("#graph .operator", has_text="ScriptedSource").focus()
+        page.keyboard.press("Enter")
+        expect(details.locator("h3")).to_have_text("script")
+        expect(details).to_contain_text("a, b")
+
+
+def test_it_follows_each_micro_batch(opened):
+    twin = job_of_the_twin()
+    client = GrowingJob(twin.client.get_progress())
+    with served(WatchedJob(1, "grows", client, twin.description)) as url:
+        page = opened(url)
+        expect(tile(page, "micro-batch")).to_have_text(re.compile("^0, "))
+        expect(tile(page, "watermark")).to_have_text("2023-11-14 22:13:19.999")
+        client.known = 3
+        expect(tile(page, "micro-batch")).to_have_text(re.compile("^2, "))
+        expect(tile(page, "watermark")).to_have_text("2023-11-14 22:13:20.025")
+
+
+def test_of_several_jobs_the_last_is_shown_and_each_can_be_chosen(opened):
+    with served(job_of_the_twin("first"), job_of_the_twin("second")) as url:
+        page = opened(url)
+        expect(page.locator("h1")).to_have_text("second")
+        page.locator("#jobs").select_option("1")
+        expect(page.locator("h1")).to_have_text("first")
+
+
+def test_it_says_when_nobody_answers_any_more(browser):
+    with served(job_of_the_twin()) as url:
+        page = browser.new_page()
+        page.goto(url)
+        expect(page.locator("#status")).to_have_text("finished")
+    expect(page.locator("#message")).to_contain_text("Nobody answers here any more", timeout=20_000)
+    page.close()
+
+
+def test_it_fits_a_phone(opened):
+    with served(job_of_the_twin("a job with a name that is longer than any phone is wide, " * 3)) as url:
+        page = opened(url, viewport={"width": 360, "height": 740}, is_mobile=True)
+        expect(page.locator(".uplot")).to_have_count(6)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("dark", True), ("light", False)])
+def test_it_is_dark_where_the_reader_wants_that(opened, scheme, is_dark):
+    with served(job_of_the_twin()) as url:
+        page = opened(url, color_scheme=scheme)
+        paper, ink = page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+        )
+        light = [sum(map(int, re.findall(r"\d+", color)[:3])) for color in (paper, ink)]
+        assert (light[0] < light[1]) is is_dark

@@ -1,0 +1,125 @@
+"""The server: what it answers, to whom, and that no job is harmed by it."""
+
+import builtins
+import re
+import socket
+import warnings
+
+import pytest
+
+from eventide.dashboard.app import PAGE
+from eventide.dashboard.server import Dashboard
+from eventide.errors import DashboardWarning
+from eventide.testing import local_environment
+from watching import NASTY, T, asked, job_of_the_twin, json_of, served
+
+
+def test_a_job_is_described_and_followed():
+    with served(job_of_the_twin()) as url:
+        (heading,) = json_of(f"{url}/api/jobs")
+        assert heading == {"number": 1, "name": "trips", "id": "the id", "status": "finished", "failure": None}
+        described = json_of(f"{url}/api/jobs/1")["description"]
+        assert [one["name"] for one in described["operators"]] == [NASTY]
+        news = json_of(f"{url}/api/jobs/1/batches?after=1")
+        assert [one["batch"] for one in news["batches"]] == [2, 3]
+        assert [one["split"] for one in news["slowest"]] == ["a", "b"]
+        assert json_of(f"{url}/api/jobs/1/batches?after=3") == {**heading, "batches": [], "slowest": None}
+        operator = json_of(f"{url}/api/jobs/1/operator?name=script")
+        assert operator == {"name": "script", "metrics": {"numRecordsOut": 6}}
+        assert json_of(f"{url}/api/jobs/1/why?name=script")["why"].startswith(
+            "That could not be found out: a job in batch"
+        )
+        assert (
+            'eventide_currentWatermark{job="trips",job_id="the id",source="script",split="a"}'
+            in asked(f"{url}/metrics")[2]
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/api/jobs/2", 404), ("/api/jobs/x", 404), ("/page/../app.py", 404), ("/api/jobs/1/batches?after=x", 200)],
+)
+def test_what_is_not_there_is_said_to_be_not_there(path, status):
+    with served(job_of_the_twin()) as url:
+        assert asked(url + path)[0] == status
+
+
+def test_a_foreign_page_gets_nothing_through_the_users_browser():
+    with served(job_of_the_twin()) as url:
+        assert asked(f"{url}/api/jobs", Host="evil.example")[0] == 400
+        _, headers, _ = asked(url)
+        assert headers["Content-Security-Policy"].startswith("default-src 'self';")
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_the_page_names_no_other_host_and_makes_no_markup_of_text():
+    own = [path for path in PAGE.iterdir() if path.is_file()]
+    assert {path.suffix for path in own} == {".html", ".css", ".js", ".svg"}
+    for path in own:
+        text = path.read_text().replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert not re.findall(
+            r"https?:|//[a-z]+\.|@import|innerHTML|insertAdjacentHTML|document\.write|eval\(", text
+        ), path
+    chart = (PAGE / "uplot" / "uPlot.iife.min.js").read_text()
+    assert re.findall(r"https?://[^ ]+", chart) == ["https://github.com/leeoniya/uPlot"], "in the comment at its head"
+    assert (PAGE / "uplot" / "LICENSE").read_text().startswith("The MIT License")
+
+
+def test_environments_with_one_address_share_it():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    one, other = (local_environment().set_dashboard(port=port) for _ in range(2))
+    try:
+        assert one.get_dashboard_url() == other.get_dashboard_url() == f"http://127.0.0.1:{port}"
+        for env in (one, other):
+            env.from_collection([1]).print()
+            env.execute("numbers")
+        assert [job["number"] for job in json_of(f"http://127.0.0.1:{port}/api/jobs")] == [1, 2]
+    finally:
+        Dashboard.at("127.0.0.1", port).close()
+
+
+def test_a_port_that_is_taken_is_a_warning_and_the_job_runs(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.warns(DashboardWarning, match=rf"127.0.0.1:{port} cannot be used .*; choose another with") as told:
+            env = local_environment().set_dashboard(port=port)
+    assert told[0].filename == __file__
+    assert env.get_dashboard_url() is None
+    env.from_collection([T]).print()
+    env.execute()
+    assert capsys.readouterr().out.strip() == str(T)
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing", "extra"),
+    [("set_dashboard", "uvicorn", "dashboard"), ("set_meter_provider", "opentelemetry", "opentelemetry")],
+)
+def test_a_library_that_is_missing_is_a_warning(monkeypatch, setting, missing, extra):
+    def imported(name, *args, **kwargs):
+        if name.startswith(("eventide.dashboard.server", "eventide.dashboard.telemetry")):
+            raise ImportError(f"No module named {missing!r}", name=missing)
+        return real(name, *args, **kwargs)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", imported)
+    with pytest.warns(
+        DashboardWarning, match=rf"needs '{missing}'; install it with: pip install 'eventide\[{extra}\]'"
+    ):
+        getattr(local_environment(), setting)()
+
+
+def test_a_job_that_cannot_be_shown_runs_and_gives_its_client():
+    class Fails:
+        def watch(self, name, client, description):
+            raise ValueError("no")
+
+    env = local_environment()
+    env._watchers.append(Fails())
+    env.from_collection([1]).print()
+    with pytest.warns(DashboardWarning, match="the job 'sums' runs, and is not shown: ValueError: no"):
+        assert env.execute_async("sums").get_job_status().done()
+    env.from_collection([1]).print()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert env.execute_async("sums").get_job_status().done()
