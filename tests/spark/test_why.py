@@ -45,11 +45,12 @@ def test_a_running_job_and_its_checkpoint_say_the_same(env, tmp_path):
     try:
         waited_for(client, 3)
         running = client.why()
-        [asked] = client.why(operator="hours", at="2026-09-21T14:14:30").windows
+        asked = client.why(operator="minutes", at="2026-09-21T14:14:30", key="shop")
     finally:
         client.cancel().result()
     assert running.answer.startswith("'minutes' waits for split 'p2' of 'orders', which has never had an element")
-    assert asked[1].phase.name == "OPEN"
+    assert [window.phase.name for _, window in asked.windows] == ["OPEN"]
+    assert [one.elements for one in asked.keys[0].windows] == [7, 6, 6]
     result = CliRunner().invoke(app, ["why", str(tmp_path / "checkpoint"), "--json"])
     assert result.exit_code == 1
     document = json.loads(result.stdout)

@@ -16,18 +16,21 @@ def why(
     at: Annotated[
         str | None, typer.Option(help="A time of events: ISO 8601, in UTC without a zone, or milliseconds.")
     ] = None,
+    key: Annotated[str | None, typer.Option(help="A key as text; of several columns, with commas between.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say why windows do not fire: where each watermark is, which split holds it, and what came too late.
 
     The job may be running or not; nothing is written, and the program is not needed: Spark reads the checkpoint. The
     first line is the cause, if one is certain, and the exit code is 1 then. With `--at`, the windows of that time are
-    looked at: open or not, what they hold, and what must happen before they fire.
+    looked at: open or not, what they hold, and what must happen before they fire; with `--key`, those that have
+    something of a key.
 
     For example:
 
         eventide why /data/jobs/orders
         eventide why /data/jobs/orders --operator totals --at 2026-05-01T08:30
+        eventide why /data/jobs/orders --key shop-17
         eventide why /data/jobs/orders --json | jq .answer
     """
     from eventide.spark.evidence import evidence
@@ -41,5 +44,5 @@ def why(
     inspect(location)  # what is no checkpoint is said before Spark is started
     with working("Spark reads the checkpoint"):
         found = evidence(find_session(None, None), location, time.time_ns() // 1_000_000)
-    said = explained(found, operator, at)
+    said = explained(found, operator, at, key)
     answer(said.to_json(), said, as_json=as_json, fine=not said.advice)

@@ -164,7 +164,7 @@ class JobClient(ABC):
         """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none."""
 
     @abstractmethod
-    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
         """Why watermarks stand where they do, and windows do not fire, as the last finished micro-batch left it.
 
         Print it, or take ``to_json()``. Flink has nothing like it.
@@ -172,6 +172,7 @@ class JobClient(ABC):
         Args:
             operator: The name or the id of one operator; all of them without.
             at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
+            key: A key as text; of several fields, with commas between: the fixed windows in which it has something.
 
         Returns:
             An :class:`eventide.why.Why`.
@@ -236,11 +237,11 @@ class FinishedJob(JobClient):
         """The last 1,000 micro-batches; nothing where the job did not run in such."""
         return list(self._progress)
 
-    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
         """What the end of the job left."""
         if self._explain is None:
             raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
-        return self._explain(operator, at)
+        return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:
         """All elements that were collected."""

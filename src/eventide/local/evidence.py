@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+from eventide.common._pickles import loads
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
@@ -20,4 +22,12 @@ def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evide
         asked_ms: the time by the clock, in milliseconds.
     """
     heads = [(subtask, values[HEAD]) for (_, subtask), values in checkpoint.state.items() if HEAD in values]
-    return Evidence.of(json.loads(json.dumps(describe(plan))), heads, asked_ms, checkpoint.batch)
+
+    def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        for (_, subtask), values in checkpoint.state.items():
+            for name, content in values.items():
+                if name.startswith(f"{operator}/{prefix}"):
+                    yield subtask, name.removeprefix(f"{operator}/"), content
+
+    description = json.loads(json.dumps(describe(plan)))
+    return Evidence.of(description, heads, asked_ms, checkpoint.batch, read=read, loads=loads)

@@ -21,8 +21,10 @@ from eventide.runtime.metrics import warning_of_timers
 from eventide.why import Why, why
 
 
-def _why(plan: JobPlan, checkpoint: LocalCheckpoint, operator: str | None, at: int | str | None) -> Why:
-    return why(evidence(plan, checkpoint, time.time_ns() // 1_000_000), operator, at)
+def _why(
+    plan: JobPlan, checkpoint: LocalCheckpoint, operator: str | None, at: int | str | None, key: str | None
+) -> Why:
+    return why(evidence(plan, checkpoint, time.time_ns() // 1_000_000), operator, at, key)
 
 
 class LocalHost(Host):

@@ -47,7 +47,7 @@ class StreamingJob(JobClient):
         collected: Collected,
         view: ProgressView,
         at_end: Callable[[], None],
-        explain: Callable[[str | None, int | str | None], Any],
+        explain: Callable[[str | None, int | str | None, str | None], Any],
         is_over: Callable[[StreamingQueryProgress], bool] | None = None,
     ) -> None:
         self._query = query
@@ -107,9 +107,9 @@ class StreamingJob(JobClient):
         """Counters and watermarks after each of the last 1,000 micro-batches."""
         return list(self._progress)
 
-    def why(self, operator: str | None = None, at: int | str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
         """What the last micro-batch that is committed left in the checkpoint."""
-        return self._explain(operator, at)
+        return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:
         """The elements of collecting sinks, as they come; the job goes no further than they are taken."""

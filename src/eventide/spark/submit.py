@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide.common._pickles import loads
 from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
@@ -181,8 +182,8 @@ class SparkHost(Host):
         return typed_rows(frames, plan.sinks[0])
 
 
-def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None) -> Why:
-    return why(evidence(spark, location, time.time_ns() // 1_000_000), operator, at)
+def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None, key: str | None) -> Why:
+    return why(evidence(spark, location, time.time_ns() // 1_000_000, loads), operator, at, key)
 
 
 def _take(location: str, settings: JobSettings) -> None:

@@ -13,12 +13,24 @@ from rich.console import Console
 
 from eventide.why.advice import Advice, advice_on
 from eventide.why.evidence import Evidence
+from eventide.why.keys import KeyAnswer, KeyStanding, windows_of_key
 from eventide.why.report import view
 from eventide.why.standing import Hold, Split, Standing, standings
 from eventide.why.times import length, moment, to_ms
 from eventide.why.windows import WindowStanding, windows_at
 
-__all__ = ["Advice", "Evidence", "Hold", "Split", "Standing", "Why", "WindowStanding", "why"]
+__all__ = [
+    "Advice",
+    "Evidence",
+    "Hold",
+    "KeyAnswer",
+    "KeyStanding",
+    "Split",
+    "Standing",
+    "Why",
+    "WindowStanding",
+    "why",
+]
 
 _UNWRAPPED = 10_000
 
@@ -31,6 +43,7 @@ class Why:
         answer: the cause in one sentence, or that nothing is wrong.
         standings: where each operator stands, and who holds it.
         windows: the windows that were asked for, each with its operator.
+        keys: what each operator has of the key that was asked for.
         advice: what is certain to be wrong, what matters most first.
         asked_ms: when it was asked for, by the clock, in milliseconds.
     """
@@ -38,11 +51,12 @@ class Why:
     answer: str
     standings: tuple[Standing, ...]
     windows: tuple[tuple[Standing, WindowStanding], ...]
+    keys: tuple[KeyAnswer, ...]
     advice: tuple[Advice, ...]
     asked_ms: int
 
     def __rich__(self) -> Any:
-        return view(self.answer, self.standings, self.windows, self.advice, self.asked_ms)
+        return view(self.answer, self.standings, self.windows, self.keys, self.advice, self.asked_ms)
 
     def __str__(self) -> str:
         out = io.StringIO()
@@ -58,28 +72,31 @@ class Why:
                 {"kind": a.kind, "cause": a.cause, "remedy": a.remedy, "operator": a.operator} for a in self.advice
             ],
             "windows": [_window(standing, window) for standing, window in self.windows],
+            "keys": [_key(one) for one in self.keys],
             "operators": [_operator(standing) for standing in self.standings],
         }
 
 
-def why(evidence: Evidence, operator: str | None = None, at: int | str | None = None) -> Why:
+def why(evidence: Evidence, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Why:
     """Say why the watermarks of a job stand where they do.
 
     Args:
         evidence: What is known of the job.
         operator: The name, or the id, of the one that is asked about; all of them without.
         at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
+        key: A key as text; of several columns, with commas between: the windows in which it has something.
 
     Raises:
         ProgramError: ``at`` is no time.
-        StateError: There is no such operator.
+        StateError: There is no such operator; or windows keep objects of the program's classes, which are not here.
     """
     at_ms = None if at is None else to_ms(str(at))
     wanted = None if operator is None else evidence.operator(operator)["name"]
     found = [one for one in standings(evidence) if wanted in {None, one.name}]
     advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
     windows = [] if at_ms is None else [(one, window) for one in found for window in windows_at(evidence, one, at_ms)]
-    return Why(_answer(found, advice), tuple(found), tuple(windows), tuple(advice), evidence.asked_ms)
+    keys = [] if key is None else [KeyAnswer(one, key, windows_of_key(evidence, one, key)) for one in found]
+    return Why(_answer(found, advice), tuple(found), tuple(windows), tuple(keys), tuple(advice), evidence.asked_ms)
 
 
 _ORDER = (
@@ -169,6 +186,19 @@ def _split(split: Split) -> dict[str, Any]:
         "out_of_order_ms": None
         if behind is None
         else {"half": behind.quantile(0.5), "99%": behind.quantile(0.99), "most": behind.largest},
+    }
+
+
+def _key(answer: KeyAnswer) -> dict[str, Any]:
+    windows = answer.windows
+    return {
+        "operator": answer.standing.name,
+        "key": answer.key,
+        "windows": None
+        if windows is None
+        else [
+            {**_window(answer.standing, one.window), "holds": one.elements, "kept": one.kept or None} for one in windows
+        ],
     }
 
 

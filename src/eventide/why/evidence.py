@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 from eventide.common._ms import MIN_MS
+from eventide.common._pickles import plain_loads
 from eventide.errors import StateError
 from eventide.runtime.eventtime.combiner import Combiner, Members
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
@@ -16,6 +17,8 @@ from eventide.runtime.lateness import Lateness
 from eventide.runtime.state.operators import small_values
 
 Json: TypeAlias = dict[str, Any]
+
+ReadState: TypeAlias = Callable[[str, str], Iterable[tuple[int, str, bytes]]]
 
 SmallState: TypeAlias = Mapping[int, Mapping[str, bytes]]
 """Of each subtask that has state, what is small in it, by name."""
@@ -30,15 +33,22 @@ class Evidence:
         states: The small state of each operator, by the operator's id.
         asked_ms: The time by the clock, in milliseconds, at which somebody asks.
         batch: The number of the micro-batch; None where that is not known.
+        read: Gives the values of an operator, by its id, whose names begin in some way: name and content, of
+            all subtasks, with the subtask's number before them.
+        loads: Reads objects from bytes; by default plain values alone, without any class.
     """
 
     description: Json
     states: Mapping[str, SmallState]
     asked_ms: int
     batch: int | None = None
+    read: ReadState = field(default=lambda operator, prefix: (), kw_only=True)
+    loads: Callable[[bytes], Any] = field(default=plain_loads, kw_only=True)
 
     @classmethod
-    def of(cls, description: Json, heads: Iterable[tuple[int, bytes]], asked_ms: int, batch: int | None = None) -> Self:
+    def of(
+        cls, description: Json, heads: Iterable[tuple[int, bytes]], asked_ms: int, batch: int | None, **ways: Any
+    ) -> Self:
         """What is known from the heads of the state of subtasks, each with the subtask's number.
 
         Raises:
@@ -49,7 +59,7 @@ class Evidence:
             for operator, small in small_values(head).items():
                 if "gate" in small:
                     states.setdefault(operator, {})[subtask] = small
-        return cls(description, states, asked_ms, batch)
+        return cls(description, states, asked_ms, batch, **ways)
 
     @property
     def operators(self) -> list[Json]:
@@ -89,8 +99,8 @@ class Evidence:
                 late.take(Lateness.of(json.loads(small["late"])))
         return late
 
-    def panes(self, operator: Json) -> dict[int, int]:
-        """How much the panes of fixed windows hold, by their numbers: a count of keys, or of elements."""
+    def rows(self, operator: Json) -> dict[int, int]:
+        """How much fixed windows hold, by the row of chunks that it lies in: a count of keys, or of elements."""
         held: dict[int, int] = {}
         for small in self._small(operator).values():
             for pane, chunks in json.loads(small.get("chunks", b"{}")).items():
@@ -113,6 +123,15 @@ class Evidence:
             channels.setdefault(str(edge["input"]), []).extend(ways)
         of_inputs = {number: _untouched(ways) for number, ways in channels.items()}
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
+
+    def chunks(self, operator: str) -> list[tuple[int, bytes]]:
+        """What the windows of an operator hold, by the row that each chunk lies in."""
+        pieces: dict[tuple[int, int, int], dict[int, bytes]] = {}
+        for subtask, name, content in self.read(operator, "chunks/"):
+            row, number, piece, *_ = (*map(int, name.removeprefix("chunks/").split("/")), 0)
+            pieces.setdefault((row, subtask, number), {})[piece] = content
+        whole = {at: b"".join(content for _, content in sorted(parts.items())) for at, parts in pieces.items()}
+        return [(row, whole[row, subtask, number]) for row, subtask, number in sorted(whole)]
 
     def sources_behind(self, edge: Json) -> list[Json]:
         """The sources whose splits come on an edge; none where it comes from an operator with a watermark."""

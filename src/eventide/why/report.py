@@ -12,6 +12,7 @@ from rich.text import Text
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.lateness import Lateness
 from eventide.why.advice import Advice
+from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, Split, Standing
 from eventide.why.times import length, moment
 from eventide.why.windows import Phase, WindowStanding
@@ -25,15 +26,18 @@ def view(
     answer: str,
     standings: Sequence[Standing],
     windows: Sequence[tuple[Standing, WindowStanding]],
+    keys: Sequence[KeyAnswer],
     advice: Sequence[Advice],
     asked_ms: int,
 ) -> RenderableType:
     """All of an answer."""
     parts: list[RenderableType] = [Text(answer, "bold")]
-    for one in dict.fromkeys(advice[:1]):
-        parts += [Text.assemble(("What to do: ", "bold green"), one.remedy)]
+    if advice:
+        parts.append(Text.assemble(("What to do: ", "bold green"), advice[0].remedy))
     for standing, window in windows:
         parts += [Text(), _window(standing, window)]
+    for asked in keys:
+        parts += [Text(), *_key(asked)]
     for standing in standings:
         parts += [Text(), *_operator(standing, asked_ms)]
     for number, one in enumerate(advice[1:]):
@@ -142,17 +146,33 @@ def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
     return table
 
 
+def _key(answer: KeyAnswer) -> Iterator[Text]:
+    name = answer.standing.name
+    if answer.windows is None:
+        yield Text(f"key {answer.key!r}: {name!r} has no fixed windows, so keys cannot be looked up in its state")
+    elif not answer.windows:
+        yield Text(f"key {answer.key!r} has nothing in {name!r}: its windows have fired and are gone, or nothing came")
+    for one in (answer.windows or [])[:_SPLITS]:
+        count = "" if one.elements is None else f", with {one.elements:,} elements so far"
+        kept = f"; it keeps {one.kept}" if one.kept else ""
+        fires = f": it fires at {moment(one.window.fires_at)}" if one.window.phase is Phase.OPEN else ""
+        yield Text(
+            f"key {answer.key!r} is in the window {moment(one.window.start)} to {moment(one.window.end)} of "
+            f"{name!r}{count}, which {one.window.phase}{fires}{kept}"
+        )
+    more = len(answer.windows or ()) - _SPLITS
+    if more > 0:
+        yield Text(f"… and in {more:,} more")
+
+
 def _window(standing: Standing, window: WindowStanding) -> Text:
     said = f"window {moment(window.start)} to {moment(window.end)} of {standing.name!r} {window.phase}"
-    if window.phase is Phase.OPEN:
-        waits = ", ".join(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for[:3])
-        more = f" and {len(window.waits_for) - 3} more" if len(window.waits_for) > 3 else ""
-        needs = f": it fires when the watermark reaches {moment(window.fires_at)}"
-        return Text(
-            f"{said}{needs}, for which it waits for {waits}{more}; it holds {window.held:,}"
-            if waits
-            else f"{said}{needs}; it holds {window.held:,}"
-        )
+    holds = "" if window.held is None else f"; it holds {window.held:,}"
+    if window.phase is Phase.GONE:
+        return Text(f"{said} since the watermark reached {moment(window.gone_at)}")
     if window.phase is Phase.FIRED:
-        return Text(f"{said} until the watermark reaches {moment(window.gone_at)}; it holds {window.held:,}")
-    return Text(f"{said} since the watermark reached {moment(window.gone_at)}")
+        return Text(f"{said} until the watermark reaches {moment(window.gone_at)}{holds}")
+    waits = ", ".join(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for[:3])
+    more = f" and {len(window.waits_for) - 3} more" if len(window.waits_for) > 3 else ""
+    whom = f", for which it waits for {waits}{more}" if waits else ""
+    return Text(f"{said}: it fires when the watermark reaches {moment(window.fires_at)}{whom}{holds}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from eventide.common._ms import add_ms
 from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.window.fixed_operator import windows_in_row
+from eventide.runtime.window.planning import COLUMNS
 from eventide.why.evidence import Evidence
 from eventide.why.standing import Split, Standing
 
@@ -31,7 +34,7 @@ class WindowStanding:
         phase: how far it is.
         fires_at: the watermark with which it fires.
         gone_at: the watermark with which its state goes.
-        held: how many keys, or elements, its state has.
+        held: how many keys, or elements, its state has; None where that lies together with other windows.
         waits_for: the splits that stand below ``fires_at``, slowest first; of a window that has fired, none.
     """
 
@@ -40,7 +43,7 @@ class WindowStanding:
     phase: Phase
     fires_at: int
     gone_at: int
-    held: int
+    held: int | None
     waits_for: tuple[Split, ...]
 
 
@@ -50,8 +53,8 @@ def windows_at(evidence: Evidence, standing: Standing, time_ms: int) -> list[Win
     if panes is None:
         return []
     pane = panes.number_of(int(panes.start_of(np.array([time_ms]))[0]))
-    held = evidence.panes(standing.operator)
-    return [_window(standing, panes, number, held) for number in panes.windows_at(pane)]
+    rows = evidence.rows(standing.operator)
+    return [standing_of(standing, panes, n, _held(standing, panes, n, rows)) for n in panes.windows_at(pane)]
 
 
 def panes_of(standing: Standing) -> Panes | None:
@@ -62,12 +65,23 @@ def panes_of(standing: Standing) -> Panes | None:
     return Panes(windows["size_ms"], windows.get("slide_ms", windows["size_ms"]), windows.get("offset_ms", 0))
 
 
-def _window(standing: Standing, panes: Panes, number: int, held: dict[int, int]) -> WindowStanding:
+def is_on_columns(standing: Standing) -> bool:
+    """Whether its windows are tables, pane by pane; else they are objects, window by window."""
+    return str(standing.operator["speed"]).startswith(COLUMNS)
+
+
+def standing_of(standing: Standing, panes: Panes, number: int, held: int | None) -> WindowStanding:
+    """How far the window of a number is, which holds so much."""
     window, watermark = panes.window(number), standing.watermark
     fires_at = window.max_timestamp()
     gone_at = add_ms(fires_at, standing.operator["windows"]["lateness_ms"])
     phase = Phase.OPEN if watermark < fires_at else Phase.FIRED if watermark < gone_at else Phase.GONE
-    first = number * panes.per_slide
-    count = 0 if phase is Phase.GONE else sum(held.get(pane, 0) for pane in range(first, first + panes.per_window))
     waits = tuple(split for split in standing.splits if split.watermark < fires_at) if phase is Phase.OPEN else ()
-    return WindowStanding(window.start, window.end, phase, fires_at, gone_at, count, waits)
+    return WindowStanding(window.start, window.end, phase, fires_at, gone_at, held, waits)
+
+
+def _held(standing: Standing, panes: Panes, number: int, rows: Mapping[int, int]) -> int | None:
+    if is_on_columns(standing):
+        first = number * panes.per_slide
+        return sum(rows.get(pane, 0) for pane in range(first, first + panes.per_window))
+    return rows.get(number, 0) if windows_in_row(panes) == 1 else None

@@ -43,6 +43,8 @@ class Story:
             self.clock += takes_ms
         self.clock -= takes_ms
 
+    def evidence(self, asked_ms=None):
+        return evidence(self.plan, self.checkpoint, self.clock if asked_ms is None else asked_ms)
+
     def why(self, asked_ms=None, **about):
-        asked_ms = self.clock if asked_ms is None else asked_ms
-        return why(evidence(self.plan, self.checkpoint, asked_ms), **about)
+        return why(self.evidence(asked_ms), **about)

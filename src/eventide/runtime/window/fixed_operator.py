@@ -12,7 +12,7 @@ import numpy as np
 from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.errors import ProgramError
-from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.invoke import user_function_error
@@ -40,6 +40,11 @@ _ROWS_OF_AN_ELEMENT = 16
 _NO_LIMIT = 2 * MAX_MS
 
 
+def windows_in_row(panes: Panes) -> int:
+    """How many windows, one after the other, a row of chunks holds."""
+    return -(-panes.per_window // _ROWS_OF_AN_ELEMENT)
+
+
 class FixedWindowOperator(WindowOperator):
     """The window operator where time alone says which windows an element is in, and an ``EventTimeTrigger`` fires them.
 
@@ -63,7 +68,7 @@ class FixedWindowOperator(WindowOperator):
         self._panes = panes
         self._backend = backend
         self._max_parallelism = context.max_parallelism
-        self._store = WindowStore(backend, spec.contents, -(-panes.per_window // _ROWS_OF_AN_ELEMENT))
+        self._store = WindowStore(backend, spec.contents, windows_in_row(panes))
         self._windows_of: dict[int, range] = {}
         self._had_window_state = backend.get(_WINDOW_STATE) is not None
         self._firing.uses_window_state = self._had_window_state

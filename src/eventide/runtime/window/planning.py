@@ -35,7 +35,7 @@ from eventide.runtime.window.partials import PartialsCodec
 from eventide.runtime.window.reducing_outlet import ReducingOutlet
 from eventide.runtime.window.spec import WindowSpec
 
-_COLUMNAR = "columns"
+COLUMNS = "columns"
 _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
 _ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, EventTimeSessionWindows)
@@ -131,7 +131,7 @@ class WindowOperation:
         return PlannedOperator(
             window,
             (window.outlet(max_parallelism),),
-            f"{_COLUMNAR}, {_why_fast(window)}",
+            f"{COLUMNS}, {_why_fast(window)}",
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements else frozenset({*keys, *contents.aggregation.input_columns}),),
         )
