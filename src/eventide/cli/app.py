@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from eventide import __version__
+from eventide.cli.advise import advise
 from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
 from eventide.cli.demo.command import demo
@@ -42,6 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(advise)
 app.command()(checkpoint)
 app.command()(demo)
 app.command()(doctor)

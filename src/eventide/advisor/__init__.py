@@ -1,0 +1,9 @@
+"""How large must the bound be? Measures the disorder of data, and recommends a watermark strategy for them."""
+
+from eventide.advisor.advice import Advice, Choice, Early
+from eventide.advisor.advising import advise
+from eventide.advisor.disorder import Disorder, Split
+from eventide.advisor.lengths import Lengths
+from eventide.advisor.topic import Topic
+
+__all__ = ["advise", "Advice", "Choice", "Early", "Disorder", "Split", "Lengths", "Topic"]

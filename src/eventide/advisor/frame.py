@@ -1,0 +1,57 @@
+"""DataFrames: what Spark's workers do with their stretch of the rows, and how these add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eventide.advisor.arrivals import Columns, Stretches
+from eventide.advisor.disorder import Disorder
+from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
+from eventide.common._pickles import dumps, loads
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def measure_frame(frame: Any, columns: Columns) -> Disorder:
+    """Measure a DataFrame, with Spark: its rows are sorted into stretches, and each of these is read twice.
+
+    First it is found out where each stretch leaves the splits, and then it is measured with what those before it have
+    left; so all is as exact as in one pass over the whole.
+
+    Raises:
+        ProgramError: if the DataFrame is a stream, or no order of arrival is named.
+        DataError: if a column does not say what it should.
+    """
+    from eventide.spark.ordered import OrderedStretches
+
+    if columns.order_by is None:
+        raise ProgramError(
+            "the rows of a DataFrame have no order; name the column that has the order of arrival: order_by="
+        )
+    with OrderedStretches(frame, columns.names, columns.order_by) as stretches:
+        before, fronts = Fronts({}, {}), {}
+        for place, found in stretches.map(lambda _, batches: dumps(fronts_of(_stretches(batches, columns)))).items():
+            fronts[place] = before
+            before = before.followed_by(loads(found))
+
+        def measured(place: int, batches: Iterator[pa.RecordBatch]) -> bytes:
+            meter = Meter(fronts.get(place))
+            for stretch in _stretches(batches, columns):
+                meter.take(stretch)
+            return dumps(meter.disorder)
+
+        disorder = Disorder()
+        for found in stretches.map(measured).values():
+            disorder.follow(loads(found))
+    return disorder
+
+
+def _stretches(batches: Iterator[pa.RecordBatch], columns: Columns) -> Iterator[Stretch]:
+    made = Stretches(columns)
+    for batch in batches:
+        stretch = made.of(batch)
+        yield stretch if made.order_is_time else replace(stretch, clock=None)

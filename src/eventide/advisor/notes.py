@@ -1,0 +1,56 @@
+"""What is odd about a stream, where that is certain, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eventide.advisor.disorder import Disorder
+from eventide.advisor.rounding import in_words
+from eventide.common._words import count
+
+_HOUR = 3_600_000
+_MINUTE = 60_000
+_SHOWN = 3
+
+
+def notes_on(found: Disorder, bound_ms: int, has_splits: bool) -> Iterator[str]:
+    """Sentences, the one that matters most first."""
+    yield from _leaps(found, bound_ms)
+    if has_splits:
+        yield from _zones(found)
+    if found.future:
+        yield (
+            f"{count(found.future, 'element')} happened after they arrived, by up to {in_words(found.most_future_ms)}: "
+            "look at the clock, or the time zone, of what makes them"
+        )
+    if found.nulls:
+        yield (
+            f"{count(found.nulls, 'element')} without a time: a job fails at the first of them, unless "
+            "with_null_timestamps(NullTimestamps.DROP), or with an OutputTag, says what becomes of them"
+        )
+    if found.silent:
+        names = ", ".join(found.silent[:_SHOWN]) + (", …" if len(found.silent) > _SHOWN else "")
+        yield f"{names} had nothing to read: without idleness, a split that has never spoken holds all windows"
+
+
+def _leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
+    """One element with a time far ahead makes all others late, and every bound too small or absurd."""
+    name, split = max(found.splits.items(), key=lambda named: named[1].jump_ms)
+    if split.jump_ms >= _HOUR and bound_ms >= split.jump_ms / 2:
+        yield (
+            f"an element of the split {name} is {in_words(split.jump_ms)} ahead of all before it, and what follows is "
+            "behind it: if its time is wrong, leave such elements out, and measure again; the bound is for them"
+        )
+
+
+def _zones(found: Disorder) -> Iterator[str]:
+    """Who is behind by whole hours, and never by less, most probably writes another time zone."""
+    for name, split in found.splits.items():
+        hours = round(split.mean_apart_ms / _HOUR)
+        off_ms = abs(split.mean_apart_ms - hours * _HOUR)
+        if hours and off_ms <= _MINUTE and split.least_apart_ms >= hours * _HOUR - 10 * _MINUTE:
+            yield (
+                f"the split {name} is {hours} h behind the others, no more and no less: is that a time zone? If its "
+                "elements do not come so much later, their times are local, or say a wrong zone"
+            )
+            return
