@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.session import started_spark
 
 
 def why(
@@ -35,14 +36,13 @@ def why(
     """
     from eventide.spark.evidence import evidence
     from eventide.spark.inspection import inspect
-    from eventide.spark.session import find_session
     from eventide.why import why as explained
     from eventide.why.times import to_ms
 
     if at is not None:
         to_ms(at)  # and what is no time
     inspect(location)  # what is no checkpoint is said before Spark is started
+    spark = started_spark()
     with working("Spark reads the checkpoint"):
-        found = evidence(find_session(None, None), location, time.time_ns() // 1_000_000)
-    said = explained(found, operator, at, key)
+        said = explained(evidence(spark, location, time.time_ns() // 1_000_000), operator, at, key)
     answer(said.to_json(), said, as_json=as_json, fine=not said.advice)

@@ -11,12 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
+from eventide.common._words import length
 from eventide.why.advice import Advice, advice_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, windows_of_key
 from eventide.why.report import view
 from eventide.why.standing import Hold, Split, Standing, standings
-from eventide.why.times import length, moment, to_ms
+from eventide.why.times import moment, to_ms
 from eventide.why.windows import WindowStanding, windows_at
 
 __all__ = [

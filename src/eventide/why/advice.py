@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._words import length
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import Split, Standing, Status, source_name
-from eventide.why.times import length, moment
+from eventide.why.times import moment
 from eventide.why.windows import panes_of
 
 _LONG_MS = 60_000

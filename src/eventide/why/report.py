@@ -10,11 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._words import length
 from eventide.runtime.lateness import Lateness
 from eventide.why.advice import Advice
 from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, Split, Standing
-from eventide.why.times import length, moment
+from eventide.why.times import moment
 from eventide.why.windows import Phase, WindowStanding
 
 _SPLITS = 12
@@ -127,8 +128,8 @@ def histogram(late: Lateness) -> RenderableType:
 
 def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("split", "watermark", "newest element", "last heard", "elements", "out of order: half, 99%, most"):
-        table.add_column(title)
+    for title in ("split", "watermark, UTC", "newest element", "last heard", "elements", "disorder: half, 99%, most"):
+        table.add_column(title, no_wrap=True)
     for split in splits[:_SPLITS]:
         record = split.record
         heard = "never" if split.heard is None else f"{length(asked_ms - split.heard)} ago"
@@ -137,9 +138,9 @@ def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
         if record is not None and record.behind.count:
             three = (record.behind.quantile(0.5), record.behind.quantile(0.99), record.behind.largest)
             behind = ", ".join(map(length, three))
-        newest = "" if split.newest is None else moment(split.newest)
+        newest = "" if split.newest is None else _cell(split.newest)
         table.add_row(
-            Text(split.name), moment(split.watermark), newest, heard, f"{record.rows:,}" if record else "", behind
+            Text(split.name), _cell(split.watermark), newest, heard, f"{record.rows:,}" if record else "", behind
         )
     if len(splits) > _SPLITS:
         table.add_row(f"… {len(splits) - _SPLITS:,} more")
@@ -163,6 +164,10 @@ def _key(answer: KeyAnswer) -> Iterator[Text]:
     more = len(answer.windows or ()) - _SPLITS
     if more > 0:
         yield Text(f"… and in {more:,} more")
+
+
+def _cell(ms: int) -> str:
+    return moment(ms).removesuffix(" UTC")
 
 
 def _window(standing: Standing, window: WindowStanding) -> Text:

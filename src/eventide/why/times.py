@@ -1,51 +1,23 @@
-"""Times and distances in words."""
+"""Times to the millisecond, as they are written by people and for them."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common import _words
 from eventide.errors import ProgramError
-
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
 def moment(ms: int) -> str:
-    """A time of events or of the clock, in UTC.
+    """A time of events or of the clock, to the millisecond where that says something: watermarks end with a window.
 
-    >>> moment(1357000000000)
-    '2013-01-01 00:26:40 UTC'
-    >>> moment(1357000000250)
-    '2013-01-01 00:26:40.250 UTC'
+    >>> moment(1357000000000), moment(1357000000250)
+    ('2013-01-01 00:26:40 UTC', '2013-01-01 00:26:40.250 UTC')
     """
-    if ms == MIN_MS:
-        return "the beginning"
-    if ms == MAX_MS:
-        return "the end"
-    try:
-        at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=ms)
-    except OverflowError:
-        return f"{ms} ms"
-    return f"{at:%Y-%m-%d %H:%M:%S}{f'.{ms % 1_000:03d}' if ms % 1_000 else ''} UTC"
-
-
-def length(ms: int) -> str:
-    """A distance, in its two largest units.
-
-    >>> length(0), length(999), length(1_500), length(3_725_000), length(90_000_000)
-    ('0 ms', '999 ms', '1.5 s', '1 h 2 min', '1 d 1 h')
-    """
-    if abs(ms) < 1_000:
-        return f"{ms} ms"
-    sign, ms = ("-", -ms) if ms < 0 else ("", ms)
-    if ms < 60_000:
-        return f"{sign}{ms / 1_000:.3g} s"
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        count, ms = divmod(ms, size)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-    return sign + " ".join(part for part in parts[:2] if part)
+    said = _words.moment(ms)
+    if not said[:1].isdecimal():
+        return said
+    return f"{said}{f'.{ms % 1_000:03d}' if ms % 1_000 else ''} UTC"
 
 
 def to_ms(text: str) -> int:
