@@ -16,6 +16,7 @@ ON_THE_TWIN = (
     "process-functions.md",
     "joins.md",
     "why.md",
+    "advise.md",
 )
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
 SHOWN_ALONE = ("command-line.md",)  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold

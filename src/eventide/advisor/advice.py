@@ -136,10 +136,17 @@ class Advice:
 
     @cached_property
     def silence(self) -> tuple[str, int]:
-        """The split that was silent for the longest time, at the end too, and for how long."""
+        """The split that was silent for the longest time, and for how long.
+
+        The end of the data is often not that of all splits at once: there, a twentieth of the whole is a silence.
+        """
+        splits = self.disorder.splits
         ended_ms = self.disorder.ended_ms
+        least_ms = (ended_ms - min(split.begun_ms for split in splits.values())) / 20
+        at_the_end = {name: ended_ms - split.heard_ms for name, split in splits.items()}
         silences = {
-            name: max(split.silence_ms, ended_ms - split.heard_ms) for name, split in self.disorder.splits.items()
+            name: max(split.silence_ms, at_the_end[name] if at_the_end[name] >= least_ms else 0)
+            for name, split in splits.items()
         }
         return max(silences.items(), key=lambda named: named[1])
 

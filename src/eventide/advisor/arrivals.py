@@ -96,7 +96,7 @@ class Stretches:
 def in_order(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
     """All elements by their clock, those of one time in the order in which they came.
 
-    What is not in order already is sorted in memory, which takes 30 bytes for each element.
+    What is not in order already is sorted in memory, which takes some 50 bytes for each element.
     """
     gathered = list(stretches)
     if not gathered:

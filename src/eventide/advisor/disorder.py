@@ -21,7 +21,8 @@ class Split:
         least_apart_ms: the smallest of these.
         most_apart_ms: the largest of these.
         silence_ms: the longest time between two of its elements, by the clock of arrival.
-        jump_ms: how far an element was ahead of the newest one before it, at most.
+        leap_ms: how far an element was ahead of the newest one before it, at most, where those that came behind it were
+            not: so its time is most probably wrong.
     """
 
     rows: int
@@ -33,7 +34,7 @@ class Split:
     least_apart_ms: int = 0
     most_apart_ms: int = 0
     silence_ms: int = 0
-    jump_ms: int = 0
+    leap_ms: int = 0
 
     @property
     def mean_apart_ms(self) -> float:
@@ -57,7 +58,7 @@ class Split:
             least_apart_ms=min(self.least_apart_ms, later.least_apart_ms),
             most_apart_ms=max(self.most_apart_ms, later.most_apart_ms),
             silence_ms=max(self.silence_ms, later.silence_ms),
-            jump_ms=max(self.jump_ms, later.jump_ms),
+            leap_ms=max(self.leap_ms, later.leap_ms),
         )
 
 

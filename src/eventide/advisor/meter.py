@@ -13,6 +13,9 @@ from eventide.advisor.lengths import Ints
 from eventide.common._ms import MIN_MS
 
 _TOLERANCE_MS = 1_000
+_LEAP_MS = 3_600_000
+_BEHIND_A_LEAP = 100
+_FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class Meter:
         self.disorder.gaps.add(gaps[~is_first])
 
         apart = whole - after
-        jumps = np.where(before == MIN_MS, 0, times - np.where(before == MIN_MS, times, before))
+        leaps = _leaps(runs, times, before)
         self._newest[numbers], self._heard[numbers] = after[lasts], clock[lasts]
         columns = zip(
             runs.names,
@@ -137,7 +140,7 @@ class Meter:
             np.minimum.reduceat(apart, starts).tolist(),
             np.maximum.reduceat(apart, starts).tolist(),
             np.maximum.reduceat(gaps, starts).tolist(),
-            np.maximum(np.maximum.reduceat(jumps, starts), 0).tolist(),
+            leaps,
             strict=True,
         )
         for name, *values in columns:
@@ -195,6 +198,23 @@ def fronts_of(stretches: Iterable[Stretch]) -> Fronts:
         newest = _highest(newest, dict(zip(runs.names, highest, strict=True)))
         heard |= dict(zip(runs.names, last, strict=True))
     return Fronts(newest, heard, has_clock)
+
+
+def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
+    """How far the element of each split was ahead that went furthest, if those behind it did not go there too."""
+    ahead = np.where(before == MIN_MS, 0, times - np.where(before == MIN_MS, times, before))
+    leaps = np.maximum.reduceat(ahead, runs.starts)
+    leaps[leaps < _LEAP_MS] = 0
+    bounds = list(runs.bounds())
+    for run in np.flatnonzero(leaps).tolist():
+        start, end = bounds[run]
+        place = start + int(np.argmax(ahead[start:end]))
+        behind = times[place + 1 : min(place + 1 + _BEHIND_A_LEAP, end)]
+        stayed = np.count_nonzero(behind < before[place] + leaps[run] // 2)
+        if len(behind) < _FEW or stayed < 0.9 * len(behind):
+            leaps[run] = 0
+    found: list[int] = leaps.tolist()
+    return found
 
 
 def _with_first(first: int, values: Ints) -> Ints:

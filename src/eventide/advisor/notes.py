@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.advisor.disorder import Disorder
-from eventide.advisor.rounding import in_words
-from eventide.common._words import count
+from eventide.common._words import count, length
 
 _HOUR = 3_600_000
 _MINUTE = 60_000
@@ -20,7 +19,7 @@ def notes_on(found: Disorder, bound_ms: int, has_splits: bool) -> Iterator[str]:
         yield from _zones(found)
     if found.future:
         yield (
-            f"{count(found.future, 'element')} happened after they arrived, by up to {in_words(found.most_future_ms)}: "
+            f"{count(found.future, 'element')} happened after they arrived, by up to {length(found.most_future_ms)}: "
             "look at the clock, or the time zone, of what makes them"
         )
     if found.nulls:
@@ -35,11 +34,11 @@ def notes_on(found: Disorder, bound_ms: int, has_splits: bool) -> Iterator[str]:
 
 def _leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
     """One element with a time far ahead makes all others late, and every bound too small or absurd."""
-    name, split = max(found.splits.items(), key=lambda named: named[1].jump_ms)
-    if split.jump_ms >= _HOUR and bound_ms >= split.jump_ms / 2:
+    name, split = max(found.splits.items(), key=lambda named: named[1].leap_ms)
+    if split.leap_ms and bound_ms >= split.leap_ms / 2:
         yield (
-            f"an element of the split {name} is {in_words(split.jump_ms)} ahead of all before it, and what follows is "
-            "behind it: if its time is wrong, leave such elements out, and measure again; the bound is for them"
+            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and those behind it "
+            "are not: its time is most probably wrong. Leave such elements out, and measure again: this bound is theirs"
         )
 
 

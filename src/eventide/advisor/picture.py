@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eventide.advisor.lengths import Lengths
-from eventide.advisor.rounding import in_words
-from eventide.common._words import count
+from eventide.common._words import count, length
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -22,7 +21,14 @@ _INK, _QUIET, _LINES = "#1f2430", "#6b7280", "#e8eaee"
 _OWN, _ONE = "#0f7b57", "#d1495b"
 _LATE = {0.5: "50 %", 0.1: "90 %", 0.01: "99 %", 0.001: "99.9 %", 0.0001: "99.99 %", 0.00001: "99.999 %"}
 _LEAST_SHARE = 0.5
-_TICKS_MS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000)
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_TICKS_MS = (1, 10, 100, _SECOND, 10 * _SECOND, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, _DAY, 7 * _DAY, 30 * _DAY)
+_FINE_MS = tuple(
+    sorted(
+        {*_TICKS_MS, 3, 30, 300, 3 * _SECOND, 30 * _SECOND, 3 * _MINUTE, 30 * _MINUTE, 3 * _HOUR, 12 * _HOUR, 3 * _DAY}
+    )
+)
+_MOST_TICKS = 10
 
 
 def draw(advice: Advice, path: Path) -> None:
@@ -60,10 +66,9 @@ class _Curves:
         self._frame()
         if self._advice.has_splits:
             self._curve(found.whole, _ONE, (0, (5, 2)), "one watermark for all, as Spark's")
-        self._curve(
-            found.own, _OWN, "solid", "a watermark for each split" if self._advice.has_splits else "the watermark"
-        )
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, handlelength=3, borderaxespad=0.2)
+        self._curve(found.own, _OWN, "solid", "a watermark for each split")
+        if self._advice.has_splits:
+            axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, handlelength=3)
         self._mark_recommended()
 
     def _curve(self, lengths: Lengths, colour: str, style: Any, name: str) -> None:
@@ -81,7 +86,7 @@ class _Curves:
         self._axes.plot(*([part] for part in place), "o", color=_OWN, markersize=9, zorder=6)
         is_left = place[0] ** 2 < self._least * self._most
         self._axes.annotate(
-            in_words(chosen.bound_ms),
+            length(chosen.bound_ms),
             place,
             (12, -13) if is_left else (-12, 5),
             textcoords="offset points",
@@ -93,8 +98,9 @@ class _Curves:
     def _frame(self) -> None:
         axes = self._axes
         axes.set(xscale="log", yscale="log", xlim=(self._least, self._most), ylim=(1.0, self._none_late / 1.6))
-        ticks = [tick for tick in _TICKS_MS if self._least <= tick <= self._most]
-        axes.set_xticks(ticks, [in_words(tick) for tick in ticks])
+        fine, coarse = ([tick for tick in some if self._least <= tick <= self._most] for some in (_FINE_MS, _TICKS_MS))
+        ticks = fine if len(fine) <= _MOST_TICKS else coarse
+        axes.set_xticks(ticks, [length(tick) for tick in ticks])
         late = {share: name for share, name in _LATE.items() if share > self._none_late * 1.5}
         axes.set_yticks([*late, self._none_late], [*late.values(), "all"])
         axes.minorticks_off()
@@ -105,15 +111,13 @@ class _Curves:
         axes.set_xlabel("the bound: how long results wait for elements that are behind", color=_QUIET, loc="right")
         axes.set_ylabel("elements that are not late", color=_QUIET, loc="top")
         axes.set_title("How long to wait for how much", loc="left", weight="bold", fontsize=14, pad=48)
-        axes.text(0, 1.085, self._measured(), transform=axes.transAxes, color=_QUIET, fontsize=10)
+        axes.text(0, 1.085, self._measured(), transform=axes.transAxes, color=_QUIET, fontsize=10, in_layout=False)
 
     def _measured(self) -> str:
         advice = self._advice
         rows = count(advice.disorder.rows, "element")
         if not advice.has_splits:
             return rows
-        name, wait = advice.disorder.slowest[0], in_words(advice.wait_ms)
-        return (
-            f"{rows} in {count(len(advice.disorder.splits), 'split')}. With a watermark for each, results wait for the "
-            f"slowest, too: {name}, {wait} behind on average."
-        )
+        name, wait = advice.disorder.slowest[0], length(advice.wait_ms)
+        splits = f"{count(len(advice.disorder.splits), 'split')}"
+        return f"{rows} in {splits}. With a watermark for each, results also wait for {name}, {wait} behind on average."

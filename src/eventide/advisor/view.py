@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.advisor.code import duration_code
-from eventide.advisor.rounding import in_words
-from eventide.common._words import count
+from eventide.common._words import count, length
 
 if TYPE_CHECKING:
     from eventide.advisor.advice import Advice
@@ -45,7 +44,7 @@ def _measured(advice: Advice) -> str:
     found, columns = advice.disorder, advice.columns
     by = f" by {', '.join(columns.split_by)}" if columns.split_by else ""
     splits = f" in {count(len(found.splits), 'split')}{by}" if advice.has_splits else ""
-    most = f"at most {in_words(found.own.longest_ms)} out of order" if found.own.longest_ms else "all in order"
+    most = f"at most {length(found.own.longest_ms)} out of order" if found.own.longest_ms else "all in order"
     return f"{count(found.rows, 'element')}{splits}, {most}{' within their split' if advice.has_splits else ''}"
 
 
@@ -59,9 +58,9 @@ def _table(advice: Advice) -> Table:
         table.add_column("one watermark for all, as Spark's: late", justify="right")
         table.add_column("it needs", justify="right")
     for choice in advice.choices:
-        cells = [in_words(choice.bound_ms), percent(choice.late / rows), in_words(choice.delay_ms)]
+        cells = [length(choice.bound_ms), percent(choice.late / rows), length(choice.delay_ms)]
         if advice.has_splits:
-            cells += [percent(choice.late_with_one / rows), in_words(choice.bound_with_one_ms)]
+            cells += [percent(choice.late_with_one / rows), length(choice.bound_with_one_ms)]
         named = "nothing" if choice.lose == 0 else percent(choice.lose)
         table.add_row(f"  {named}", *cells, style="bold" if choice.lose == advice.lose else "")
     return table
@@ -69,13 +68,13 @@ def _table(advice: Advice) -> Table:
 
 def _said(advice: Advice) -> Iterator[str]:
     if advice.has_splits and advice.wait_ms >= max(1_000, advice.recommended.bound_ms / 10):
-        name, wait = advice.disorder.slowest[0], in_words(advice.wait_ms)
+        name, wait = advice.disorder.slowest[0], length(advice.wait_ms)
         yield f"Results wait for the split {name}, which is {wait} behind the newest element on average."
     if advice.idleness_ms is not None and advice.has_splits:
         name, silence_ms = advice.silence
         clock = "" if advice.disorder.has_clock else ", counted in event time: name the time of arrival to have it"
         yield (
-            f"Idleness: the split {name} was silent for {in_words(silence_ms)}{clock}. While a split is idle it "
+            f"Idleness: the split {name} was silent for {length(silence_ms)}{clock}. While a split is idle it "
             "holds no window, and may be late when it comes back."
         )
     if advice.drift_ms is not None:

@@ -17,7 +17,7 @@ class Element:
 
 
 def measured(elements: list[Element], *, has_clock: bool) -> dict[str, object]:
-    own, whole, gaps, apart, jumps, heard = [], [], [], {}, {}, {}
+    own, whole, gaps, apart, heard = [], [], [], {}, {}
     for i, element in enumerate(elements):
         before = elements[:i]
         same = [other for other in before if other.split == element.split]
@@ -29,7 +29,6 @@ def measured(elements: list[Element], *, has_clock: bool) -> dict[str, object]:
         now = element.arrived if has_clock else newest_of_all
         if same:
             gaps.append((element.split, now - heard[element.split]))
-            jumps.setdefault(element.split, []).append(element.time - max(other.time for other in same))
         heard[element.split] = now
     return {
         "own": sorted(own),
@@ -44,7 +43,6 @@ def measured(elements: list[Element], *, has_clock: bool) -> dict[str, object]:
                 min(apart[name]),
                 max(apart[name]),
                 max((gap for of, gap in gaps if of == name), default=0),
-                max(0, *jumps.get(name, [0]), 0),
             )
             for name in apart
         },

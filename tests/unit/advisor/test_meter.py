@@ -49,7 +49,6 @@ def shown(found: Disorder) -> dict[str, object]:
                 split.least_apart_ms,
                 split.most_apart_ms,
                 split.silence_ms,
-                split.jump_ms,
             )
             for name, split in found.splits.items()
         },
@@ -99,6 +98,18 @@ def test_more_splits_than_sixteen_bits_can_number() -> None:
     assert len(meter.disorder.splits) == 40_000
     assert meter.disorder.own.longest_ms == 39_999
     assert meter.disorder.splits["39999"].most_behind_ms == 39_999
+
+
+def test_an_element_far_ahead_is_a_leap_if_the_others_do_not_follow() -> None:
+    hour = 3_600_000
+    steady = np.arange(100) * 1_000
+    alone, night = steady.copy(), steady.copy()
+    alone[20] += 5 * hour
+    night[20:] += 5 * hour
+    for times, leap in ((alone, 5 * hour + 1_000), (night, 0), (alone[:25], 0)):
+        meter = Meter()
+        meter.take(Stretch(times, ["a"], np.zeros(len(times), np.int32)))
+        assert meter.disorder.splits["a"].leap_ms == leap
 
 
 def test_a_split_without_elements_is_silent() -> None:
