@@ -112,7 +112,7 @@ def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state
         "began_ms": 1_795_399_368_768,
         "took_ms": 1_505,
         "spent_ms": {"planning": 388, "running": 1_052, "committing": 57, "other": 8},
-        "state_bytes": (2_112_808, 1_058_487),
+        "state_bytes": (4_176, 2_091),
     }
 
 

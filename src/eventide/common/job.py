@@ -100,8 +100,8 @@ class BatchProgress:
         took_ms: How long it took, in milliseconds.
         spent_ms: On what, in milliseconds: ``planning``, ``running`` (reading, operators, sinks), ``committing`` (the
             checkpoint's logs), ``other``.
-        state_bytes: For each level of operators, the bytes of its state on disk and in the memory of Spark's state
-            store, which keeps some MB however little there is; empty where there is no state store.
+        state_bytes: For each level of operators, the bytes of its state in files, as Spark's state store knew them when
+            it took its last snapshot, some micro-batches ago; empty where there is no state store.
 
     >>> BatchProgress(0, {}, {}, {"orders": {"0": 7_000, "1": 9_000}}).splits
     {'0': 7000, '1': 9000}

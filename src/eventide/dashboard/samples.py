@@ -61,7 +61,9 @@ BATCH = Metric("lastMicroBatch", "The number of the last micro-batch.")
 BATCH_ENDED = Metric("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
 BATCH_ROWS = Metric("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
 BATCH_TIME = Metric("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
-STATE = Metric("stateSize", "The state of a level of operators, in memory and on disk.", "bytes")
+STATE = Metric(
+    "stateSize", "The state of a level of operators in files, at the last snapshot of the state store.", "bytes"
+)
 RUNNING = Metric("isRunning", "1 while a job runs, 0 when it has ended.")
 OWN = Metric("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
 

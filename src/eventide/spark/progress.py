@@ -42,8 +42,8 @@ def about(progress: StreamingQueryProgress) -> dict[str, Any]:
 
 
 def _bytes_of(state: StateOperatorProgress) -> int:
-    in_files = int(state.customMetrics.get("rocksdbSstFileSize", 0))
-    return max(0, int(state.memoryUsedBytes)) + max(0, in_files)
+    """What lies in files; what Spark says of memory is mostly buffers, which are there however little is in them."""
+    return max(0, int(state.customMetrics.get("rocksdbSstFileSize", 0)))
 
 
 def have_ended(progress: StreamingQueryProgress) -> bool:

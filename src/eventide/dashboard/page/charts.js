@@ -7,6 +7,13 @@ const NICE_MS = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100])
   .concat([1, 2, 5, 10, 15, 30].flatMap((n) => [n * 1000, n * 60000]))
   .concat([1, 2, 3, 6, 12].map((n) => n * 3600000), [1, 2, 7, 14, 28, 91, 182, 364, 3640].map((n) => n * 86400000));
 
+const POWERS = Array.from({ length: 10 }, (_, power) => 10 ** power);
+export const NICE = {
+  ms: NICE_MS,
+  seconds: NICE_MS.map((ms) => ms / 1000),
+  counts: POWERS.flatMap((power) => [power, 2 * power, 5 * power]),
+};
+
 // The time of the clock for people, in UTC, as exactly as the step between two of them asks for.
 function clock(seconds, step) {
   const text = new Date(Math.round(seconds * 1000)).toISOString();
@@ -49,7 +56,7 @@ export function forgetCharts() {
   charts.clear();
 }
 
-function settings(place, lines, { form = number, isTime = false, bands = [], size = 58 }) {
+function settings(place, lines, { form = number, isTime = false, bands = [], size = 58, steps = undefined }) {
   const axis = { stroke: () => paint("--soft"), grid: { stroke: () => paint("--line"), width: 1 }, ticks: { stroke: () => paint("--line"), width: 1 } };
   return {
     width: place.clientWidth,
@@ -59,7 +66,7 @@ function settings(place, lines, { form = number, isTime = false, bands = [], siz
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     axes: [
       { ...axis, space: 84, values: (_, splits, __, ___, step) => splits.map((seconds) => clock(seconds, step)) },
-      { ...axis, size, values: (_, splits) => splits.map((value) => (value === null ? "" : form(value))), ...(isTime ? { incrs: NICE_MS } : {}) },
+      { ...axis, size, values: (_, splits) => splits.map((value) => (value === null ? "" : form(value))), ...(steps ? { incrs: steps } : {}) },
     ],
     series: [
       { label: "UTC", value: (_, at) => (at === null ? "" : moment(Math.round(at * 1000))) },

@@ -1,6 +1,6 @@
 // The graph of operators: columns from left to right as elements flow, an edge for each way between them.
 
-import { duration, moment, number } from "./words.js";
+import { duration, number, second } from "./words.js";
 
 const WIDTH = 232, HEIGHT = 92, GAP_X = 64, GAP_Y = 18, MARGIN = 4, CHARACTERS = 31;
 
@@ -88,7 +88,7 @@ function linesOf(kind, node, total, last) {
   }
   lines.push([total ? `${number(total.in)} in, ${number(total.out)} out` : "", ""]);
   const watermark = last?.operators[node.name]?.watermark;
-  lines.push([node.kind === "alignment" ? "" : `at ${moment(watermark)}`, ""]);
+  lines.push([node.kind === "alignment" ? "" : `at ${second(watermark)}`, ""]);
   const behind = typeof watermark === "number" ? `${duration(last.began_ms + last.took_ms - watermark)} behind` : "";
   lines.push([[behind, late ? `${number(late)} late` : ""].filter(Boolean).join(", "), late ? "late" : "soft"]);
   return lines;

@@ -1,8 +1,8 @@
 // Asks for what is new of one job each second, and shows it.
 
-import { chart, forgetCharts, forms, noChart } from "./charts.js";
+import { chart, forgetCharts, forms, NICE, noChart } from "./charts.js";
 import { drawGraph, forgetChoice } from "./graph.js";
-import { bytes, duration, moment, number } from "./words.js";
+import { bytes, duration, moment, number, second } from "./words.js";
 
 const EVERY_MS = 1000, KEPT = 1000, RECENT = 20;
 const HELD = { numOpenWindows: "open windows", numOpenSessions: "open sessions", numTimers: "timers", numKeys: "keys", numElements: "kept elements" };
@@ -118,7 +118,7 @@ function showTiles(last) {
     const recent = batches.slice(-RECENT);
     const span = last.began_ms + last.took_ms - recent[0].began_ms;
     const late = [...totals.values()].reduce((sum, one) => sum + one.dropped + one.aside, 0);
-    if (lowest !== undefined) tiles.push(["watermark", moment(lowest)]);
+    if (lowest !== undefined) tiles.push(["watermark", second(lowest)]);
     if (typeof lowest === "number") tiles.push(["behind the clock", duration(last.began_ms + last.took_ms - lowest)]);
     const slow = slowest[0];
     if (last.splits.count > 1 && slow) tiles.push(["slowest split", `${slow.split} (${slow.source})`]);
@@ -145,8 +145,10 @@ function showSplits(last, ends) {
     return;
   }
   const part = (i) => batches.map((batch) => batch.splits.at?.[i] ?? null);
-  const form = { form: forms.shortTime, isTime: true, size: 110 };
-  const own = slowest.slice(0, spread.count > slowest.length ? 3 : slowest.length);
+  const form = { form: forms.shortTime, isTime: true, size: 110, steps: NICE.ms };
+  // In the order of their names, so that each keeps its colour when another one falls behind it.
+  const own = slowest.slice(0, spread.count > slowest.length ? 3 : slowest.length)
+    .sort((a, b) => `${a.source}/${a.split}`.localeCompare(`${b.source}/${b.split}`, "en", { numeric: true }));
   const lines = own.map((one, i) => ({ label: `${one.split} (${one.source})`, color: i, shown: moment, width: 2 }));
   const data = own.map((one) => one.watermarks.slice(-batches.length).map((mark) => (typeof mark === "number" ? mark : null)));
   if (spread.count > own.length) {
@@ -167,14 +169,14 @@ function showCounts(ends) {
   });
   chart("rows", [{ label: "rows in", fill: false }], [ends, rates]);
   const sums = (what) => batches.map((batch) => Object.values(batch.operators).reduce((sum, one) => sum + one[what], 0));
-  chart("late", [{ label: "dropped", color: 3, points: true }, { label: "to a side output", color: 1, points: true }], [ends, sums("dropped"), sums("aside")]);
+  chart("late", [{ label: "dropped", color: 3, points: true }, { label: "to a side output", color: 1, points: true }], [ends, sums("dropped"), sums("aside")], { steps: NICE.counts });
   const names = operatorsOf(batches.at(-1));
   const behind = (name) => batches.map((batch) => {
     const mark = batch.operators[name]?.watermark;
     return typeof mark === "number" ? batch.began_ms + batch.took_ms - mark : null;
   });
   if (names.some((name) => behind(name).some((ms) => ms !== null))) {
-    chart("lag", names.map((label) => ({ label })), [ends, ...names.map(behind)], { form: forms.duration, size: 80 });
+    chart("lag", names.map((label) => ({ label })), [ends, ...names.map(behind)], { form: forms.duration, size: 80, steps: NICE.ms });
   } else {
     noChart("lag", "No operator has had a watermark yet.");
   }
@@ -189,18 +191,19 @@ function showTimes(ends) {
   const stacked = own.map((_, i) => own[0].map((_, j) => own.slice(0, i + 1).reduce((sum, one) => sum + one[j], 0)));
   const order = names.map((_, i) => i).reverse();
   const lines = order.map((i) => ({ label: names[i], color: i, fill: true, width: 0.5, raw: () => own[i], shown: (value) => duration(value * 1000) }));
-  chart("times", lines, [ends, ...order.map((i) => stacked[i])], { form: forms.seconds, size: 70 });
+  chart("times", lines, [ends, ...order.map((i) => stacked[i])], { form: forms.seconds, size: 70, steps: NICE.seconds });
 }
 
 function showHeld(ends) {
   const sum = (name) => batches.map((batch) => Object.values(batch.operators).reduce((all, one) => all + (one.held[name] ?? 0), 0));
   const names = Object.keys(HELD).filter((name) => batches.some((batch) => Object.values(batch.operators).some((one) => name in one.held)));
-  if (names.length) chart("held", names.map((name) => ({ label: HELD[name] })), [ends, ...names.map(sum)]);
+  if (names.length) chart("held", names.map((name) => ({ label: HELD[name] })), [ends, ...names.map(sum)], { steps: NICE.counts });
   else noChart("held", "No operator has said what it holds.");
   const levels = Math.max(...batches.map((batch) => batch.state_bytes.length));
   if (levels) {
-    const lines = Array.from({ length: levels }, (_, i) => ({ label: `level ${i + 1}`, shown: (value) => `${value.toPrecision(3)} MB` }));
-    chart("state", lines, [ends, ...lines.map((_, i) => batches.map((batch) => (batch.state_bytes[i] ?? 0) / 1e6))]);
+    const lines = Array.from({ length: levels }, (_, i) => ({ label: `level ${i + 1}` }));
+    const sizes = lines.map((_, i) => batches.map((batch) => batch.state_bytes[i] ?? 0));
+    chart("state", lines, [ends, ...sizes], { form: bytes, size: 72 });
   } else {
     noChart("state", "This job has no state store.");
   }

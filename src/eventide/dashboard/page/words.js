@@ -7,7 +7,7 @@ export function number(value) {
   if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
   if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
   if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;
-  return Number.isInteger(value) ? String(value) : value.toPrecision(3);
+  return String(Number(value.toPrecision(3)));
 }
 
 export function duration(ms) {
@@ -31,6 +31,14 @@ export function moment(watermark) {
   return date.toISOString().replace("T", " ").replace(/\.000Z$|Z$/, "");
 }
 
+// A watermark to the second, where there is little room.
+export function second(watermark) {
+  return moment(watermark).replace(/\.\d{3}$/, "");
+}
+
 export function bytes(size) {
-  return `${(size / 1e6).toPrecision(3)} MB`;
+  for (const [unit, length] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+    if (size >= length) return `${Number((size / length).toPrecision(3))} ${unit}`;
+  }
+  return `${size} B`;
 }
