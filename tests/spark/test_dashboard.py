@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
-from eventide.common import Time
+from eventide.common import JobStatus, Time
+from eventide.common._ms import MAX_MS
+from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from eventide.spark.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
 from twin import BY_SECOND_FIELD
 from watching import asked, json_of
@@ -49,3 +53,16 @@ def test_a_running_job_is_told_of_with_each_micro_batch(env: StreamExecutionEnvi
     told = asked(f"{url}/metrics")[2]
     assert f'eventide_numLateRecordsDropped_total{{job="told of",job_id="{job["id"]}",operator="tens"}} 1.0' in told
     assert f'eventide_isRunning{{job="told of",job_id="{job["id"]}"}} 0.0' in told
+
+    checkpoint = env.get_checkpoint_config().get_checkpoint_storage_dir()
+    recorded = RecordedJob(SparkSession.getActiveSession(), checkpoint)
+    (known,) = recorded.get_progress()
+    assert recorded.get_progress() == [known], "no micro-batch has come since"
+    last = client.get_progress()[-1]
+    assert (known.batch, known.watermarks) == (last.batch, {"tens": MAX_MS, "sessions": MAX_MS})
+    assert known.counters == {"tens": {"numRecordsIn": 6, "numLateRecordsDropped": 1}, "sessions": {}}
+    assert str(recorded.get_job_id()) == job["id"]
+    assert recorded.get_job_status().result() is JobStatus.RUNNING, "within a minute"
+    later = RecordedJob(SparkSession.getActiveSession(), checkpoint, clock=lambda: last.ended_ms + 3_600_000)
+    assert later.get_job_status().result() is JobStatus.SUSPENDED
+    assert "1 of 6 (16.67%) elements came too late for 'tens'" in WatchedJob(1, "", recorded, {}).why("tens")

@@ -16,6 +16,7 @@ from eventide import __version__
 from eventide.cli.advise import advise
 from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
+from eventide.cli.dashboard import dashboard
 from eventide.cli.demo.command import demo
 from eventide.cli.doctor import doctor
 from eventide.cli.why import why
@@ -45,6 +46,7 @@ app = typer.Typer(
 
 app.command()(advise)
 app.command()(checkpoint)
+app.command()(dashboard)
 app.command()(demo)
 app.command()(doctor)
 app.command()(why)

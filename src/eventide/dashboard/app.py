@@ -60,6 +60,10 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
         job = found(request)
         return JSONResponse({**job.heading(), "description": job.description})
 
+    def lines(request: Request) -> Response:
+        job = found(request)
+        return JSONResponse({**job.heading(), "lines": job.summary()})
+
     def batches(request: Request) -> Response:
         job, after = found(request), request.query_params.get("after", "-1")
         new = job.batches(int(after) if after.removeprefix("-").isdigit() else -1)
@@ -81,6 +85,7 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
             Route("/", page),
             Route("/api/jobs", headings),
             Route("/api/jobs/{number:int}", description),
+            Route("/api/jobs/{number:int}/summary", lines),
             Route("/api/jobs/{number:int}/batches", batches),
             Route("/api/jobs/{number:int}/operator", operator),
             Route("/api/jobs/{number:int}/why", why),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._summary import summary
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
 
 Json: TypeAlias = dict[str, Any]
@@ -147,6 +148,10 @@ class WatchedJob:
             }
         )
         self._last = replace(progress, watermarks=self._watermarks, splits_of=splits)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """How it stands, in a few lines for a person."""
+        return summary(self.client.get_progress())
 
     def metrics(self, operator: str) -> Json:
         """All that was counted and measured of an operator since the start."""
