@@ -3,8 +3,8 @@
 import { bytes, duration, moment, number } from "./words.js";
 
 const COLORS = 7, HEIGHT = 190;
-const NICE_MS = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100])
-  .concat([1, 2, 5, 10, 15, 30].flatMap((n) => [n * 1000, n * 60000]))
+const NICE_MS = [1, 10, 100].flatMap((power) => [power, 2 * power, 5 * power])
+  .concat([1000, 60000].flatMap((unit) => [1, 2, 5, 10, 15, 30].map((n) => n * unit)))
   .concat([1, 2, 3, 6, 12].map((n) => n * 3600000), [1, 2, 7, 14, 28, 91, 182, 364, 3640].map((n) => n * 86400000));
 
 const POWERS = Array.from({ length: 10 }, (_, power) => 10 ** power);

@@ -2,7 +2,7 @@
 
 import { duration, number, second } from "./words.js";
 
-const WIDTH = 232, HEIGHT = 92, GAP_X = 64, GAP_Y = 18, MARGIN = 4, CHARACTERS = 31;
+const WIDTH = 216, HEIGHT = 92, GAP_X = 48, GAP_Y = 18, MARGIN = 4, CHARACTERS = 29;
 
 const svg = document.getElementById("graph");
 let chosen = null;
