@@ -15,7 +15,7 @@ _ONE = 0x3FF << 3
 
 
 class Spread:
-    """Counts of distances in milliseconds, none below zero; the largest is kept as it is.
+    """Counts of distances in milliseconds, none below zero; the largest is exact.
 
     >>> spread = Spread()
     >>> spread.add(np.array([0, 0, 5, 1_000]))
@@ -36,7 +36,7 @@ class Spread:
         """Take an array of distances, each once, or as often as ``counts`` say."""
         if len(distances) == 0:
             return
-        self.largest = max(self.largest, int(distances.max()))
+        self.reach(int(distances.max()))
         found = np.bincount(_steps_of(distances), counts)
         for step in np.flatnonzero(found).tolist():
             self._counts[step] = self._counts.get(step, 0) + int(found[step])
@@ -52,7 +52,11 @@ class Spread:
         for step, count in steps.items():
             self._counts[step] = self._counts.get(step, 0) + count
         if other._counts:
-            self.largest = max(self.largest, other.largest + further_ms)
+            self.reach(other.largest + further_ms)
+
+    def reach(self, distance: int) -> None:
+        """Take note that there was a distance, without counting it."""
+        self.largest = max(self.largest, distance)
 
     def quantile(self, share: float) -> int:
         """The distance that this share does not go beyond, in milliseconds; up to an eighth too large."""

@@ -59,6 +59,8 @@ def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
         facts.add_row("  ended", Text(f"{standing.ended:,} split(s)"))
     if standing.late:
         facts.add_row("  too late", Text(_late(standing)))
+        if late_splits := [split for split in standing.splits if split.record is not None and split.record.worst > 0]:
+            facts.add_row("  from", Text(_from(late_splits)))
     yield facts
     if standing.late:
         yield Padding(histogram(standing.late), (0, 0, 0, 4), expand=False)
@@ -109,6 +111,13 @@ def _late(standing: Standing) -> str:
     )
 
 
+def _from(splits: Sequence[Split]) -> str:
+    """Which splits have had elements behind the watermark of the operator, and how far."""
+    worst = sorted(((split.record.worst if split.record else 0, split.name) for split in splits), reverse=True)
+    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
+    return ", ".join(f"{name!r} (up to {length(ms)} behind the watermark)" for ms, name in worst[:3]) + more
+
+
 def histogram(late: Lateness) -> RenderableType:
     """How far late elements were behind, in bars."""
     steps = late.behind.steps()
@@ -134,10 +143,9 @@ def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
         record = split.record
         heard = "never" if split.heard is None else f"{length(asked_ms - split.heard)} ago"
         heard += " (idle)" if str(split.status) == "is idle" else ""
-        behind = ""
+        behind = "" if record is None or not record.rows else length(record.behind.largest)
         if record is not None and record.behind.count:
-            three = (record.behind.quantile(0.5), record.behind.quantile(0.99), record.behind.largest)
-            behind = ", ".join(map(length, three))
+            behind = ", ".join([*(length(record.behind.quantile(share)) for share in (0.5, 0.99)), behind])
         newest = "" if split.newest is None else _cell(split.newest)
         table.add_row(
             Text(split.name), _cell(split.watermark), newest, heard, f"{record.rows:,}" if record else "", behind

@@ -96,6 +96,7 @@ def test_a_bound_that_is_too_small():
     assert "Duration.of_seconds(135)" in answer.advice[0].remedy
     assert standing.late.behind.largest == 73_999
     assert [one.timestamp for one in standing.late.last] == [NOON + 35_000, NOON + 40_000]
+    assert "from       'p1' (up to 1 min 13 s behind the watermark)" in str(answer)
     assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.count == 0
 
 
@@ -160,6 +161,18 @@ def test_the_windows_of_a_time():
     assert (still.phase.name, still.fires_at, still.held) == ("OPEN", NOON + 179_999, 1)
     assert [split.name for split in still.waits_for] == ["p0", "p1", "p2"]
     assert "it fires when the watermark reaches" in str(story.why(at=NOON + 130_000))
+
+
+def test_of_very_many_splits_the_most_is_known():
+    splits = [f"p{i}" for i in range(300)]
+    batches = on_time(splits, 2, step=20_000)
+    batches[1].append(("p7", NOON + 1_000))
+    answer = Story(windows(batches, splits=splits)).why()
+    [standing] = answer.standings
+    late = next(split for split in standing.splits if split.name == "p7")
+    assert (late.record.rows, late.record.behind.count, late.record.behind.largest) == (7, 0, 99_000)
+    assert standing.ended == 0
+    assert "… 288 more" in str(answer)
 
 
 def test_text_and_json_say_the_same():

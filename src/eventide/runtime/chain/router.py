@@ -14,6 +14,9 @@ from eventide.runtime.exchange.outlets import Outbox
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import user_function_error
 
+_MANY = 100
+"""Splits of one task from which on nobody is told of each how far out of order most of its elements are."""
+
 
 class Router:
     """Gathers what one channel of a task sends on each edge, and packs it into frames.
@@ -66,7 +69,8 @@ def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
 def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[Frame]:
     """Tell the first subtask behind an edge what splits brought: it remembers that for all."""
     if arrived and edge.has_watermarks and edge.takes_elements:
-        content = [[split, arrivals.snapshot()] for split, arrivals in arrived]
+        brief = len(arrived) > _MANY
+        content = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
         yield Frame(edge.target, 0, Signal.ARRIVALS, END_OF_BATCH, edge.number, "", content)
 
 

@@ -26,6 +26,8 @@ class Arrivals:
         self.rows = 0
         self.newest = MIN_MS
         self.oldest = MAX_MS
+        self.largest = 0
+        """How far one of them is behind the newest before it, at most."""
         self.first: list[int] = []
         self.behind = Spread()
         """How far each of the others is behind the newest before it."""
@@ -34,22 +36,39 @@ class Arrivals:
         """Take some timestamps, an array of milliseconds."""
         if len(timestamps) == 0:
             return
+        if len(self.first) + len(timestamps) <= FIRST:
+            self._see_few(timestamps.tolist())
+            return
         ahead = np.maximum(np.maximum.accumulate(timestamps), self.newest)
         begin = min(FIRST - len(self.first), len(timestamps))
         self.first += timestamps[:begin].tolist()
-        self.behind.add(ahead[begin:] - timestamps[begin:])
+        distances = ahead - timestamps
+        self.behind.add(distances[begin:])
+        self.largest = max(self.largest, int(distances.max()))
         self.rows += len(timestamps)
         self.newest = int(ahead[-1])
         self.oldest = min(self.oldest, int(timestamps.min()))
 
-    def snapshot(self) -> list[Any]:
-        """All of it, as JSON values."""
-        return [self.rows, self.newest, self.oldest, self.first, self.behind.snapshot()]
+    def _see_few(self, timestamps: list[int]) -> None:
+        """The same of few, for which arrays take longer."""
+        self.first += timestamps
+        self.rows += len(timestamps)
+        self.oldest = min(self.oldest, *timestamps)
+        for time in timestamps:
+            self.newest = max(self.newest, time)
+            self.largest = max(self.largest, self.newest - time)
+
+    def snapshot(self, *, brief: bool = False) -> list[Any]:
+        """All of it, as JSON values; ``brief``, how far out of order most are is left out."""
+        ends = [self.rows, self.newest, self.oldest, self.largest]
+        return ends if brief else [*ends, self.first, self.behind.snapshot()]
 
     @classmethod
     def of(cls, snapshot: list[Any]) -> Arrivals:
         """The inverse of :meth:`snapshot`."""
         arrivals = cls()
-        arrivals.rows, arrivals.newest, arrivals.oldest, arrivals.first, behind = snapshot
-        arrivals.behind = Spread.of(behind)
+        arrivals.rows, arrivals.newest, arrivals.oldest, arrivals.largest, *rest = snapshot
+        if rest:
+            arrivals.first, behind = rest
+            arrivals.behind = Spread.of(behind)
         return arrivals

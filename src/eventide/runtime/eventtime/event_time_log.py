@@ -46,15 +46,19 @@ class SplitRecord:
     def take(self, arrivals: Arrivals, newest_before: int, watermark: int) -> None:
         """Add what it brought in a micro-batch.
 
-        What the newest before the micro-batch was ahead of, it was ahead of the first elements too, and of all of them
-        if none came up to it; between these two, what a split is behind may come out too small.
+        What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
+        between these two, what elements are behind may be counted as less. The most that one was behind is exact.
         """
         self.rows += arrivals.rows
-        first = np.array(arrivals.first, np.int64)
-        if newest_before == MIN_MS and len(first):
-            newest_before = int(first[0])
-        self.behind.add(np.maximum(np.maximum.accumulate(first), newest_before) - first)
-        self.behind.take(arrivals.behind, max(newest_before - arrivals.newest, 0))
+        if newest_before == MIN_MS:
+            self.behind.reach(arrivals.largest)
+            newest_before = arrivals.first[0] if arrivals.first else arrivals.oldest
+        else:
+            self.behind.reach(max(arrivals.largest, newest_before - arrivals.oldest))
+        if arrivals.first:
+            first = np.array(arrivals.first, np.int64)
+            self.behind.add(np.maximum(np.maximum.accumulate(first), newest_before) - first)
+            self.behind.take(arrivals.behind, max(newest_before - arrivals.newest, 0))
         self.newest = max(self.newest, arrivals.newest)
         if watermark != MIN_MS:
             self.worst = max(self.worst, watermark - arrivals.oldest)
