@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common._ms import MIN_MS
-from eventide.runtime.eventtime.arrivals import FIRST, Arrivals
+from eventide.runtime.eventtime.arrivals import BLOCK, FIRST, Arrivals
 from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.spread import Spread
@@ -68,6 +68,18 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
     assert record.behind.largest == max(exact, default=0)
     if all(len(times) <= FIRST for times in batches):
         assert record.behind.snapshot() == spread_of(exact).snapshot()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([1, 50, 5_000]))
+def test_the_most_of_very_many_is_at_most_an_eighth_too_small(seed, blocks, delay):
+    random = np.random.default_rng(seed)
+    times = np.arange(blocks * BLOCK + 17) * 3 - random.exponential(delay, blocks * BLOCK + 17).astype(np.int64)
+    arrivals = Arrivals()
+    arrivals.see(times)
+    exact = int((np.maximum.accumulate(times) - times).max())
+    assert exact - exact // 8 - 1 <= arrivals.largest <= exact
+    assert (arrivals.rows, arrivals.newest, arrivals.oldest) == (len(times), times.max(), times.min())
+    assert 0 < arrivals.behind.count <= len(times)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1), st.integers(1000, 2000))

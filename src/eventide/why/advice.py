@@ -9,6 +9,7 @@ from statistics import median
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._words import length
+from eventide.runtime.eventtime.arrivals import BLOCK
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import Split, Standing, Status, source_name
 from eventide.why.times import moment
@@ -159,7 +160,8 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         bound, largest = strategy.get("bound_ms"), _largest(splits)
         if bound is not None and largest > bound:
             worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.largest)
-            enough = _whole_seconds(largest)
+            is_exact = worst.record is None or worst.record.rows <= BLOCK
+            enough = _whole_seconds(largest if is_exact else largest + largest // 8)
             yield Advice(
                 "late elements",
                 f"{cause}: the bound of {source!r} is {length(bound)}, and {worst.name!r} has had elements "

@@ -47,7 +47,7 @@ class SplitRecord:
         """Add what it brought in a micro-batch.
 
         What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
-        between these two, what elements are behind may be counted as less. The most that one was behind is exact.
+        between these two, what elements are behind may be counted as less.
         """
         self.rows += arrivals.rows
         if newest_before == MIN_MS:
