@@ -17,6 +17,7 @@ from benchmarks.bench import Bench
 from benchmarks.connector import connector
 from benchmarks.figures import RESULTS, Line, Part, show, store
 from benchmarks.parts import (
+    advise,
     alignment,
     chained,
     elements,
@@ -65,6 +66,7 @@ PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "side-by-side": small.side_by_side,
     "growth": growth.growth,
     "state-calls": state.state_calls,
+    "advise": advise.advise,
 }
 
 

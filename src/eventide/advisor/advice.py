@@ -125,14 +125,14 @@ class Advice:
         """After how long a split should count as idle; None where the data show no silence that calls for it.
 
         Twice as long as all but a thousandth of the gaps between elements, and not before a split has missed twenty
-        elements; where a silence is at least twice as long as that, or a split has never spoken.
+        elements; where a silence is at least twice as long as that, and a minute, or a split has never spoken.
         """
         found = self.disorder
         if not self.has_splits and not found.silent:
             return None
         usual_ms = max(found.gaps.within(0.001), *(10 * split.mean_gap_ms for split in found.splits.values()), 500)
         timeout_ms = rounded_up(int(2 * usual_ms))
-        return timeout_ms if found.silent or self.silence[1] >= 2 * timeout_ms else None
+        return timeout_ms if found.silent or self.silence[1] >= max(2 * timeout_ms, _MINUTE) else None
 
     @cached_property
     def silence(self) -> tuple[str, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from eventide.advisor.arrivals import Columns, Stretches
 from eventide.advisor.disorder import Disorder
@@ -12,8 +14,7 @@ from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
 from eventide.common._pickles import dumps, loads
 from eventide.errors import ProgramError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+_AT_A_TIME = 1 << 18
 
 
 def measure_frame(frame: Any, columns: Columns) -> Disorder:
@@ -52,6 +53,18 @@ def measure_frame(frame: Any, columns: Columns) -> Disorder:
 
 def _stretches(batches: Iterator[pa.RecordBatch], columns: Columns) -> Iterator[Stretch]:
     made = Stretches(columns)
-    for batch in batches:
+    for batch in _gathered(batches):
         stretch = made.of(batch)
         yield stretch if made.order_is_time else replace(stretch, clock=None)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark hands over ten thousand rows at a time; what is done once for a stretch and split is better done seldom."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _AT_A_TIME:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
