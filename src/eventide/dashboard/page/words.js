@@ -7,7 +7,7 @@ export function number(value) {
   if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
   if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
   if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;
-  return String(Number(value.toPrecision(3)));
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(3)));
 }
 
 export function duration(ms) {
