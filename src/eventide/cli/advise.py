@@ -45,7 +45,7 @@ def advise(
     format: Annotated[Format | None, typer.Option("--format", help="Where the names of files do not say it.")] = None,
     kafka: Annotated[str | None, typer.Option("--kafka", help="The brokers of Kafka, in place of paths.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="The topic there.")] = None,
-    plot: Annotated[str | None, typer.Option("--plot", help="Draw how much is late with which bound into this file.")] = None,
+    plot: Annotated[str | None, typer.Option("--plot", help="Draw how much is late with which bound.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how large a watermark's bound must be, by how far data are out of order.
