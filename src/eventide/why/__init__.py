@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from eventide.common._words import length
-from eventide.why.advice import Advice, advice_on
+from eventide.why.advice import Advice, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, windows_of_key
 from eventide.why.report import view
@@ -46,6 +46,7 @@ class Why:
         windows: the windows that were asked for, each with its operator.
         keys: what each operator has of the key that was asked for.
         advice: what is certain to be wrong, what matters most first.
+        notes: what is no fault, and good to know.
         asked_ms: when it was asked for, by the clock, in milliseconds.
     """
 
@@ -54,10 +55,11 @@ class Why:
     windows: tuple[tuple[Standing, WindowStanding], ...]
     keys: tuple[KeyAnswer, ...]
     advice: tuple[Advice, ...]
+    notes: tuple[str, ...]
     asked_ms: int
 
     def __rich__(self) -> Any:
-        return view(self.answer, self.standings, self.windows, self.keys, self.advice, self.asked_ms)
+        return view(self.answer, self.standings, self.windows, self.keys, self.advice, self.notes, self.asked_ms)
 
     def __str__(self) -> str:
         out = io.StringIO()
@@ -72,6 +74,7 @@ class Why:
             "advice": [
                 {"kind": a.kind, "cause": a.cause, "remedy": a.remedy, "operator": a.operator} for a in self.advice
             ],
+            "notes": list(self.notes),
             "windows": [_window(standing, window) for standing, window in self.windows],
             "keys": [_key(one) for one in self.keys],
             "operators": [_operator(standing) for standing in self.standings],
@@ -97,7 +100,15 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
     advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
     windows = [] if at_ms is None else [(one, window) for one in found for window in windows_at(evidence, one, at_ms)]
     keys = [] if key is None else [KeyAnswer(one, key, windows_of_key(evidence, one, key)) for one in found]
-    return Why(_answer(found, advice), tuple(found), tuple(windows), tuple(keys), tuple(advice), evidence.asked_ms)
+    return Why(
+        _answer(found, advice),
+        tuple(found),
+        tuple(windows),
+        tuple(keys),
+        tuple(advice),
+        tuple(notes_on(evidence)),
+        evidence.asked_ms,
+    )
 
 
 _ORDER = (

@@ -50,6 +50,17 @@ def advice_on(evidence: Evidence, standing: Standing) -> list[Advice]:
     return [one for rule in rules for one in rule(evidence, standing)]
 
 
+def notes_on(evidence: Evidence) -> list[str]:
+    """What is no fault, and good to know."""
+    parallelism = evidence.description["parallelism"]
+    few = [one for one in evidence.description["sources"] if 0 < len(one["splits"]) < parallelism]
+    return [
+        f"{one['name']!r} has {len(one['splits'])} split(s), so no more than that of {parallelism} subtasks read it; "
+        "what is behind a key_by runs in all"
+        for one in few
+    ]
+
+
 def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     """Timestamps in seconds, or in parts of a millisecond."""
     for source, splits in _by_source(standing):

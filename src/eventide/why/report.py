@@ -29,6 +29,7 @@ def view(
     windows: Sequence[tuple[Standing, WindowStanding]],
     keys: Sequence[KeyAnswer],
     advice: Sequence[Advice],
+    notes: Sequence[str],
     asked_ms: int,
 ) -> RenderableType:
     """All of an answer."""
@@ -43,6 +44,8 @@ def view(
         parts += [Text(), *_operator(standing, asked_ms)]
     for number, one in enumerate(advice[1:]):
         parts += [Text(), Text(f"{'Also: ' if number == 0 else ''}{one.cause}."), Text(f"What to do: {one.remedy}")]
+    for note in notes:
+        parts += [Text(), Text(f"Note: {note}")]
     return Group(*parts)
 
 
@@ -105,9 +108,11 @@ def _late(standing: Standing) -> str:
     )
     last = standing.late.last[-1]
     count = f"{last.elements:,} elements of up to" if last.elements > 1 else "one of"
+    holder = standing.holder_at(last.watermark)
+    by = "" if holder is None else f", where {holder!r} held it"
     return (
         f"{said}, {length(behind.largest)} (all); the last: {count} {moment(last.timestamp)}, when the watermark was "
-        f"{moment(last.watermark)}"
+        f"{moment(last.watermark)}{by}"
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.runtime.eventtime.event_time_log import SplitRecord
+from eventide.runtime.eventtime.event_time_log import Holder, SplitRecord
 from eventide.runtime.lateness import Lateness
 from eventide.why.evidence import Evidence, GateState, Json
 
@@ -73,6 +73,7 @@ class Standing:
         hold: who holds it; None if nobody does.
         late: what came too late.
         rows: how many elements its splits had, those that ended too.
+        moves: the last places of the watermark: the time by the clock, the watermark, and who held it there.
     """
 
     operator: Json
@@ -85,6 +86,11 @@ class Standing:
     hold: Hold | None
     late: Lateness
     rows: int
+    moves: tuple[tuple[int, int, Holder], ...] = ()
+
+    def holder_at(self, watermark: int) -> str | None:
+        """The split, or the subtask before, that held the watermark at a place; None where that is forgotten."""
+        return next((holder.channel for _, at, holder in reversed(self.moves) if at == watermark), None)
 
     @property
     def name(self) -> str:
@@ -117,6 +123,7 @@ def _standing(evidence: Evidence, operator: Json) -> Standing:
         _hold(evidence, operator, gate),
         evidence.lateness(operator),
         sum(split.record.rows for split in splits if split.record is not None) + sum(record.rows for record in gone),
+        tuple(log.moves),
     )
 
 

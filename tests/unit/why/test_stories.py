@@ -97,6 +97,7 @@ def test_a_bound_that_is_too_small():
     assert standing.late.behind.largest == 73_999
     assert [one.timestamp for one in standing.late.last] == [NOON + 35_000, NOON + 40_000]
     assert "from       'p1' (up to 1 min 13 s behind the watermark)" in str(answer)
+    assert "when the watermark was 2026-09-21 14:15:48.999 UTC, where 'p0' held it" in str(answer)
     assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.count == 0
 
 
@@ -126,6 +127,15 @@ def test_nothing_is_wrong():
         "Nothing is certain to be wrong: the watermark of 'latest' is 2026-09-21 14:16:44.999 UTC, that of 'p0' of "
         "'orders', 5 s behind the newest element."
     )
+
+
+def test_fewer_splits_than_subtasks_are_no_fault():
+    answer = Story(windows(on_time(["p"], 3), splits=["p"])).why()
+    assert answer.advice == ()
+    assert answer.notes == (
+        "'orders' has 1 split(s), so no more than that of 2 subtasks read it; what is behind a key_by runs in all",
+    )
+    assert str(answer).endswith(answer.notes[0])
 
 
 def test_an_idle_split_holds_nobody():
