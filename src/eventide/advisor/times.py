@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.advisor.lengths import Ints
+from eventide.common._units import NAMES, PER_S, other_unit_of
 from eventide.common._words import moment
 from eventide.datastream.connectors.file_system._columns import points_in_time
 from eventide.errors import DataError, ProgramError
@@ -18,9 +19,6 @@ from eventide.runtime.chain.timestamps import checked_column
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
 """What whole numbers count: seconds, milliseconds, microseconds or nanoseconds since the epoch."""
 
-_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-_YEAR_1990_S, _YEAR_2100_S = 631_152_000, 4_102_444_800
-_PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FURTHEST_MS = 1 << 51  # lengths between two times must be whole numbers of a float: the year 73,000
 
 
@@ -39,8 +37,8 @@ class Clock:
     _is_checked: bool = False
 
     def __post_init__(self) -> None:
-        if self.unit not in (*_NAMES, None):
-            raise ProgramError(f"unit: expected one of {', '.join(map(repr, _NAMES))}, got {self.unit!r}")
+        if self.unit not in (*NAMES, None):
+            raise ProgramError(f"unit: expected one of {', '.join(map(repr, NAMES))}, got {self.unit!r}")
 
     def times(self, values: pa.Array) -> Ints:
         """The values as milliseconds.
@@ -75,21 +73,21 @@ class Clock:
         numbers = numbers.cast(pa.int64())
         if self.unit is None and not self._is_checked and len(numbers):
             self._check_unit(numbers)
-        per_s = _PER_S[self.unit or "ms"]
-        if per_s < _PER_S["ms"]:
-            return pc.multiply_checked(numbers, _PER_S["ms"] // per_s)
+        per_s = PER_S[self.unit or "ms"]
+        if per_s < PER_S["ms"]:
+            return pc.multiply_checked(numbers, PER_S["ms"] // per_s)
         return numbers if self.unit in {None, "ms"} else pa.array(np.floor_divide(numbers.to_numpy(), per_s // 1_000))
 
     def _check_unit(self, numbers: pa.Array) -> None:
         middle = int(np.median(numbers.to_numpy()))
-        for unit, per_s in _PER_S.items():
-            if unit != "ms" and _YEAR_1990_S <= middle // per_s < _YEAR_2100_S:
-                raise DataError(
-                    f"the numbers of the column {self.column!r} look like {_NAMES[unit]}: {middle} is "
-                    f"{moment(middle * 1_000 // per_s)} in {_NAMES[unit]}, and {_in_milliseconds_that_is(middle)} in "
-                    f"milliseconds, which eventide counts. If they are {_NAMES[unit]}, say so with unit={unit!r} "
-                    f"(--unit {unit}), and convert them in the job too; unit='ms' takes them as they are"
-                )
+        unit = other_unit_of(middle)
+        if unit is not None:
+            raise DataError(
+                f"the numbers of the column {self.column!r} look like {NAMES[unit]}: {middle} is "
+                f"{moment(middle * 1_000 // PER_S[unit])} in {NAMES[unit]}, and {_in_milliseconds_that_is(middle)} in "
+                f"milliseconds, which eventide counts. If they are {NAMES[unit]}, say so with unit={unit!r} "
+                f"(--unit {unit}), and convert them in the job too; unit='ms' takes them as they are"
+            )
         self._is_checked = True
 
 

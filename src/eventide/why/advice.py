@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._units import NAMES, PER_S, other_unit_of
 from eventide.common._words import length
 from eventide.runtime.eventtime.arrivals import BLOCK
 from eventide.why.evidence import Evidence, Json
@@ -22,7 +23,6 @@ _AHEAD_MS = 3_600_000
 _ZONE_STEP_MS = 900_000
 _ZONE_SLACK_MS = 180_000
 _LARGEST_ZONE_MS = 14 * 3_600_000
-_YEAR_2000, _YEAR_2200 = 946_684_800_000, 7_258_118_400_000
 _ENOUGH = 1_000
 """Elements from which on the disorder that was seen says something about what is to come."""
 
@@ -67,19 +67,17 @@ def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         newest = max((split.newest for split in splits if split.newest is not None), default=None)
         if newest is None:
             continue
-        for unit, factor in (("seconds", 1 / 1_000), ("microseconds", 1_000), ("nanoseconds", 1_000_000)):
-            looks_right = _YEAR_2000 < newest / factor < _YEAR_2200
-            if looks_right and not _YEAR_2000 < newest < _YEAR_2200:
-                do = "multiply them by 1000" if factor < 1 else f"divide them by {factor}"
-                yield Advice(
-                    "unit",
-                    f"the timestamps of {source!r} look like {unit}: taken for milliseconds, its newest element is of "
-                    f"{moment(newest)}",
-                    f"timestamps are milliseconds since the epoch; {do} in the timestamp assigner. Taken for {unit}, "
-                    f"the newest is of {moment(int(newest / factor))}",
-                    standing.name,
-                )
-                break
+        unit = other_unit_of(newest)
+        if unit is not None:
+            change = "multiply them by 1000" if unit == "s" else f"divide them by {PER_S[unit] // PER_S['ms']}"
+            yield Advice(
+                "unit",
+                f"the timestamps of {source!r} look like {NAMES[unit]}: taken for milliseconds, its newest element is "
+                f"of {moment(newest)}",
+                f"timestamps are milliseconds since the epoch; {change} in the timestamp assigner. Taken for "
+                f"{NAMES[unit]}, the newest is of {moment(newest * PER_S['ms'] // PER_S[unit])}",
+                standing.name,
+            )
 
 
 def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
