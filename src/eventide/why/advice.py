@@ -170,7 +170,7 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         if bound is not None and largest > bound:
             worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.largest)
             is_exact = worst.record is None or worst.record.rows <= BLOCK
-            enough = _whole_seconds(largest if is_exact else largest + largest // 8)
+            enough = _whole_seconds(largest if is_exact else largest + largest // 8)  # and some room
             yield Advice(
                 "late elements",
                 f"{cause}: the bound of {source!r} is {length(bound)}, and {worst.name!r} has had elements "

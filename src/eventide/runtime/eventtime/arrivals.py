@@ -15,7 +15,7 @@ FIRST = 32
 
 BLOCK = 8_192
 _COUNTED = 8
-"""Of so many blocks, one is counted; another one is looked at where it may have an element that is further behind."""
+"""Of so many blocks, one is counted; another one is looked at where an element is further behind than any before."""
 
 
 class Arrivals:
@@ -32,7 +32,7 @@ class Arrivals:
         self.newest = MIN_MS
         self.oldest = MAX_MS
         self.largest = 0
-        """How far one of them is behind the newest before it, at most; up to an eighth too small."""
+        """How far one of them is behind the newest before it, at most; what the newest rises in a block may lack."""
         self._blocks = 0
         self.first: list[int] = []
         self.behind = Spread()
@@ -50,8 +50,7 @@ class Arrivals:
         newest, oldest = int(timestamps.max()), int(timestamps.min())
         begin = min(FIRST - len(self.first), len(timestamps))
         is_counted = self._blocks % _COUNTED == 0
-        at_most = max(newest, self.newest) - oldest
-        if begin or is_counted or at_most > self.largest + self.largest // 8:
+        if begin or is_counted or self.newest - oldest > self.largest:
             self.first += timestamps[:begin].tolist()
             distances = np.maximum(np.maximum.accumulate(timestamps), self.newest) - timestamps
             self.largest = max(self.largest, int(distances.max()))
