@@ -12,7 +12,9 @@ from eventide.cli.session import started_spark
 
 
 def why(
-    location: Annotated[str, typer.Argument(help="The checkpoint's directory, or its URI.", show_default=False)],
+    location: Annotated[
+        str, typer.Argument(metavar="PATH", help="The checkpoint's directory, or its URI.", show_default=False)
+    ],
     operator: Annotated[str | None, typer.Option(help="One operator alone, by its name or its id.")] = None,
     at: Annotated[
         str | None, typer.Option(help="A time of events: ISO 8601, in UTC without a zone, or milliseconds.")
