@@ -88,7 +88,7 @@ Bela, hour 0: 3.0 of 1
 Anna, hour 1: 1.0 of 1
 Bela, hour 1: 6.0 of 1
 Bela, hour 2: 0.5 of 1
-counted: {'numRecordsIn': 7, 'numLateRecordsDropped': 1, 'numRecordsOut': 5}
+counted: {'numRecordsIn': 7, 'numRecordsOut': 5, 'numLateRecordsDropped': 1}
 """
 
 
