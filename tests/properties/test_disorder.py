@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common._ms import MIN_MS
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.arrivals import BLOCK, FIRST, Arrivals
 from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
 from eventide.runtime.lateness import Lateness
@@ -68,6 +68,16 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
     assert record.behind.largest == max(exact, default=0)
     if all(len(times) <= FIRST for times in batches):
         assert record.behind.snapshot() == spread_of(exact).snapshot()
+
+
+def test_times_at_the_ends_of_the_range_harm_nobody():
+    record = SplitRecord(since=0)
+    for times in ([MAX_MS], [MIN_MS + 1] * (FIRST + 1), [MAX_MS, MIN_MS + 1]):
+        arrivals = Arrivals()
+        arrivals.see(np.array(times, np.int64))
+        record.take(arrivals, record.newest, MAX_MS)
+    assert (record.rows, record.newest) == (FIRST + 4, MAX_MS)
+    assert SplitRecord.of(record.snapshot()).snapshot() == record.snapshot()
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([1, 50, 5_000]))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from eventide.common._ms import add_ms, clamp_ms
+
 _STEPS = 8
 """Steps from one power of two to the next: a quantile is at most an eighth too large."""
 
@@ -45,7 +47,7 @@ class Spread:
         """Take all of another, each so much further away."""
         steps = other._counts
         if further_ms:
-            moved = np.array([_end_of(step) + further_ms for step in steps], np.int64)
+            moved = np.array([add_ms(_end_of(step), clamp_ms(further_ms)) for step in steps], np.int64)
             steps = dict[int, int]()
             for step, count in zip(_steps_of(moved).tolist(), other._counts.values(), strict=True):
                 steps[step] = steps.get(step, 0) + count
