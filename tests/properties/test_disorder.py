@@ -1,5 +1,7 @@
 """What is kept of the disorder of a split says what a brute-force look at all of its timestamps says."""
 
+import json
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,17 +9,18 @@ from hypothesis import strategies as st
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.arrivals import BLOCK, FIRST, Arrivals
 from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
+from eventide.runtime.eventtime.time_counts import TimeCounts
 from eventide.runtime.lateness import Lateness
-from eventide.runtime.spread import Spread
+from eventide.runtime.lengths import EIGHTHS, Lengths
 
 DISTANCES = st.lists(st.integers(0, 2**45) | st.integers(0, 40))
 TIMES = st.lists(st.integers(0, 10**6), max_size=90)
 
 
-def spread_of(distances):
-    spread = Spread()
-    spread.add(np.array(distances, np.int64))
-    return spread
+def lengths_of(distances):
+    lengths = Lengths(EIGHTHS)
+    lengths.add(np.array(distances, np.int64))
+    return lengths
 
 
 def behind_of(times):
@@ -31,25 +34,26 @@ def behind_of(times):
 
 @given(DISTANCES, st.floats(0, 1))
 def test_a_quantile_is_at_most_an_eighth_too_large(distances, share):
-    spread = spread_of(distances)
-    assert spread.count == len(distances)
-    assert spread.largest == max(distances, default=0)
-    found = spread.quantile(share)
+    lengths = lengths_of(distances)
+    assert lengths.total == len(distances)
+    assert lengths.longest_ms == max(distances, default=0)
+    found = lengths.within(share)
     if distances:
-        exact = sorted(distances)[max(int(np.ceil(share * len(distances))) - 1, 0)]
+        allowed = int(share * len(distances))
+        exact = 0 if allowed == len(distances) else sorted(distances, reverse=True)[allowed]
         assert exact <= found <= exact + exact // 8 + 1
-    assert sum(count for _, count in spread.steps()) == len(distances)
+    assert sum(count for _, count in lengths.steps()) == len(distances)
 
 
 @given(DISTANCES, DISTANCES, st.integers(0, 10**6))
-def test_spreads_add_up(some, others, further):
-    both = spread_of(some)
-    both.take(spread_of(others), further)
-    at_once = spread_of([*some, *(one + further for one in others)])
-    assert (both.count, both.largest) == (at_once.count, at_once.largest)
+def test_lengths_add_up(some, others, further):
+    both = lengths_of(some)
+    both.merge(lengths_of(others), further)
+    at_once = lengths_of([*some, *(one + further for one in others)])
+    assert (both.total, both.longest_ms) == (at_once.total, at_once.longest_ms)
     if not further:
         assert both.snapshot() == at_once.snapshot()
-    assert Spread.of(both.snapshot()).snapshot() == both.snapshot()
+    assert Lengths.of(both.snapshot()).snapshot() == both.snapshot()
 
 
 @given(st.lists(TIMES, max_size=5))
@@ -63,11 +67,12 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
             record.take(Arrivals.of(arrivals.snapshot()), record.newest, MIN_MS)
     everything = [time for times in batches for time in times]
     exact = behind_of(everything)
-    assert record.rows == record.behind.count == len(everything)
+    assert record.rows == len(everything)
+    assert record.behind.total <= record.rows
     assert record.newest == max(everything, default=MIN_MS)
-    assert record.behind.largest == max(exact, default=0)
+    assert record.behind.longest_ms == max(exact, default=0)
     if all(len(times) <= FIRST for times in batches):
-        assert record.behind.snapshot() == spread_of(exact).snapshot()
+        assert record.behind.snapshot() == lengths_of(exact).snapshot()
 
 
 def test_times_at_the_ends_of_the_range_harm_nobody():
@@ -78,6 +83,36 @@ def test_times_at_the_ends_of_the_range_harm_nobody():
         record.take(arrivals, record.newest, MAX_MS)
     assert (record.rows, record.newest) == (FIRST + 4, MAX_MS)
     assert SplitRecord.of(record.snapshot()).snapshot() == record.snapshot()
+
+
+@given(st.lists(TIMES, min_size=1), st.integers(-5, 10**6 + 5))
+def test_counts_of_times_are_too_large_or_too_small_by_one_cell(batches, until):
+    counts = TimeCounts()
+    for times in filter(None, batches):
+        counts.add(np.array(times, np.int64))
+    counts = TimeCounts.of(json.loads(json.dumps(counts.snapshot())))
+    everything = [time for times in batches for time in times]
+    exact = sum(time <= until for time in everything)
+    _, cells, numbers = counts.snapshot()
+    assert len(cells) <= 128
+    assert counts.total == len(everything)
+    assert abs(counts.until(until) - exact) <= max(numbers, default=0)
+    assert counts.until(10**7) == len(everything)
+    if len({*everything}) <= 128 and max(everything, default=0) < 8_192:
+        assert counts.until(until) == exact
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([1, 50, 5_000]), st.floats(0, 1))
+def test_how_many_of_very_many_are_at_a_time_is_known_to_some_percent(seed, blocks, delay, share):
+    random = np.random.default_rng(seed)
+    times = np.arange(blocks * BLOCK) * 3 - random.exponential(delay, blocks * BLOCK).astype(np.int64)
+    arrivals = Arrivals()
+    arrivals.see(random.permutation(times))
+    until = int(np.quantile(times, share))
+    exact = int((times <= until).sum())
+    found = Arrivals.of(json.loads(json.dumps(arrivals.snapshot()))).until(until)
+    assert abs(found - exact) <= 0.05 * len(times)
+    assert (found > 0) == (exact > 0)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([1, 50, 5_000]))
@@ -91,7 +126,7 @@ def test_the_most_of_very_many_is_too_small_by_what_the_newest_rises_in_a_block(
     rise = max(newest[min(at + BLOCK, len(times)) - 1] - newest[max(at - 1, 0)] for at in range(0, len(times), BLOCK))
     assert exact - rise <= arrivals.largest <= exact
     assert (arrivals.rows, arrivals.newest, arrivals.oldest) == (len(times), times.max(), times.min())
-    assert 0 < arrivals.behind.count <= len(times)
+    assert 0 < arrivals.behind.total <= len(times)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1), st.integers(1000, 2000))

@@ -68,5 +68,5 @@ def test_late_elements_are_in_the_checkpoint(env, tmp_path):
     client.cancel().result()
     assert answer.answer.startswith("1 of 19 (5.26%) elements came too late for 'minutes', up to")
     [minutes, _] = answer.standings
-    assert minutes.late.behind.count == 1
+    assert minutes.late.behind.total == 1
     assert "'p0' has had elements 2 min 39 s out of order" in answer.answer

@@ -3,7 +3,7 @@
 from eventide.advisor.advice import Advice, Choice, Early
 from eventide.advisor.advising import advise
 from eventide.advisor.disorder import Disorder, Split
-from eventide.advisor.lengths import Lengths
 from eventide.advisor.topic import Topic
+from eventide.runtime.lengths import Lengths
 
 __all__ = ["advise", "Advice", "Choice", "Early", "Disorder", "Split", "Lengths", "Topic"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eventide.advisor.lengths import Lengths
+from eventide.runtime.lengths import Lengths
 
 
 @dataclass(slots=True)

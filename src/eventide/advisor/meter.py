@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.advisor.disorder import Disorder, Split
-from eventide.advisor.lengths import Ints
 from eventide.common._ms import MIN_MS
+from eventide.runtime.lengths import Ints
 
 _TOLERANCE_MS = 1_000
 _LEAP_MS = 3_600_000

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eventide.advisor.lengths import Lengths
 from eventide.common._words import count, length
 from eventide.errors import ProgramError
+from eventide.runtime.lengths import Lengths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.advisor.lengths import Ints
 from eventide.common._units import NAMES, PER_S, other_unit_of
 from eventide.common._words import moment
 from eventide.datastream.connectors.file_system._columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
+from eventide.runtime.lengths import Ints
 
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
 """What whole numbers count: seconds, milliseconds, microseconds or nanoseconds since the epoch."""

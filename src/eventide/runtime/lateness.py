@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eventide.runtime.spread import Spread
+from eventide.runtime.lengths import EIGHTHS, Lengths
 
 _KEPT = 8
 
@@ -30,12 +30,12 @@ class Lateness:
 
     >>> late = Lateness()
     >>> late.add([1_000, 4_000], 5_000, clock_ms=0)
-    >>> late.behind.count, late.behind.largest
+    >>> late.behind.total, late.behind.longest_ms
     (2, 4000)
     """
 
     def __init__(self) -> None:
-        self.behind = Spread()
+        self.behind = Lengths(EIGHTHS)
         """How far they were behind the watermark."""
         self.last: deque[LateOne] = deque(maxlen=_KEPT)
         """Those that came last, oldest first."""
@@ -57,7 +57,7 @@ class Lateness:
 
     def take(self, other: Lateness) -> None:
         """Take all of another."""
-        self.behind.take(other.behind)
+        self.behind.merge(other.behind)
         self.from_panes = self.from_panes or other.from_panes
         self.last = deque(sorted([*self.last, *other.last], key=lambda one: one.clock), _KEPT)
 
@@ -70,6 +70,6 @@ class Lateness:
         """The inverse of :meth:`snapshot`."""
         late = cls()
         behind, last, late.from_panes = snapshot
-        late.behind = Spread.of(behind)
+        late.behind = Lengths.of(behind)
         late.last.extend(LateOne(*one) for one in last)
         return late

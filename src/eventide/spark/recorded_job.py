@@ -124,7 +124,7 @@ def _counted(standing: Standing) -> dict[str, int]:
     """What an operator remembers: of elements, those that came from splits without an operator between."""
     windows = standing.operator["windows"]
     late = LATE_DROPPED if windows is None or windows["late_tag"] is None else LATE_TO_SIDE_OUTPUT
-    counts = {RECORDS_IN: standing.rows, late: standing.late.behind.count}
+    counts = {RECORDS_IN: standing.rows, late: standing.late.behind.total}
     return {name: number for name, number in counts.items() if number}
 
 

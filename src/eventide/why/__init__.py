@@ -175,9 +175,13 @@ def _operator(standing: Standing) -> dict[str, Any]:
         "late": None
         if not standing.late
         else {
-            "elements": late.count,
-            "behind_ms": {"half": late.quantile(0.5), "99%": late.quantile(0.99), "most": late.largest},
+            "elements": late.total,
+            "behind_ms": {"half": late.within(0.5), "99%": late.within(0.01), "most": late.longest_ms},
             "steps": [[until, count] for until, count in late.steps()],
+            "by_split": [
+                {"split": one.split, "elements": one.elements, "is_exact": one.is_exact, "most_behind_ms": one.worst}
+                for one in standing.late_from
+            ],
             "last": [one._asdict() for one in standing.late.last],
         },
     }
@@ -185,7 +189,7 @@ def _operator(standing: Standing) -> dict[str, Any]:
 
 def _split(split: Split) -> dict[str, Any]:
     record = split.record
-    behind = None if record is None or not record.behind.count else record.behind
+    behind = None if record is None or not record.behind.total else record.behind
     return {
         "source": split.source,
         "name": split.name,
@@ -197,7 +201,7 @@ def _split(split: Split) -> dict[str, Any]:
         "behind_watermark_ms": None if record is None else record.worst,
         "out_of_order_ms": None
         if behind is None
-        else {"half": behind.quantile(0.5), "99%": behind.quantile(0.99), "most": behind.largest},
+        else {"half": behind.within(0.5), "99%": behind.within(0.01), "most": behind.longest_ms},
     }
 
 

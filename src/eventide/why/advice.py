@@ -155,20 +155,20 @@ def _is_silent(split: Split, heard_others: int) -> bool:
 
 def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     """Elements that came too late behind splits of which it is known how far they are out of order."""
-    count = standing.late.behind.count
+    count = standing.late.behind.total
     if not count:
         return
     share = f" of {standing.rows:,} ({count / standing.rows:.2%})" if standing.rows >= count else ""
     since = ", from the end of their windows" if standing.late.from_panes else ""
     cause = (
         f"{count:,}{share} elements came too late for {standing.name!r}, up to "
-        f"{length(standing.late.behind.largest)} behind its watermark{since}"
+        f"{length(standing.late.behind.longest_ms)} behind its watermark{since}"
     )
     for source, splits in _by_source(standing):
         strategy = _strategy(evidence, standing, source) or {}
         bound, largest = strategy.get("bound_ms"), _largest(splits)
         if bound is not None and largest > bound:
-            worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.largest)
+            worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.longest_ms)
             is_exact = worst.record is None or worst.record.rows <= BLOCK
             enough = _whole_seconds(largest if is_exact else largest + largest // 8)  # and some room
             yield Advice(
@@ -291,7 +291,7 @@ def _first_open(standing: Standing) -> int | None:
 
 
 def _largest(splits: list[Split]) -> int:
-    return max((split.record.behind.largest for split in splits if split.record is not None), default=0)
+    return max((split.record.behind.longest_ms for split in splits if split.record is not None), default=0)
 
 
 def _whole_seconds(ms: int) -> int:

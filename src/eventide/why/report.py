@@ -14,11 +14,12 @@ from eventide.common._words import length
 from eventide.runtime.lateness import Lateness
 from eventide.why.advice import Advice
 from eventide.why.keys import KeyAnswer
-from eventide.why.standing import Hold, Split, Standing
+from eventide.why.standing import Hold, LateFrom, Split, Standing
 from eventide.why.times import moment
 from eventide.why.windows import Phase, WindowStanding
 
 _SPLITS = 12
+_FROM = 5
 _BARS = 8
 _WIDTH = 30
 
@@ -62,8 +63,8 @@ def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
         facts.add_row("  ended", Text(f"{standing.ended:,} split(s)"))
     if standing.late:
         facts.add_row("  too late", Text(_late(standing)))
-        if late_splits := [split for split in standing.splits if split.record is not None and split.record.worst > 0]:
-            facts.add_row("  from", Text(_from(late_splits)))
+        if late_from := standing.late_from:
+            facts.add_row("  from", Text(_from(late_from)))
     yield facts
     if standing.late:
         yield Padding(histogram(standing.late), (0, 0, 0, 4), expand=False)
@@ -100,27 +101,31 @@ def _held(standing: Standing, hold: Hold, asked_ms: int) -> str:
 
 def _late(standing: Standing) -> str:
     behind = standing.late.behind
-    share = f" of {standing.rows:,}" if standing.rows >= behind.count else ""
-    half, most = behind.quantile(0.5), behind.quantile(0.99)
+    share = f" of {standing.rows:,}" if standing.rows >= behind.total else ""
+    half, most = behind.within(0.5), behind.within(0.01)
     since = ", from the end of their windows," if standing.late.from_panes else ""
     said = (
-        f"{behind.count:,}{share} elements; behind the watermark{since} by {length(half)} (half), {length(most)} (99%)"
+        f"{behind.total:,}{share} elements; behind the watermark{since} by {length(half)} (half), {length(most)} (99%)"
     )
     last = standing.late.last[-1]
     count = f"{last.elements:,} elements of up to" if last.elements > 1 else "one of"
     holder = standing.holder_at(last.watermark)
     by = "" if holder is None else f", where {holder!r} held it"
     return (
-        f"{said}, {length(behind.largest)} (all); the last: {count} {moment(last.timestamp)}, when the watermark was "
-        f"{moment(last.watermark)}{by}"
+        f"{said}, {length(behind.longest_ms)} (all); the last: {count} {moment(last.timestamp)}, "
+        f"when the watermark was {moment(last.watermark)}{by}"
     )
 
 
-def _from(splits: Sequence[Split]) -> str:
-    """Which splits have had elements behind the watermark of the operator, and how far."""
-    worst = sorted(((split.record.worst if split.record else 0, split.name) for split in splits), reverse=True)
-    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-    return ", ".join(f"{name!r} (up to {length(ms)} behind the watermark)" for ms, name in worst[:3]) + more
+def _from(late: Sequence[LateFrom]) -> str:
+    """Which splits the late elements came from, and how far behind the watermark these had some."""
+    said = [
+        f"{'splits that ended' if one.split is None else repr(one.split)}: {'' if one.is_exact else 'about '}"
+        f"{one.elements:,}, by up to {length(one.worst)}"
+        for one in late[:_FROM]
+    ]
+    more = [f"{sum(one.elements for one in late[_FROM:]):,} from {len(late) - _FROM:,} more"] if late[_FROM:] else []
+    return "; ".join([*said, *more])
 
 
 def histogram(late: Lateness) -> RenderableType:
@@ -131,7 +136,7 @@ def histogram(late: Lateness) -> RenderableType:
     counts = [sum(count for _, count in bar) for bar in bars]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for bar, count in zip(bars, counts, strict=True):
-        until = min(bar[-1][0], late.behind.largest)
+        until = min(bar[-1][0], late.behind.longest_ms)
         table.add_row(
             Text(f"up to {length(until)}"),
             Text("█" * max(round(_WIDTH * count / max(counts)), 1), "yellow"),
@@ -148,9 +153,9 @@ def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
         record = split.record
         heard = "never" if split.heard is None else f"{length(asked_ms - split.heard)} ago"
         heard += " (idle)" if str(split.status) == "is idle" else ""
-        behind = "" if record is None or not record.rows else length(record.behind.largest)
-        if record is not None and record.behind.count:
-            behind = ", ".join([*(length(record.behind.quantile(share)) for share in (0.5, 0.99)), behind])
+        behind = "" if record is None or not record.rows else length(record.behind.longest_ms)
+        if record is not None and record.behind.total:
+            behind = ", ".join([*(length(record.behind.within(share)) for share in (0.5, 0.01)), behind])
         newest = "" if split.newest is None else _cell(split.newest)
         table.add_row(
             Text(split.name), _cell(split.watermark), newest, heard, f"{record.rows:,}" if record else "", behind

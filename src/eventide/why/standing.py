@@ -59,6 +59,23 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class LateFrom:
+    """What of the late elements of an operator came from one split.
+
+    Attributes:
+        split: its name; None for all that have ended.
+        elements: how many.
+        is_exact: whether they were counted; else it is the split's share, by its elements that were late in time.
+        worst: how far one was behind the watermark, in milliseconds.
+    """
+
+    split: str | None
+    elements: int
+    is_exact: bool
+    worst: int
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """An operator.
 
@@ -73,6 +90,7 @@ class Standing:
         hold: who holds it; None if nobody does.
         late: what came too late.
         rows: how many elements its splits had, those that ended too.
+        gone: what is remembered of the splits that ended, by edge.
         moves: the last places of the watermark: the time by the clock, the watermark, and who held it there.
     """
 
@@ -86,11 +104,27 @@ class Standing:
     hold: Hold | None
     late: Lateness
     rows: int
+    gone: tuple[SplitRecord, ...] = ()
     moves: tuple[tuple[int, int, Holder], ...] = ()
 
     def holder_at(self, watermark: int) -> str | None:
         """The split, or the subtask before, that held the watermark at a place; None where that is forgotten."""
         return next((holder.channel for _, at, holder in reversed(self.moves) if at == watermark), None)
+
+    @property
+    def late_from(self) -> list[LateFrom]:
+        """Which splits the late elements came from, those with most first; none behind other operators."""
+        records = [(split.name, split.record) for split in self.splits if split.record is not None]
+        known = [*records, *((None, record) for record in self.gone)]
+        found, total = sum(record.late for _, record in known), self.late.behind.total
+        if not found:
+            return []
+        late = [
+            LateFrom(name, max(round(record.late * total / found), 1), found == total, record.worst)
+            for name, record in known
+            if record.late
+        ]
+        return sorted(late, key=lambda one: -one.elements)
 
     @property
     def name(self) -> str:
@@ -123,6 +157,7 @@ def _standing(evidence: Evidence, operator: Json) -> Standing:
         _hold(evidence, operator, gate),
         evidence.lateness(operator),
         sum(split.record.rows for split in splits if split.record is not None) + sum(record.rows for record in gone),
+        tuple(gone),
         tuple(log.moves),
     )
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from eventide.advisor import Advice
 from eventide.advisor.arrivals import Columns
-from eventide.advisor.lengths import Ints
 from eventide.advisor.meter import Meter, Stretch
+from eventide.runtime.lengths import Ints
 
 START_MS = 1_600_000_000_000
 

@@ -34,7 +34,7 @@ def shown(found: Disorder) -> dict[str, object]:
 
     def values(lengths) -> list[int]:
         bounds, _ = lengths.points()
-        return np.repeat(bounds, lengths.counts[lengths.counts > 0]).tolist()
+        return np.repeat(bounds, [count for _, count in lengths.steps()]).tolist()
 
     return {
         "own": values(found.own),

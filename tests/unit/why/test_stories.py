@@ -94,11 +94,11 @@ def test_a_bound_that_is_too_small():
     )
     [standing] = answer.standings
     assert "Duration.of_seconds(135)" in answer.advice[0].remedy
-    assert standing.late.behind.largest == 73_999
+    assert standing.late.behind.longest_ms == 73_999
     assert [one.timestamp for one in standing.late.last] == [NOON + 35_000, NOON + 40_000]
-    assert "from       'p1' (up to 1 min 13 s behind the watermark)" in str(answer)
+    assert "from       'p1': 2, by up to 1 min 13 s" in str(answer)
     assert "when the watermark was 2026-09-21 14:15:48.999 UTC, where 'p0' held it" in str(answer)
-    assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.count == 0
+    assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.total == 0
 
 
 def test_a_generator_that_has_never_spoken():
@@ -180,7 +180,7 @@ def test_of_very_many_splits_the_most_is_known():
     answer = Story(windows(batches, splits=splits)).why()
     [standing] = answer.standings
     late = next(split for split in standing.splits if split.name == "p7")
-    assert (late.record.rows, late.record.behind.count, late.record.behind.largest) == (7, 0, 99_000)
+    assert (late.record.rows, late.record.behind.total, late.record.behind.longest_ms) == (7, 0, 99_000)
     assert standing.ended == 0
     assert "… 288 more" in str(answer)
 

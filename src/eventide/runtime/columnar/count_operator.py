@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.common._ms import MAX_MS
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload
@@ -54,6 +54,11 @@ class CountOperator(ColumnarOperator):
         by = [*self.keys, _WINDOW]
         filled = rows.append_column(_WINDOW, pa.array(window)).filter(pa.array(filling)).select(by)
         self._emit(windows.filter(pa.array(full)), filled)
+
+    @property
+    def late_until(self) -> int:
+        """``MIN_MS``: these windows have no time."""
+        return MIN_MS
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """False: no watermark changes anything."""

@@ -37,6 +37,11 @@ class ColumnarOperator(WithoutClock, ABC):
         """Its one input."""
         return (self.process,)
 
+    @property
+    @abstractmethod
+    def late_until(self) -> int:
+        """The last event time of which an element may come too late now."""
+
     @abstractmethod
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements, put in order, all under the current watermark."""

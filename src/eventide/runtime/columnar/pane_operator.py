@@ -49,6 +49,11 @@ class PaneOperator(ColumnarOperator):
             self._tree.forget_above(pane)
         self._fire_again(added)
 
+    @property
+    def late_until(self) -> int:
+        """The last time whose windows can no longer be updated."""
+        return self.panes.last_time_of(self.last_late())
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
         return self.panes.reacts_between(self.watermark, watermark_ms, self.spec.lateness_ms)

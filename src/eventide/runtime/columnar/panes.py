@@ -125,6 +125,14 @@ class Panes:
         start = self.offset + number * self.slide
         return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
 
+    def last_time_of(self, number: int) -> int:
+        """The last time whose windows, or the gap behind them, come before the window that follows one of a number.
+
+        >>> Panes(size=10, slide=4).last_time_of(0), Panes(size=2, slide=10).last_time_of(0)
+        (3, 9)
+        """
+        return clamp_ms(self.offset + (number + 1) * self.slide - 1)
+
     def count_windows_with(self, panes: list[int], first: int) -> int:
         """How many windows some panes are in, from a number on.
 

@@ -57,6 +57,11 @@ class SessionOperator(ColumnarOperator):
         if len(rows):
             self._add(self._of_rows(rows))
 
+    @property
+    def late_until(self) -> int:
+        """The last time whose session, of one element, is late; open sessions may take it in all the same."""
+        return add_ms(latest_late_time(self.spec.lateness_ms, self.watermark), 1 - self._gap_ms)
+
     def advance(self, watermark_ms: int) -> None:
         """Fire the sessions that the watermark passes, in the order of time, and drop those that are late."""
         before, self.watermark = self.watermark, watermark_ms

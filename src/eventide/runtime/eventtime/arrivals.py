@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.runtime.spread import Spread
+from eventide.runtime.eventtime.time_counts import TimeCounts
+from eventide.runtime.lengths import EIGHTHS, Lengths
 
 FIRST = 32
 """How many timestamps go on as they are: what they are behind is known only with what came before the micro-batch."""
@@ -35,8 +36,9 @@ class Arrivals:
         """How far one of them is behind the newest before it, at most; what the newest rises in a block may lack."""
         self._blocks = 0
         self.first: list[int] = []
-        self.behind = Spread()
+        self.behind = Lengths(EIGHTHS)
         """How far each of the others is behind the newest before it."""
+        self._times = TimeCounts()
 
     def see(self, timestamps: Any) -> None:
         """Take some timestamps, an array of milliseconds."""
@@ -56,6 +58,7 @@ class Arrivals:
             self.largest = max(self.largest, int(distances.max()))
             if is_counted:
                 self.behind.add(distances[begin:])
+                self._times.add(timestamps)
         self._blocks += 1
         self.rows += len(timestamps)
         self.newest = max(self.newest, newest)
@@ -72,10 +75,20 @@ class Arrivals:
             self.newest = max(self.newest, time)
             self.largest = max(self.largest, self.newest - time)
 
+    def until(self, time_ms: int) -> float:
+        """How many elements are at a time or before it: an estimate where not all of them were counted."""
+        if self.newest <= time_ms or self.oldest > time_ms:
+            return self.rows if self.newest <= time_ms else 0
+        if len(self.first) == self.rows:
+            return sum(time <= time_ms for time in self.first)
+        if counted := self._times.total:
+            return max(self._times.until(time_ms) * self.rows / counted, 1)
+        return max(self.rows * (time_ms - self.oldest) / (self.newest - self.oldest), 1)
+
     def snapshot(self, *, brief: bool = False) -> list[Any]:
         """All of it, as JSON values; ``brief``, how far out of order most are is left out."""
         ends = [self.rows, self.newest, self.oldest, self.largest]
-        return ends if brief else [*ends, self.first, self.behind.snapshot()]
+        return ends if brief else [*ends, self.first, self.behind.snapshot(), self._times.snapshot()]
 
     @classmethod
     def of(cls, snapshot: list[Any]) -> Arrivals:
@@ -83,6 +96,7 @@ class Arrivals:
         arrivals = cls()
         arrivals.rows, arrivals.newest, arrivals.oldest, arrivals.largest, *rest = snapshot
         if rest:
-            arrivals.first, behind = rest
-            arrivals.behind = Spread.of(behind)
+            arrivals.first, behind, times = rest
+            arrivals._times = TimeCounts.of(times)
+            arrivals.behind = Lengths.of(behind)
         return arrivals

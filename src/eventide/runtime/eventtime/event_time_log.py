@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.common._ms import MIN_MS
 from eventide.runtime.eventtime.arrivals import Arrivals
-from eventide.runtime.spread import Spread
+from eventide.runtime.lengths import EIGHTHS, Lengths
 
 _MOVES = 64
 
@@ -34,16 +34,19 @@ class SplitRecord:
         newest: the highest timestamp; the smallest number there is while there was none.
         behind: how far elements were behind the newest of their split before them.
         worst: how far an element was behind the watermark of the operator before its micro-batch; 0 for none.
+        late: how many elements came when the operator takes none of their time any more; an estimate where there were
+            many.
     """
 
     since: int
     heard: int | None = None
     rows: int = 0
     newest: int = MIN_MS
-    behind: Spread = field(default_factory=Spread)
+    behind: Lengths = field(default_factory=lambda: Lengths(EIGHTHS))
     worst: int = 0
+    late: float = 0
 
-    def take(self, arrivals: Arrivals, newest_before: int, watermark: int) -> None:
+    def take(self, arrivals: Arrivals, newest_before: int, watermark: int, late_until: int = MIN_MS) -> None:
         """Add what it brought in a micro-batch.
 
         What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
@@ -58,20 +61,22 @@ class SplitRecord:
         if arrivals.first:
             first = np.array(arrivals.first, np.int64)
             self.behind.add(np.maximum(np.maximum.accumulate(first), newest_before) - first)
-            self.behind.take(arrivals.behind, max(newest_before - arrivals.newest, 0))
+            self.behind.merge(arrivals.behind, max(newest_before - arrivals.newest, 0))
         self.newest = max(self.newest, arrivals.newest)
         if watermark != MIN_MS:
             self.worst = max(self.worst, watermark - arrivals.oldest)
+        if late_until != MIN_MS:
+            self.late += arrivals.until(late_until)
 
     def snapshot(self) -> list[Any]:
         """All of it, as JSON values."""
-        return [self.since, self.heard, self.rows, self.newest, self.behind.snapshot(), self.worst]
+        return [self.since, self.heard, self.rows, self.newest, self.behind.snapshot(), self.worst, self.late]
 
     @classmethod
     def of(cls, snapshot: list[Any]) -> SplitRecord:
         """The inverse of :meth:`snapshot`."""
-        since, heard, rows, newest, behind, worst = snapshot
-        return cls(since, heard, rows, newest, Spread.of(behind), worst)
+        since, heard, rows, newest, behind, worst, late = snapshot
+        return cls(since, heard, rows, newest, Lengths.of(behind), worst, late)
 
 
 class EventTimeLog:
@@ -96,6 +101,7 @@ class EventTimeLog:
         arrived: Iterable[tuple[str, str, Arrivals]],
         clock_ms: int,
         watermark_before: int,
+        late_until: int = MIN_MS,
     ) -> None:
         """Take a micro-batch.
 
@@ -105,6 +111,7 @@ class EventTimeLog:
             arrived: what they brought; several tasks may have read parts of one.
             clock_ms: the time of the micro-batch.
             watermark_before: the operator's watermark when it began.
+            late_until: the last event time of which the operator took no elements then.
         """
         brought = [*arrived]
         kept = {*known}
@@ -116,7 +123,7 @@ class EventTimeLog:
         for edge, split, arrivals in brought:
             record = self.splits[edge, split]
             record.heard = clock_ms
-            record.take(arrivals, before[edge, split], watermark_before)
+            record.take(arrivals, before[edge, split], watermark_before, late_until)
         for at in self.splits.keys() - kept:
             self._end(at)
 
@@ -127,8 +134,9 @@ class EventTimeLog:
         gone.heard = max((ms for ms in (gone.heard, record.heard) if ms is not None), default=None)
         gone.rows += record.rows
         gone.newest = max(gone.newest, record.newest)
-        gone.behind.take(record.behind)
+        gone.behind.merge(record.behind)
         gone.worst = max(gone.worst, record.worst)
+        gone.late += record.late
 
     def stand(self, clock_ms: int, watermark: int, holder: Holder | None) -> None:
         """Take note of where the watermark stands behind a micro-batch, and who holds it."""

@@ -73,6 +73,11 @@ class IntervalJoinOperator(WithoutClock):
         self._out = Collector(spec.name, spec.output_type)
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 
+    @property
+    def late_until(self) -> int:
+        """The last time below the watermark."""
+        return add_ms(self._watermark, -1)
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: it decides which elements are late."""
         return True

@@ -40,6 +40,11 @@ class IntervalColumnsOperator(ColumnJoinOperator):
             for prefix, side in zip(("left/", "right/"), spec.sides, strict=True)
         ]
 
+    @property
+    def late_until(self) -> int:
+        """The last time below the watermark."""
+        return add_ms(self.watermark, -1)
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: it decides which elements are late."""
         return True

@@ -71,6 +71,11 @@ class WindowColumnsOperator(ColumnJoinOperator):
         ]
         self._added: list[dict[int, list[pa.Table]]] = [{}, {}]
 
+    @property
+    def late_until(self) -> int:
+        """The last time whose windows can no longer be updated."""
+        return self._panes.last_time_of(self._last_late())
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
         return self._panes.reacts_between(self.watermark, watermark_ms, self._lateness_ms)

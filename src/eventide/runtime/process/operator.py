@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from eventide.common._ms import MAX_MS
+from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
@@ -41,6 +41,11 @@ class _ProcessOperator(ABC):
     def take_outputs(self) -> Mapping[str | None, Batch]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
+
+    @property
+    def late_until(self) -> int:
+        """``MIN_MS``: the function takes all elements."""
+        return MIN_MS
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: the function may look at the watermark."""

@@ -44,6 +44,13 @@ class Operator(Protocol):
     def inputs(self) -> Sequence[Receive]:
         """Who handles the elements of each input."""
 
+    @property
+    def late_until(self) -> int:
+        """The last event time, in milliseconds, of which an element comes too late now; ``MIN_MS`` where none does.
+
+        Where that depends on more than the time, it is the last one that may be late.
+        """
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether it matters when exactly, between two elements, the watermark moves there: if not, it may be later."""
 

@@ -96,6 +96,7 @@ class OperatorTask:
             backend,
             OperatorContext(spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms, spec.in_batch),
         )
+        self._late_until = self._operator.late_until
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
@@ -236,7 +237,8 @@ class OperatorTask:
         arrived = [(names[edge], split, Arrivals.of(content)) for edge, split, content in inbox.arrivals]
         said = ((names[edge], report) for edge, report in inbox.all_reports() if edge in names)
         spoke = [(name, report.channel) for name, report in said if report.spoke]
-        log.end_batch(self._gate.known_splits(), spoke, arrived, self._clock_ms, self._watermark_before)
+        known = self._gate.known_splits()
+        log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
         log.stand(self._clock_ms, self._gate.watermark, self._gate.holder())
         self._backend.put(_LOG, json.dumps(log.snapshot()).encode())
 

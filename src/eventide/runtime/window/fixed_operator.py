@@ -89,6 +89,12 @@ class FixedWindowOperator(WindowOperator):
             return
         self._take_many(elements, timestamps)
 
+    @property
+    def late_until(self) -> int:
+        """The last time whose windows can no longer be updated."""
+        late = self._panes.last_late(self._spec.lateness_ms, self._moment.watermark)
+        return self._panes.last_time_of(late)
+
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires when the watermark gets there.
 

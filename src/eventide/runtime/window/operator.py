@@ -27,7 +27,7 @@ from eventide.runtime.window.contexts import (
     TriggerView,
 )
 from eventide.runtime.window.merging import windows_of
-from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late
+from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
 
 if TYPE_CHECKING:
     from eventide.runtime.window.spec import WindowSpec
@@ -95,6 +95,13 @@ class WindowOperator:
             raise user_function_error(
                 self._spec.name, error, during="while it handled an element", key=key, element=value
             ) from error
+
+    @property
+    def late_until(self) -> int:
+        """The last time of which an element is late that finds no open window; none is without event time."""
+        if not self._spec.assigner.is_event_time():
+            return MIN_MS
+        return latest_late_time(self._lateness_ms, self._moment.watermark)
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: a timer may be due at any time, and functions may look at the watermark."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.advisor.lengths import Lengths
+from eventide.runtime.lengths import Lengths
 
 SHORT = st.integers(0, 2_047)
 ANY = st.one_of(SHORT, st.integers(0, 2**52))

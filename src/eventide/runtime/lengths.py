@@ -1,0 +1,150 @@
+"""Counts of lengths of time: how many there are of each, so that shares can be promised and not only estimated."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+THOUSANDTHS = 10
+EIGHTHS = 3
+
+_LONGEST = 1 << 52  # up to here a float, whose first bits are the step, is exact: 140,000 years
+
+
+class Lengths:
+    """Counts lengths of whole milliseconds, in steps that grow with the length.
+
+    Each power of two has ``1 << bits`` steps, so that a length is known to a thousandth of itself, or to an eighth;
+    what is shorter than two of these powers is counted exactly. The steps are the same for all data, so two of these
+    add up to that of both, and what is said of a share is no estimate: at least so many are not longer than that. (A
+    sketch of quantiles is smaller, and may err by a share that is larger than what is asked for.)
+
+    What is longer than 140,000 years counts as that.
+
+    Attributes:
+        bits: how fine the steps are: ``THOUSANDTHS`` or ``EIGHTHS``.
+        longest_ms: the longest, exactly; 0 where there is none.
+
+    >>> lengths = Lengths()
+    >>> lengths.add(np.array([0, 0, 0, 5, 7_000_000]))
+    >>> lengths.total, lengths.longer_than(5), lengths.longest_ms
+    (5, 1, 7000000)
+    >>> lengths.within(0.4), lengths.within(0.2), lengths.within(0)
+    (0, 5, 7000000)
+    """
+
+    __slots__ = ("_counts", "bits", "longest_ms")
+
+    def __init__(self, bits: int = THOUSANDTHS) -> None:
+        self.bits = bits
+        self.longest_ms = 0
+        self._counts: Ints = np.zeros(1, np.int64)
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(self._counts.sum())
+
+    def add(self, lengths_ms: Ints, times: Any = None) -> None:
+        """Count some more.
+
+        Args:
+            lengths_ms: milliseconds, none below 0.
+            times: how often each of them is there; once, by default.
+        """
+        if not len(lengths_ms):
+            return
+        self.reach(int(lengths_ms.max()))
+        self._count(np.bincount(self._steps_of(lengths_ms), times).astype(np.int64, copy=False))
+
+    def reach(self, length_ms: int) -> None:
+        """Take note that there was one so long, without counting it."""
+        self.longest_ms = max(self.longest_ms, min(length_ms, _LONGEST))
+
+    def merge(self, other: Lengths, further_ms: int = 0) -> None:
+        """Add what another has counted, in the same steps; each so much longer.
+
+        Raises:
+            ValueError: if the other has other steps.
+        """
+        if other.bits != self.bits:
+            raise ValueError(f"lengths in steps of {other.bits} bits cannot be added to those of {self.bits} bits")
+        if not other.total:
+            self.reach(other.longest_ms)
+            return
+        self.reach(other.longest_ms + further_ms)
+        if further_ms:
+            there = np.flatnonzero(other._counts)
+            moved = other._lasts_of(there) + min(further_ms, _LONGEST)
+            self._count(np.bincount(self._steps_of(moved), other._counts[there]).astype(np.int64))
+        else:
+            self._count(other._counts)
+
+    def longer_than(self, length_ms: int) -> int:
+        """How many are longer; those of the step of this length count as longer unless it is the step's last."""
+        if length_ms >= self.longest_ms:
+            return 0
+        there = np.flatnonzero(self._counts)
+        return int(self._counts[there[self._lasts_of(there) > length_ms]].sum())
+
+    def within(self, share: float) -> int:
+        """The shortest length that no more than a share of all are longer than; the last one of its step.
+
+        Args:
+            share: between 0 and 1; 0 gives the longest.
+        """
+        allowed = int(share * self.total)
+        longer = self.total - np.cumsum(self._counts)
+        step = np.argmax(longer <= allowed)
+        return min(int(self._lasts_of(step)), self.longest_ms)
+
+    def points(self) -> tuple[Ints, Ints]:
+        """For a curve: the last length of each step that has any, and how many are longer than that."""
+        there = np.flatnonzero(self._counts)
+        lengths = np.minimum(self._lasts_of(there), self.longest_ms)
+        return lengths, (self.total - np.cumsum(self._counts))[there]
+
+    def steps(self) -> list[tuple[int, int]]:
+        """The last length of each step that has any, in milliseconds, and how many it has; shortest first."""
+        there = np.flatnonzero(self._counts)
+        return list(zip(self._lasts_of(there).tolist(), self._counts[there].tolist(), strict=True))
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as JSON values."""
+        there = np.flatnonzero(self._counts)
+        return [self.bits, self.longest_ms, there.tolist(), self._counts[there].tolist()]
+
+    @classmethod
+    def of(cls, snapshot: list[Any]) -> Lengths:
+        """The inverse of :meth:`snapshot`."""
+        bits, longest_ms, steps, counts = snapshot
+        lengths = cls(bits)
+        lengths.longest_ms = longest_ms
+        if steps:
+            lengths._counts = np.zeros(steps[-1] + 1, np.int64)
+            lengths._counts[steps] = counts
+        return lengths
+
+    def _steps_of(self, lengths_ms: Ints) -> Ints:
+        """The step of each: 0 for nothing, then by the power of two, and the first bits behind it, as a float."""
+        shift = 52 - self.bits
+        known = np.minimum(lengths_ms, _LONGEST).astype(np.float64)
+        steps: Ints = np.maximum((known.view(np.int64) >> shift) - ((0x3FF << self.bits) - 1), 0)
+        return steps
+
+    def _lasts_of(self, steps: Any) -> Ints:
+        """The last length of each step; the step behind it begins one further."""
+        power, part = np.divmod(np.asarray(steps), 1 << self.bits)
+        first, up = (1 << self.bits) + part, power - self.bits
+        begins = np.where(up >= 0, first << np.maximum(up, 0), -(-first >> np.maximum(-up, 0)))
+        lasts: Ints = np.where(steps == 0, 0, np.maximum(begins - 1, 1))
+        return lasts
+
+    def _count(self, counts: Ints) -> None:
+        if len(counts) > len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros(len(counts) - len(self._counts), np.int64)])
+        self._counts[: len(counts)] += counts
