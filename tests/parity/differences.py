@@ -44,10 +44,13 @@ DIFFERENCES = {
     f"{_CONFIG}.set_auto_watermark_interval": "is the interval of micro-batches, and 0 by default: as soon as can be",
     **_members(
         "common.job_status.JobStatus",
-        "CREATED FAILING CANCELLING RESTARTING SUSPENDED RECONCILING",
+        "CREATED FAILING CANCELLING SUSPENDED RECONCILING",
         "is there to be named; no job is in it",
     ),
-    "common.restart_strategy.RestartStrategies": _VALUE + ": Spark repeats tasks that failed",
+    "common.restart_strategy.RestartStrategies": "a job that fails goes on from its checkpoint; has "
+    "`exponential_delay_restart` too",
+    "common.restart_strategy.RestartStrategies.fall_back_restart": "is what `restart-strategy.type` says, and nothing "
+    "by default",
     "common.serialization.Encoder": "text is `str(element)`, `('wren', 1)` where PyFlink writes `(wren,1)`",
     **_members(
         "common.serialization", "SerializationSchema DeserializationSchema", "for functions; no source or sink takes it"

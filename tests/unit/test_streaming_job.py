@@ -1,11 +1,17 @@
-"""The end of a job whose query Spark would let run on for the clock."""
+"""A job from run to run: the end of a query that Spark would let run on for the clock, and restarts after failures."""
 
+import logging
 import threading
 import time
 
+import pytest
+
+from eventide.common import JobStatus, RestartStrategies
+from eventide.errors import StateError, UserFunctionError
 from eventide.spark.collected import Collected
 from eventide.spark.job import StreamingJob
 from eventide.spark.progress_view import ProgressView
+from eventide.spark.restarts import QueryRun, Restarts
 
 
 class Query:
@@ -34,9 +40,14 @@ class Query:
 
 def job_of(failures):
     collected = Collected()
-    query = Query(collected, failures)
+    run = QueryRun(Query(collected, failures), lambda: None, is_over=lambda progress: True)
+    return job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
+
+
+def job_with(run, start, strategy, collected=None):
+    restarts = Restarts("orders", strategy)
     return StreamingJob(
-        query, collected, ProgressView("clock"), lambda: None, lambda operator, at: None, is_over=lambda progress: True
+        run, start, restarts, collected or Collected(), ProgressView("orders"), lambda: None, lambda operator, at: None
     )
 
 
@@ -46,3 +57,105 @@ def test_what_the_last_micro_batch_gives_while_the_query_is_stopped_is_not_dropp
 
 def test_stopping_is_tried_again_when_spark_refuses():
     assert list(job_of([TimeoutError()]).collected()) == ["of the last micro-batch"]
+
+
+class Failing:
+    """Stands in for a query that has ended, with a failure or without."""
+
+    id, name, isActive, recentProgress, lastProgress = "1", "orders", False, [], None  # noqa: N815 - Spark's names
+
+    def __init__(self, failure):
+        self._failure = failure
+
+    def awaitTermination(self):  # noqa: N802 - Spark's name
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self):
+        pass
+
+
+class Runs:
+    """Gives a run for each of some failures, None for one that goes well; one that is a string does not even start."""
+
+    def __init__(self, *failures):
+        self._failures = [*failures]
+        self.closed = 0
+
+    def __call__(self):
+        failure = self._failures.pop(0)
+        if isinstance(failure, str):
+            raise ConnectionError(failure)
+        return QueryRun(Failing(failure), self._close)
+
+    def _close(self):
+        self.closed += 1
+
+
+def outcome_of(strategy, *failures):
+    runs = Runs(*failures)
+    job = job_with(runs(), runs, strategy)
+    failure = job.get_job_execution_result().exception(timeout=30)
+    return job, failure, runs
+
+
+THREE_TIMES = RestartStrategies.fixed_delay_restart(3, 0)
+
+
+def test_a_job_that_failed_is_started_again_and_says_why(caplog):
+    with caplog.at_level(logging.WARNING, logger="eventide"):
+        job, failure, runs = outcome_of(THREE_TIMES, UserFunctionError("no such host"), OSError("disk"), None)
+    assert failure is None
+    assert job.get_job_status().result() is JobStatus.FINISHED
+    assert [(one.number, one.reason, one.after_ms) for one in job.get_restarts()] == [
+        (1, "UserFunctionError: no such host", 0),
+        (2, "OSError: disk", 0),
+    ]
+    assert [record.message for record in caplog.records] == [
+        "the job 'orders' has failed, and is started again in 0 ms, for the 1st time; the reason: "
+        "UserFunctionError: no such host",
+        "the job 'orders' has failed, and is started again in 0 ms, for the 2nd time; the reason: OSError: disk",
+    ]
+    assert runs.closed == 3
+
+
+def test_it_gives_up_with_the_last_reason_and_says_how_often_it_was_tried():
+    failures = [ValueError(str(number)) for number in range(4)]
+    job, failure, _ = outcome_of(THREE_TIMES, *failures)
+    assert failure is failures[-1]
+    assert failure.__notes__ == [
+        "This is the last failure of the job 'orders', which was started again 3 times. Its restart strategy: Restart "
+        "with fixed delay (0:00:00). #3 restart attempts."
+    ]
+    assert job.get_job_status().result() is JobStatus.FAILED
+
+
+def test_a_run_that_does_not_start_counts_as_one_that_failed():
+    job, failure, _ = outcome_of(THREE_TIMES, OSError("disk"), "nobody there", None)
+    assert failure is None
+    assert [one.reason for one in job.get_restarts()] == ["OSError: disk", "ConnectionError: nobody there"]
+
+
+@pytest.mark.parametrize("strategy", [RestartStrategies.no_restart(), RestartStrategies.fall_back_restart()])
+def test_a_job_without_a_strategy_fails_at_once(strategy):
+    error = OSError("disk")
+    job, failure, _ = outcome_of(strategy, error)
+    assert (failure, job.get_restarts(), hasattr(failure, "__notes__")) == (error, [], False)
+
+
+def test_what_can_never_go_well_is_not_tried_again():
+    error = StateError("another run of this job goes on with its checkpoint")
+    job, failure, _ = outcome_of(THREE_TIMES, error)
+    assert (failure, job.get_restarts()) == (error, [])
+
+
+def test_a_job_that_waits_is_restarting_and_can_be_cancelled():
+    runs = Runs(OSError("disk"))
+    job = job_with(runs(), runs, RestartStrategies.fixed_delay_restart(1, 3_600_000))
+    while not job.get_restarts():
+        time.sleep(0.01)
+    while job.get_job_status().result() is not JobStatus.RESTARTING:
+        time.sleep(0.01)
+    job.cancel().result()
+    assert job.get_job_status().result() is JobStatus.CANCELED
+    assert runs.closed == 1

@@ -105,6 +105,8 @@ def _view(url: str, jobs: list[dict[str, Any]]) -> RenderableType:
         table.add_row(Text(job["name"], "bold"), Text(job["status"]))
         if job["failure"]:
             table.add_row(Text("  failure"), Text(job["failure"], "red"))
+        if job["restarts"]:
+            table.add_row(Text("  restarts", "dim"), Text(f"{job['restarts']}; the last after {job['last_restart']}"))
         for what, text in job["lines"]:
             table.add_row(Text(f"  {what}", "dim"), Text(text))
         parts.append(table)

@@ -12,7 +12,16 @@ from typing import Any
 from eventide._absent import says_what_is_absent
 from eventide.errors import ProgramError
 
-__all__ = ["BatchProgress", "FinishedJob", "JobClient", "JobExecutionResult", "JobID", "JobStatus", "completed"]
+__all__ = [
+    "BatchProgress",
+    "FinishedJob",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobRestart",
+    "JobStatus",
+    "completed",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,8 @@ class JobID:
 class JobStatus(Enum):
     """What a job is doing. Flink: ``JobStatus``.
 
-    On Spark, a job is RUNNING, FINISHED, CANCELED or FAILED; the others are there for programs that name them.
+    On Spark, a job is RUNNING, RESTARTING, FINISHED, CANCELED or FAILED; the others are there for programs that name
+    them.
     """
 
     CREATED = "created"
@@ -76,6 +86,23 @@ class JobExecutionResult:
     def get_net_runtime(self) -> int:
         """How long the job ran, in milliseconds."""
         return self.net_runtime_ms
+
+
+@dataclass(frozen=True, slots=True)
+class JobRestart:
+    """A failure after which a job was started again by its restart strategy.
+
+    Attributes:
+        number: The number of the restart, from 1.
+        at_ms: When it failed, in milliseconds since the epoch.
+        reason: What made it fail.
+        after_ms: How long it waited then, in milliseconds.
+    """
+
+    number: int
+    at_ms: int
+    reason: str
+    after_ms: int
 
 
 KEPT = 1_000
@@ -181,6 +208,10 @@ class JobClient(ABC):
             ProgramError: ``at`` is no time, or the job has no state that could be asked.
             StateError: There is no such operator, or no micro-batch is finished yet.
         """
+
+    def get_restarts(self) -> list[JobRestart]:
+        """The failures after which its restart strategy started it again, the last 1,000 of them. Not in PyFlink."""
+        return []
 
     @abstractmethod
     def collected(self) -> Iterator[Any]:

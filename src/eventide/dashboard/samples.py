@@ -65,13 +65,14 @@ STATE = Metric(
     "stateSize", "The state of a level of operators in files, at the last snapshot of the state store.", "bytes"
 )
 RUNNING = Metric("isRunning", "1 while a job runs, 0 when it has ended.")
+RESTARTS = Metric("numRestarts", "How often a job has been started again after a failure.")
 OWN = Metric("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
 
 METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_TIME, STATE, RUNNING, OWN),
+    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_TIME, STATE, RUNNING, RESTARTS, OWN),
 )
 """All that there are."""
 
@@ -145,6 +146,8 @@ def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
     for job in jobs:
         labels = {"job": job.name, "job_id": str(job.client.get_job_id())}
         yield Sample(RUNNING, labels, 0 if job.status.is_terminal_state() else 1)
+        restarts = job.client.get_restarts()
+        yield Sample(RESTARTS, labels, restarts[-1].number if restarts else 0)
         progress = job.last()
         if progress is not None:
             of = _OfJob(job, progress, now_ms, labels)

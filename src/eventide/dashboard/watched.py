@@ -63,13 +63,16 @@ class WatchedJob:
         return None if error is None else f"{type(error).__name__}: {error}"
 
     def heading(self) -> Json:
-        """What tells it apart from other jobs."""
+        """What tells it apart from other jobs, and how it fares."""
+        restarts = self.client.get_restarts()
         return {
             "number": self.number,
             "name": self.name,
             "id": str(self.client.get_job_id()),
             "status": self.status.value,
             "failure": self.failure,
+            "restarts": restarts[-1].number if restarts else 0,
+            "last_restart": restarts[-1].reason if restarts else None,
         }
 
     def batches(self, after: int = -1) -> list[Json]:

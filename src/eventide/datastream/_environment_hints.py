@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 from eventide.common._accepted import AcceptedSettings
-from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.slot_sharing_group import SlotSharingGroup
@@ -76,21 +75,6 @@ class EnvironmentHints:
         """What was set."""
         backend: StateBackend | None = self._accepted.accepted("set_state_backend", None)
         return backend
-
-    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """Taken for older programs' sake: a cluster of Spark's repeats a task; a failed job is started again."""
-        why = (
-            "on a cluster, Spark tries a task spark.task.maxFailures times, and with local[...] once; a job that "
-            "failed goes on when it is started again"
-        )
-        return self._accept("set_restart_strategy", restart_strategy_configuration, why)
-
-    def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """What was set."""
-        strategy: RestartStrategyConfiguration = self._accepted.accepted(
-            "set_restart_strategy", RestartStrategies.fall_back_restart()
-        )
-        return strategy
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
         """Taken for PyFlink's sake: there are no savepoints."""

@@ -9,6 +9,9 @@ from typing import Protocol
 from eventide.common._accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
+from eventide.common.restart_strategy import RestartStrategyConfiguration
+from eventide.datastream._lengths_of_time import milliseconds
+from eventide.datastream._restart_options import RESTART_OPTIONS, restart_strategy
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
@@ -18,7 +21,6 @@ _QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""
 _ENTRY = re.compile(
     rf"\s*(?:(?P<whole>{_QUOTED})|(?P<name>{_QUOTED}|[^,:]*[^,:\s])\s*:\s*(?P<value>{_QUOTED}|[^,]*?))\s*(?:,|\Z)"
 )
-_MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Configurable(Protocol):
@@ -32,6 +34,9 @@ class Configurable(Protocol):
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> object:
         """Choose between streaming and batch execution."""
+
+    def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
+        """Take the restart strategy that options describe."""
 
 
 def split_options(configuration: Configuration) -> tuple[Configuration, Configuration]:
@@ -56,7 +61,10 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
             except (ValueError, KeyError) as error:
                 why = f": {error}" if isinstance(error, ProgramError) else ""
                 raise ProgramError(f"the option {key!r} cannot be {value!r}{why}") from error
-    unknown = sorted(set(options) - set(OPTIONS))
+    strategy = restart_strategy(configuration)
+    if strategy is not None:
+        env.fall_back_on(strategy)
+    unknown = sorted(set(options) - set(OPTIONS) - RESTART_OPTIONS)
     for_a_session = [key for key in unknown if key.startswith(_OF_SPARK)]
     has_no_effect(
         ", ".join(for_a_session),
@@ -66,18 +74,6 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
     others = [key for key in unknown if key not in for_a_session]
     why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
     has_no_effect(", ".join(others), why, how_many=len(others))
-
-
-def milliseconds(text: str) -> int:
-    """The milliseconds of a length of time as Flink writes it; raises ValueError where it is none.
-
-    >>> milliseconds("200 ms"), milliseconds("3s"), milliseconds("500")
-    (200, 3000, 500)
-    """
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip())
-    if match is None or match[2] not in _MS:
-        raise ValueError(text)
-    return int(match[1]) * _MS[match[2]]
 
 
 def mapping(text: str) -> dict[str, str]:
@@ -143,4 +139,4 @@ OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "execution.checkpointing.dir": _checkpoint_directory,
     "state.checkpoints.dir": _checkpoint_directory,
 }
-"""What is known of Flink's options: the name, and what it sets."""
+"""What is known of Flink's options: the name, and what it sets. Those of restart strategies belong together."""

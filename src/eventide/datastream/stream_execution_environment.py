@@ -18,6 +18,7 @@ from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWaterm
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
+from eventide.datastream._restarting import Restarting
 from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
@@ -49,7 +50,7 @@ _F = TypeVar("_F")
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints, Watching):
+class StreamExecutionEnvironment(EnvironmentHints, Restarting, Watching):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
@@ -395,4 +396,5 @@ class StreamExecutionEnvironment(EnvironmentHints, Watching):
             available_now=self._available_now,
             max_rows_per_batch=self._max_rows_per_batch,
             dashboard_url=self.get_dashboard_url(),
+            restart_strategy=self._strategy_in_force(),
         )

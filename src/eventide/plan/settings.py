@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.common.job import JobClient
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.plan.job import JobPlan
 
@@ -17,7 +18,7 @@ class JobSettings:
 
     ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
-    ``dashboard_url`` is where its progress can be seen.
+    ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
     """
 
     job_name: str
@@ -27,6 +28,7 @@ class JobSettings:
     available_now: bool = False
     max_rows_per_batch: int | None = None
     dashboard_url: str | None = None
+    restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
 
 
 class Host(ABC):

@@ -33,3 +33,8 @@ def original(error: BaseException) -> BaseException:
     ours: BaseException = kind(message.rstrip())
     ours.__cause__ = error
     return ours
+
+
+def is_for_good(error: BaseException) -> bool:
+    """Whether a job that failed would fail again however often it is started: by what its program is, or its state."""
+    return isinstance(error, errors.ProgramError | errors.StateError)

@@ -15,7 +15,16 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common._stack import place_in_the_program
-from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.common.job import (
+    KEPT,
+    BatchProgress,
+    JobClient,
+    JobExecutionResult,
+    JobID,
+    JobRestart,
+    JobStatus,
+    completed,
+)
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, warning_of_timers
 from eventide.runtime.progress import gathered
@@ -24,38 +33,41 @@ from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
 from eventide.spark.progress import about, contents_of
 from eventide.spark.progress_view import ProgressView
+from eventide.spark.restarts import QueryRun, Restarts
 
 _POLL_S = 0.1
 
 
 class StreamingJob(JobClient):
-    """Follows a query to its end: its counters, its collected elements, its result.
+    """Follows a query to its end: its counters, its collected elements, its result; and starts it again if it fails.
 
     Args:
-        query: the query.
+        run: the query that runs.
+        start: makes the next run of it, from its checkpoint.
+        restarts: says whether there is a next run.
         collected: where the elements of collecting sinks come.
         view: shows what it does.
-        at_end: what to do when it has ended.
+        at_end: what to do when it has ended for good.
         explain: says why watermarks stand where they do.
-        is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
-            Spark knows itself when it ends.
     """
 
     def __init__(
         self,
-        query: StreamingQuery,
+        run: QueryRun,
+        start: Callable[[], QueryRun],
+        restarts: Restarts,
         collected: Collected,
         view: ProgressView,
         at_end: Callable[[], None],
         explain: Callable[[str | None, int | str | None, str | None], Any],
-        is_over: Callable[[StreamingQueryProgress], bool] | None = None,
     ) -> None:
-        self._query = query
+        self._run = run
+        self._start = start
+        self._restarts = restarts
         self._collected = collected
         self._view = view
         self._at_end = at_end
         self._explain = explain
-        self._is_over = is_over
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # nobody who waits for it can take it away
@@ -63,11 +75,13 @@ class StreamingJob(JobClient):
         self._progress: deque[BatchProgress] = deque(maxlen=KEPT)
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
-        self._id = JobID(str(query.id))
-        self._cancelled = False
+        self._id = JobID(str(run.query.id))
+        self._is_restarting = False
+        self._cancelled = threading.Event()
+        self._between_runs = threading.Lock()
         self._stopping = threading.Thread()
         self._made_at = place_in_the_program()
-        threading.Thread(target=self._follow, name=f"eventide {query.name}", daemon=True).start()
+        threading.Thread(target=self._follow, name=f"eventide {run.query.name}", daemon=True).start()
 
     def get_job_id(self) -> JobID:
         """The id of the query, which stays the same on the same checkpoint."""
@@ -79,16 +93,17 @@ class StreamingJob(JobClient):
 
     def _status(self) -> JobStatus:
         if not self._result.done():
-            return JobStatus.RUNNING
+            return JobStatus.RESTARTING if self._is_restarting else JobStatus.RUNNING
         if self._result.exception() is not None:
             return JobStatus.FAILED
-        return JobStatus.CANCELED if self._cancelled else JobStatus.FINISHED
+        return JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
 
     def cancel(self) -> Future[None]:
         """Stop the query."""
-        self._cancelled = True
+        self._cancelled.set()
         self._collected.close()
-        self._query.stop()
+        with self._between_runs:
+            self._run.query.stop()
         try:
             self._result.result()
         except Exception:  # a job that failed is stopped as well; its failure is in its result
@@ -107,6 +122,10 @@ class StreamingJob(JobClient):
         """Counters and watermarks after each of the last 1,000 micro-batches."""
         return list(self._progress)
 
+    def get_restarts(self) -> list[JobRestart]:
+        """The failures after which it was started again."""
+        return self._restarts.known()
+
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
         """What the last micro-batch that is committed left in the checkpoint."""
         return self._explain(operator, at, key)
@@ -117,7 +136,7 @@ class StreamingJob(JobClient):
 
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
-        failure = self._look_until_the_end()
+        failure = self._run_until_the_end()
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
@@ -132,6 +151,31 @@ class StreamingJob(JobClient):
         finally:
             self._collected.close()
 
+    def _run_until_the_end(self) -> BaseException | None:
+        """One run behind the other, as long as they fail and the restart strategy says so; return what was the last."""
+        failure = self._look_until_the_end()
+        while failure is not None and not self._cancelled.is_set():
+            wait_s = self._restarts.wait_after(failure)
+            if wait_s is None:
+                return failure
+            self._is_restarting = True
+            if self._cancelled.wait(wait_s):
+                return None
+            failure = self._run_again()
+        return failure
+
+    def _run_again(self) -> BaseException | None:
+        """Start the next run, and look at it until its end; return what made it fail, or not even start."""
+        try:
+            with self._between_runs:
+                if self._cancelled.is_set():
+                    return None
+                self._run = self._start()
+        except Exception as error:
+            return original(error)
+        self._is_restarting = False
+        return self._look_until_the_end()
+
     def _look_until_the_end(self) -> BaseException | None:
         """Look at the query now and then; return what made it fail, once its last micro-batch is over.
 
@@ -139,23 +183,25 @@ class StreamingJob(JobClient):
         who waits without a limit waits for its end.
         """
         ended: Future[None] = Future()
-        threading.Thread(target=_await_end, args=(self._query, ended), daemon=True).start()
+        threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
         while True:
             _, running = wait([ended], _POLL_S)
             with suppress(Exception):  # that the JVM is gone, or the terminal, is not the job's failure
                 self._look()
             if not running:
+                with suppress(Exception):
+                    self._run.close()
                 failure = ended.exception()
                 return None if failure is None else original(failure)
 
     def _look(self) -> None:
         """Take what progress there is, and see whether the query is over."""
-        if self._collected.is_full and not self._stopping.is_alive() and not self._query.isActive:
+        if self._collected.is_full and not self._stopping.is_alive() and not self._run.query.isActive:
             self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
-        last = self._query.lastProgress
+        last = self._run.query.lastProgress
         if last is not None:
-            if self._is_over is not None:
-                self._stop_at_the_end(self._is_over(last))
+            if self._run.is_over is not None:
+                self._stop_at_the_end(self._run.is_over(last))
             self._take_progress(last)
 
     def _stop_at_the_end(self, is_over: bool) -> None:
@@ -164,15 +210,16 @@ class StreamingJob(JobClient):
         It may be in a micro-batch for the clock by then, whose elements are still wanted.
         """
         if is_over and not (self._collected.is_full or self._stopping.is_alive()):
-            self._stopping = threading.Thread(target=self._stop, name=f"the end of {self._query.name}", daemon=True)
+            name = f"the end of {self._run.query.name}"
+            self._stopping = threading.Thread(target=self._stop, name=name, daemon=True)
             self._stopping.start()
 
     def _stop(self) -> None:
         with suppress(Exception):  # it is tried again with the next look at the query
-            self._query.stop()
+            self._run.query.stop()
 
     def _tell_of_timers(self) -> None:
-        left = None if self._cancelled else warning_of_timers(self._view.title, self._metrics.values())
+        left = None if self._cancelled.is_set() else warning_of_timers(self._view.title, self._metrics.values())
         if left is not None:
             with suppress(Exception):  # who makes errors of warnings gets the result all the same
                 warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
@@ -182,7 +229,7 @@ class StreamingJob(JobClient):
             return
         self._seen = (last.batchId, last.timestamp)
         # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
-        for progress in self._query.recentProgress if last.batchId > self._next_batch else [last]:
+        for progress in self._run.query.recentProgress if last.batchId > self._next_batch else [last]:
             if progress.batchId >= self._next_batch and OBSERVATION in progress.observedMetrics:
                 self._next_batch = progress.batchId + 1
                 said = contents_of(progress.observedMetrics[OBSERVATION]["counters"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,19 +18,21 @@ from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.spark.collected import Stopped
 from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.frame_rows import frame_of
+from eventide.spark.hand_over import HandOver
 from eventide.spark.kafka_sink import KafkaDelivery
 from eventide.spark.locations import resolved, texts
 from eventide.spark.rows import typed_rows
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.types import schema_of
 
-Take = Callable[[Any], None]
 Ship = Callable[[SinkSpec], bytes]
 """Makes bytes of a sink for the way to the workers."""
 
 
-def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> DataStreamWriter:
-    """What writes the results of a streaming job; ``take`` gets each element of a collecting sink.
+def writer(
+    frames: DataFrame, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun
+) -> DataStreamWriter:
+    """What writes the results of a streaming job; ``hand_over`` gets what is printed or collected.
 
     A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
     `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
@@ -42,15 +44,15 @@ def writer(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take, ship: Shi
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
         return rows.format(sink.format).options(**sink.options)
-    return frames.writeStream.foreachBatch(Delivery(sinks, take, ship, job)).outputMode("append")
+    return frames.writeStream.foreachBatch(Delivery(sinks, hand_over, ship, job)).outputMode("append")
 
 
-def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> None:
+def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun) -> None:
     """Write the results of a batch job."""
     if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and _is_of_files(sinks[0].sink):
         _directory(sinks[0].sink).write(typed_rows(frames, sinks[0]), 0)
     else:
-        Delivery(sinks, take, ship, job)(frames, 0)
+        Delivery(sinks, hand_over, ship, job)(frames, 0)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -104,14 +106,14 @@ class Delivery:
     Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
     """
 
-    def __init__(self, sinks: tuple[SinkSpec, ...], take: Take, ship: Ship, job: SinkRun) -> None:
-        self._on_driver = {s.number: s for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
+    def __init__(self, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun) -> None:
+        self._on_driver = {s.number: (s, s.sink) for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
         self._directories = {
             s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
-        self._take = take
+        self._hand_over = hand_over
         _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
             schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
@@ -123,7 +125,7 @@ class Delivery:
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
         if not self._as_rows and not self._to_kafka:
-            self._to_driver(frames)
+            self._to_driver(frames, batch_id)
             return
         if len(self._to_kafka) == 1 and not self._as_rows and not self._on_driver:
             [deliver] = self._to_kafka.values()
@@ -133,7 +135,7 @@ class Delivery:
         try:
             with_results = _targets_of_elements(frames)
             if self._on_driver:
-                self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))))
+                self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))), batch_id)
             for number, deliver in self._to_kafka.items():
                 if number in with_results:
                     deliver(frames.where(frames["target"] == number), batch_id)
@@ -146,24 +148,22 @@ class Delivery:
         finally:
             frames.unpersist()
 
-    def _to_driver(self, frames: DataFrame) -> None:
+    def _to_driver(self, frames: DataFrame, batch_id: int) -> None:
         received = [frame_of(row) for row in frames.collect() if row.target in self._on_driver]
-        for (target, *_), of_channel in groupby(sorted(received, key=_channel), key=_channel):
-            sink = self._on_driver[target]
-            decoded = [sink.codec.decode(frame.content) for frame in of_channel]
-            for value in chain.from_iterable(e.values for e in sorted(decoded, key=lambda elements: elements.first)):
-                if isinstance(sink.sink, PrintSink):
-                    print(sink.sink.line(value))  # noqa: T201 - its purpose
-                else:
-                    self._hand_over(value, frames.sparkSession)
-
-    def _hand_over(self, value: Any, spark: SparkSession) -> None:
         try:
-            self._take(value)
+            self._hand_over(batch_id, self._values(received))
         except Stopped:
             # Whatever is asked of Spark in a query that has been stopped makes it end, without a word and a commit.
-            spark.range(1).collect()
+            frames.sparkSession.range(1).collect()
             raise
+
+    def _values(self, received: list[Frame]) -> Iterator[tuple[PrintSink | CollectSink, Any]]:
+        """The elements of some frames, each with its sink, in one order."""
+        for (target, *_), of_channel in groupby(sorted(received, key=_channel), key=_channel):
+            spec, sink = self._on_driver[target]
+            decoded = [spec.codec.decode(frame.content) for frame in of_channel]
+            for elements in sorted(decoded, key=lambda elements: elements.first):
+                yield from ((sink, value) for value in elements.values)
 
 
 def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:

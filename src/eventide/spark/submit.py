@@ -15,9 +15,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
-from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide.common._accepted import has_no_effect
 from eventide.common._pickles import loads
+from eventide.common._restart_backoff import Never
 from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
@@ -35,10 +36,12 @@ from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.evidence import evidence
 from eventide.spark.failures import original
+from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
 from eventide.spark.progress import NothingNew, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
+from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -101,46 +104,48 @@ class SparkHost(Host):
         collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
         _take(location, settings)
-        job = SinkRun(self.spark)
-        at_end = partial(_leave, location, settings, job)
+        at_end = partial(_leave, location, settings)
+        start = partial(self._start, plan.with_storage(location), settings, location, HandOver(collected.put))
         try:
-            query = self._start(plan.with_storage(location), settings, location, collected, job)
+            if settings.checkpoint_location is None:
+                _tell_of_temporary_checkpoint(location, settings)
+            run = start()
         except BaseException:
             at_end()
             raise
-        is_over = _end_that_spark_does_not_see(plan, settings)
+        restarts = Restarts(settings.job_name, settings.restart_strategy)
         view = ProgressView(settings.job_name, settings.dashboard_url)
-        return StreamingJob(query, collected, view, at_end, partial(_why, self.spark, location), is_over)
+        return StreamingJob(run, start, restarts, collected, view, at_end, partial(_why, self.spark, location))
 
-    def _start(
-        self, plan: JobPlan, settings: JobSettings, location: str, collected: Collected, job: SinkRun
-    ) -> StreamingQuery:
-        frames = frames_of(plan, settings, self.spark, batch=False)
-        output = writer(frames, plan.sinks, collected.put, _sinks_of(plan), job)
-        output = output.queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
-        if _takes_what_is_there(plan, settings):
-            output = output.trigger(availableNow=True)
-        else:
-            output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
-        if settings.checkpoint_location is None:
-            warnings.warn(
-                f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
-                "deleted at its end, so it cannot go on after a restart; call "
-                "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
-                TemporaryCheckpointWarning,
-                stacklevel=level_of_the_program(),
-            )
-        checkpoint, repeated = fit_checkpoint(self.spark, location, plan)
-        if settings.checkpoint_location is None:
-            job.starts(temporary(checkpoint))
-        else:
-            job.starts(checkpoint, location, repeated)
-        with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
-            return output.option("checkpointLocation", location).start()
+    def _start(self, plan: JobPlan, settings: JobSettings, location: str, hand_over: HandOver) -> QueryRun:
+        """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over."""
+        sinks = SinkRun(self.spark)
+        try:
+            frames = frames_of(plan, settings, self.spark, batch=False)
+            output = writer(frames, plan.sinks, hand_over, _sinks_of(plan), sinks)
+            output = output.queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
+            if _takes_what_is_there(plan, settings):
+                output = output.trigger(availableNow=True)
+            else:
+                output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
+            checkpoint, repeated = fit_checkpoint(self.spark, location, plan)
+            if settings.checkpoint_location is None:
+                sinks.starts(temporary(checkpoint), repeated=repeated)
+            else:
+                sinks.starts(checkpoint, location, repeated)
+            with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
+                query = output.option("checkpointLocation", location).start()
+        except BaseException:
+            sinks.close()
+            raise
+        return QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings))
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if not plan.bounded:
             raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
+        if not isinstance(settings.restart_strategy.backoff(), Never):
+            why = "a batch job has no checkpoint that it could go on from; start it again yourself if it fails"
+            has_no_effect("the restart strategy", why)
         refuse_used_directories(self.spark, directories(self.spark, plan.sinks))
         collected: list[Any] = []
         started = time.monotonic()
@@ -150,7 +155,7 @@ class SparkHost(Host):
             job = SinkRun(self.spark)
             job.starts(temporary(uuid.uuid4().hex))
             try:
-                write_batch(frames, plan.sinks, collected.append, _sinks_of(plan), job)
+                write_batch(frames, plan.sinks, HandOver(collected.append), _sinks_of(plan), job)
             except Exception as error:
                 raise original(error) from error
             finally:
@@ -201,12 +206,21 @@ def _take(location: str, settings: JobSettings) -> None:
         _in_use.add(_one_name(location))
 
 
-def _leave(location: str, settings: JobSettings, job: SinkRun) -> None:
+def _leave(location: str, settings: JobSettings) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
-    job.close()
     _in_use.discard(_one_name(location))
     if settings.checkpoint_location is None:
         shutil.rmtree(location, ignore_errors=True)
+
+
+def _tell_of_temporary_checkpoint(location: str, settings: JobSettings) -> None:
+    warnings.warn(
+        f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
+        "deleted at its end, so it cannot go on when its program is started again; call "
+        "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
+        TemporaryCheckpointWarning,
+        stacklevel=level_of_the_program(),
+    )
 
 
 def _one_name(location: str) -> str:

@@ -17,7 +17,15 @@ from watching import NASTY, T, asked, job_of_the_twin, json_of, served
 def test_a_job_is_described_and_followed():
     with served(job_of_the_twin()) as url:
         (heading,) = json_of(f"{url}/api/jobs")
-        assert heading == {"number": 1, "name": "trips", "id": "the id", "status": "finished", "failure": None}
+        assert heading == {
+            "number": 1,
+            "name": "trips",
+            "id": "the id",
+            "status": "finished",
+            "failure": None,
+            "restarts": 0,
+            "last_restart": None,
+        }
         described = json_of(f"{url}/api/jobs/1")["description"]
         assert [one["name"] for one in described["operators"]] == [NASTY]
         news = json_of(f"{url}/api/jobs/1/batches?after=1")

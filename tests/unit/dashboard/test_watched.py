@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common.job import BatchProgress, JobStatus, completed
+from eventide.common.job import BatchProgress, JobRestart, JobStatus, completed
 from eventide.dashboard.watched import WatchedJob, WatchedJobs
 from watching import NASTY, T, finished, job_of_the_twin
 
@@ -67,9 +67,11 @@ def test_a_failure_is_told_in_words():
         get_job_status=lambda: completed(JobStatus.FAILED),
         get_job_execution_result=lambda: failed,
         get_job_id=lambda: "7",
+        get_restarts=lambda: [JobRestart(3, 0, "OSError: disk", 10)],
     )
-    job = WatchedJob(1, "trips", client, {})
-    assert (job.heading()["status"], job.heading()["failure"]) == ("failed", "ValueError: a bad element")
+    heading = WatchedJob(1, "trips", client, {}).heading()
+    assert (heading["status"], heading["failure"]) == ("failed", "ValueError: a bad element")
+    assert (heading["restarts"], heading["last_restart"]) == (3, "OSError: disk")
 
 
 def test_why_is_what_the_client_says():

@@ -1,12 +1,11 @@
 """Objects that describe how Flink is to run a job: they can be made and asked, and are taken once with a warning."""
 
 import warnings
-from datetime import timedelta
 from io import BytesIO
 
 import pytest
 
-from eventide.common import ConfigOptions, Configuration, Encoder, RestartStrategies
+from eventide.common import ConfigOptions, Configuration, Encoder
 from eventide.common.serializer import VoidNamespaceSerializer
 from eventide.datastream import (
     CheckpointConfig,
@@ -34,7 +33,6 @@ def env():
 
 SETTINGS = {
     "state_backend": HashMapStateBackend(),
-    "restart_strategy": RestartStrategies.fixed_delay_restart(3, 1_000),
     "default_savepoint_directory": "s3a://savepoints",
 }
 
@@ -52,26 +50,11 @@ def test_what_an_older_program_sets_is_kept_and_said_once(env, name):
 def test_nothing_is_set_at_first(env):
     assert env.get_state_backend() is None
     assert env.get_default_savepoint_directory() is None
-    assert env.get_restart_strategy() == RestartStrategies.fall_back_restart()
 
 
 def test_the_interval_of_checkpoints_can_be_asked_for(env):
     assert env.get_checkpoint_interval() == -1
     assert env.enable_checkpointing(1_000).get_checkpoint_interval() == 1_000
-
-
-def test_restart_strategies_say_what_they_are():
-    fixed = RestartStrategies.fixed_delay_restart(3, timedelta(seconds=2))
-    assert (fixed.get_restart_attempts(), fixed.get_delay_between_attempts_interval()) == (3, timedelta(seconds=2))
-    rate = RestartStrategies.failure_rate_restart(5, 60_000, 500)
-    assert rate.get_max_failure_rate() == 5
-    assert rate.get_failure_interval() == timedelta(minutes=1)
-    assert rate.get_delay_between_attempts_interval() == timedelta(milliseconds=500)
-    assert "5 failures within interval 0:01:00" in rate.get_description()
-    assert RestartStrategies.no_restart() != RestartStrategies.fall_back_restart()
-    assert RestartStrategies.no_restart().get_description() == "Restart deactivated."
-    with pytest.raises(ProgramError, match="must be a number of milliseconds or a timedelta, not 'soon'"):
-        RestartStrategies.fixed_delay_restart(3, "soon")
 
 
 def test_rocksdb_keeps_what_it_is_told():

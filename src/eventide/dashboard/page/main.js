@@ -27,7 +27,7 @@ function made(tag, text, attributes = {}) {
 async function follow() {
   try {
     await look();
-    if (job) at("message").hidden = !job.failure;
+    if (job) at("message").hidden = !troubleOf(job);
   } catch (error) {
     at("message").textContent = `Nobody answers here any more; what is shown is the last that was known. (${error.message})`;
     at("message").hidden = false;
@@ -54,7 +54,7 @@ async function look() {
     forgetCharts();
   }
   const news = await ask(`/api/jobs/${job.number}/batches?after=${batches.length ? batches.at(-1).batch : -1}`);
-  Object.assign(job, { status: news.status, failure: news.failure });
+  for (const what of ["status", "failure", "restarts", "last_restart"]) job[what] = news[what];
   showHeading();
   if (news.batches.length || !batches.length) {
     take(news);
@@ -87,9 +87,15 @@ function showJobs(jobs) {
 function showHeading() {
   document.title = `${job.name} · eventide`;
   at("title").textContent = job.name;
-  at("status").textContent = job.status;
+  const times = job.restarts === 1 ? "once" : `${job.restarts} times`;
+  at("status").textContent = job.restarts ? `${job.status}, started again ${times}` : job.status;
   at("status").className = `chip ${job.status}`;
-  if (job.failure) at("message").textContent = job.failure;
+  const message = troubleOf(job);
+  if (message) at("message").textContent = message;
+}
+
+function troubleOf(job) {
+  return job.failure ?? (job.status === "restarting" ? job.last_restart : null);
 }
 
 function show() {

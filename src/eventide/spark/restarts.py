@@ -1,0 +1,82 @@
+"""The runs of one job: a query, and after a failure the next one, as the restart strategy says."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+from eventide.common._words import length
+from eventide.common.job import KEPT, JobRestart
+from eventide.common.restart_strategy import RestartStrategyConfiguration
+from eventide.spark.failures import is_for_good
+
+_LOG = logging.getLogger("eventide")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """One run of a job.
+
+    Args:
+        query: the query.
+        close: what to do when it has ended.
+        is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
+            Spark knows itself when it ends.
+    """
+
+    query: StreamingQuery
+    close: Callable[[], None]
+    is_over: Callable[[StreamingQueryProgress], bool] | None = None
+
+
+class Restarts:
+    """Says after each failure of a job whether it is started again, and remembers that.
+
+    Args:
+        job: the name of the job, for the log.
+        strategy: the restart strategy.
+    """
+
+    def __init__(self, job: str, strategy: RestartStrategyConfiguration) -> None:
+        self._job = job
+        self._strategy = strategy
+        self._backoff = strategy.backoff()
+        self._known: deque[JobRestart] = deque(maxlen=KEPT)
+
+    def known(self) -> list[JobRestart]:
+        """The last of them."""
+        return list(self._known)
+
+    def wait_after(self, failure: BaseException) -> float | None:
+        """How many seconds to wait before the next run; None if there is none, which a note on the failure tells."""
+        number = self._known[-1].number if self._known else 0
+        wait_ms = None if is_for_good(failure) else self._backoff.after_failure(time.monotonic_ns() // 1_000_000)
+        if wait_ms is None:
+            if number:
+                times = "once" if number == 1 else f"{number} times"
+                failure.add_note(
+                    f"This is the last failure of the job {self._job!r}, which was started again {times}. Its restart "
+                    f"strategy: {self._strategy.get_description()}"
+                )
+            return None
+        reason = f"{type(failure).__name__}: {failure}"
+        self._known.append(JobRestart(number + 1, time.time_ns() // 1_000_000, reason, wait_ms))
+        _LOG.warning(
+            "the job %r has failed, and is started again in %s, for the %s time; the reason: %s",
+            self._job,
+            length(wait_ms),
+            _ordinal(number + 1),
+            reason,
+        )
+        return wait_ms / 1000
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
