@@ -62,6 +62,7 @@ OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket"
 # Users' data, users' programs, and a log of bytes.
 PICKLES = (
     "eventide.common._pickles",
+    "eventide.common._stand_ins",
     "eventide.runtime.pickles",
     "eventide.datastream.connectors.function_source._log",
 )

@@ -27,7 +27,7 @@ def why(
     The job may be running or not; nothing is written, and the program is not needed: Spark reads the checkpoint. The
     first line is the cause, if one is certain, and the exit code is 1 then. With `--at`, the windows of that time are
     looked at: open or not, what they hold, and what must happen before they fire; with `--key`, those that have
-    something of a key.
+    something of a key, and its state and timers.
 
     For example:
 

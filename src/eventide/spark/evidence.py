@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.common._pickles import plain_loads
+from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.state.operators import HEAD
 from eventide.spark.inspection import inspect
@@ -16,7 +16,7 @@ from eventide.why import Evidence
 
 
 def evidence(
-    spark: SparkSession, location: str, asked_ms: int, loads: Callable[[bytes], Any] = plain_loads
+    spark: SparkSession, location: str, asked_ms: int, loads: Callable[[bytes], Any] = shown_loads
 ) -> Evidence:
     """Read what there is behind the last micro-batch that was committed, of a job that runs or does not.
 
@@ -24,7 +24,7 @@ def evidence(
         spark: the session.
         location: the checkpoint's directory.
         asked_ms: the time by the clock, in milliseconds.
-        loads: reads objects of the state of keys; by default plain values alone, where the program is not there.
+        loads: reads objects of the state of keys; by default without its classes, for which stand-ins are shown.
 
     Raises:
         ProgramError: if the location cannot be opened.

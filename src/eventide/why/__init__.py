@@ -14,7 +14,7 @@ from rich.console import Console
 from eventide.common._words import length
 from eventide.why.advice import Advice, advice_on, notes_on
 from eventide.why.evidence import Evidence
-from eventide.why.keys import KeyAnswer, KeyStanding, windows_of_key
+from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
 from eventide.why.standing import Hold, Split, Standing, standings
 from eventide.why.times import moment, to_ms
@@ -88,18 +88,19 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
         evidence: What is known of the job.
         operator: The name, or the id, of the one that is asked about; all of them without.
         at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
-        key: A key as text; of several columns, with commas between: the windows in which it has something.
+        key: A key as text; of several columns, with commas between: the windows in which it has something, and its
+            state.
 
     Raises:
         ProgramError: ``at`` is no time.
-        StateError: There is no such operator; or windows keep objects of the program's classes, which are not here.
+        StateError: There is no such operator; or something is kept that cannot be shown without the program.
     """
     at_ms = None if at is None else to_ms(str(at))
     wanted = None if operator is None else evidence.operator(operator)["name"]
     found = [one for one in standings(evidence) if wanted in {None, one.name}]
     advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
     windows = [] if at_ms is None else [(one, window) for one in found for window in windows_at(evidence, one, at_ms)]
-    keys = [] if key is None else [KeyAnswer(one, key, windows_of_key(evidence, one, key)) for one in found]
+    keys = [] if key is None else [answer_of_key(evidence, one, key) for one in found]
     return Why(
         _answer(found, advice),
         tuple(found),
@@ -206,15 +207,14 @@ def _split(split: Split) -> dict[str, Any]:
 
 
 def _key(answer: KeyAnswer) -> dict[str, Any]:
-    windows = answer.windows
     return {
         "operator": answer.standing.name,
         "key": answer.key,
-        "windows": None
-        if windows is None
-        else [
-            {**_window(answer.standing, one.window), "holds": one.elements, "kept": one.kept or None} for one in windows
+        "windows": [
+            {**_window(answer.standing, one.window), "holds": one.elements, "kept": one.kept or None}
+            for one in answer.windows
         ],
+        "kept": [{"what": what, "value": text} for what, text in answer.kept],
     }
 
 

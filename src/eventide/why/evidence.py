@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from eventide.common._ms import MIN_MS
-from eventide.common._pickles import plain_loads
+from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.eventtime.combiner import Combiner, Members
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.lateness import Lateness
+from eventide.runtime.state.bucket_store import BUCKET, decompressed
+from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
 
 Json: TypeAlias = dict[str, Any]
@@ -22,6 +24,17 @@ ReadState: TypeAlias = Callable[[str, str], Iterable[tuple[int, str, bytes]]]
 
 SmallState: TypeAlias = Mapping[int, Mapping[str, bytes]]
 """Of each subtask that has state, what is small in it, by name."""
+
+
+_SIDES = ("first", "second", "left", "right")
+
+
+class Stored(NamedTuple):
+    """Something that an operator keeps: of which side of a join, in which row of windows if in one, and its bytes."""
+
+    side: str
+    row: int | None
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,8 @@ class Evidence:
         batch: The number of the micro-batch; None where that is not known.
         read: Gives the values of an operator, by its id, whose names begin in some way: name and content, of
             all subtasks, with the subtask's number before them.
-        loads: Reads objects from bytes; by default plain values alone, without any class.
+        loads: Reads objects from bytes; by default without any class or code of the program's, for which stand-ins are
+            shown.
     """
 
     description: Json
@@ -43,7 +57,7 @@ class Evidence:
     asked_ms: int
     batch: int | None = None
     read: ReadState = field(default=lambda operator, prefix: (), kw_only=True)
-    loads: Callable[[bytes], Any] = field(default=plain_loads, kw_only=True)
+    loads: Callable[[bytes], Any] = field(default=shown_loads, kw_only=True)
 
     @classmethod
     def of(
@@ -102,8 +116,12 @@ class Evidence:
     def rows(self, operator: Json) -> dict[int, int]:
         """How much fixed windows hold, by the row of chunks that it lies in: a count of keys, or of elements."""
         held: dict[int, int] = {}
-        for small in self._small(operator).values():
-            for pane, chunks in json.loads(small.get("chunks", b"{}")).items():
+        indexes = [small["chunks"] for small in self._small(operator).values() if "chunks" in small]
+        if not indexes:  # those of a join, by side, are no small values
+            stored = ((_part_of(name), content) for _, name, content in self.read(operator["id"], ""))
+            indexes = [content for (_, path), content in stored if path == [CHUNKS]]
+        for index in indexes:
+            for pane, chunks in json.loads(index).items():
                 sizes = (chunk if isinstance(chunk, int) else chunk[0] for chunk in chunks)
                 held[int(pane)] = held.get(int(pane), 0) + sum(sizes)
         return held
@@ -124,14 +142,18 @@ class Evidence:
         of_inputs = {number: _untouched(ways) for number, ways in channels.items()}
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
 
-    def chunks(self, operator: str) -> list[tuple[int, bytes]]:
-        """What the windows of an operator hold, by the row that each chunk lies in."""
-        pieces: dict[tuple[int, int, int], dict[int, bytes]] = {}
-        for subtask, name, content in self.read(operator, "chunks/"):
-            row, number, piece, *_ = (*map(int, name.removeprefix("chunks/").split("/")), 0)
-            pieces.setdefault((row, subtask, number), {})[piece] = content
-        whole = {at: b"".join(content for _, content in sorted(parts.items())) for at, parts in pieces.items()}
-        return [(row, whole[row, subtask, number]) for row, subtask, number in sorted(whole)]
+    def stored(self, operator: Json) -> Iterator[Stored]:
+        """All that an operator keeps by key and by window: buckets as they come, then the chunks of windows by row."""
+        pieces: dict[tuple[str, int, int, int], dict[int, bytes]] = {}
+        for subtask, name, content in self.read(operator["id"], ""):
+            part, path = _part_of(name)
+            if path[0] == BUCKET:
+                yield Stored(part, None, decompressed(content))
+            elif path[0] == CHUNKS and len(path) > 1:
+                row, number, piece, *_ = (*map(int, path[1:]), 0)
+                pieces.setdefault((part, row, subtask, number), {})[piece] = content
+        for (part, row, *_), parts in sorted(pieces.items()):
+            yield Stored(part, row, b"".join(content for _, content in sorted(parts.items())))
 
     def sources_behind(self, edge: Json) -> list[Json]:
         """The sources whose splits come on an edge; none where it comes from an operator with a watermark."""
@@ -143,6 +165,12 @@ class Evidence:
             return []
         before = (one for one in self.description["edges"] if one["to"] == edge["from"])
         return [source for one in before for source in self.sources_behind(one)]
+
+
+def _part_of(name: str) -> tuple[str, list[str]]:
+    """Which side of a join a value is of, "" where there are none, and its name there, by its parts."""
+    first, *rest = name.split("/")
+    return (first, rest) if first in _SIDES else ("", [first, *rest])
 
 
 class GateState:

@@ -1,4 +1,4 @@
-"""One key: in which windows it has something, and what."""
+"""One key: in which windows it has something, and what else an operator keeps of it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.session_operator import END, START
 from eventide.runtime.elements.codec import decode_table
+from eventide.runtime.window.operator import CONTENTS
+from eventide.why.entries import Entry, entries_of_key
 from eventide.why.evidence import Evidence
 from eventide.why.standing import Standing
 from eventide.why.windows import Phase, WindowStanding, is_on_columns, panes_of, standing_of
 
 _KEY = "__key"
+_OWN = "__"
 _LONGEST = 200
 
 
@@ -36,58 +42,82 @@ class KeyStanding:
 
 @dataclass(frozen=True, slots=True)
 class KeyAnswer:
-    """What an operator has of a key: by window, or None where its windows are not fixed."""
+    """What an operator has of a key: by window, and beside that, by its name, such as state and timers of a function.
+
+    Attributes:
+        standing: the operator.
+        key: the key, as it was asked for.
+        windows: earliest first.
+        kept: name and text.
+    """
 
     standing: Standing
     key: str
-    windows: list[KeyStanding] | None
+    windows: list[KeyStanding]
+    kept: list[tuple[str, str]]
 
 
-def windows_of_key(evidence: Evidence, standing: Standing, key: str) -> list[KeyStanding] | None:
-    """The fixed windows of an operator in which a key has something, earliest first.
+def answer_of_key(evidence: Evidence, standing: Standing, key: str) -> KeyAnswer:
+    """What an operator has of a key.
 
     Args:
         evidence: what is known of the job.
         standing: the operator.
         key: the key as text; of several columns, with commas between.
 
-    Returns:
-        Nothing where the operator's windows are not fixed: then keys cannot be looked up.
-
     Raises:
-        StateError: the windows keep objects of the program's own classes, and this is not the program.
+        StateError: something is kept that cannot be shown without the program.
     """
-    panes = panes_of(standing)
-    if panes is None:
-        return None
-    found: dict[int, list[tuple[int | None, str]]] = {}
-    for row, chunk in evidence.chunks(standing.operator["id"]):
-        held = _in_table(panes, row, chunk, key) if is_on_columns(standing) else _in_objects(evidence, chunk, key)
-        for number, elements, kept in held:
-            found.setdefault(number, []).append((elements, kept))
-    windows = [_together(standing, panes, number, parts) for number, parts in sorted(found.items())]
-    return [one for one in windows if one.window.phase is not Phase.GONE]  # whose panes others may still need
+    of_windows, kept = _Windows(standing), list[tuple[str, str]]()
+    panes, is_table = panes_of(standing), is_on_columns(standing)
+    for side, row, content in evidence.stored(standing.operator):
+        if row is not None and panes is not None:
+            held = _in_panes(panes, row, content, key) if is_table else _in_windows(evidence, content, key)
+            for number, elements, text in held:
+                of_windows.add(panes.window(number), elements, text)
+        elif row is None and is_table:
+            _add_rows(of_windows, kept, f"{side} " if side else "", _rows_of(decode_table(content), key))
+        elif row is None:
+            for entry in entries_of_key(content, evidence.loads, lambda one: _text(one) == key):
+                _add_entry(of_windows, kept, entry)
+    return KeyAnswer(standing, key, of_windows.standings(), kept)
 
 
-def _together(standing: Standing, panes: Panes, number: int, parts: list[tuple[int | None, str]]) -> KeyStanding:
-    counts = [elements for elements, _ in parts if elements is not None]
-    kept = ", ".join(text for _, text in parts if text)
-    window = standing_of(standing, panes, number, None)
-    return KeyStanding(window, sum(counts) if counts else None, kept[:_LONGEST])
+class _Windows:
+    """The windows of a key, with what was found in their parts."""
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        self._found: dict[tuple[int, int], list[tuple[int | None, str]]] = {}
+
+    def add(self, window: TimeWindow, elements: int | None, text: str) -> None:
+        self._found.setdefault((window.start, window.end), []).append((elements, text))
+
+    def standings(self) -> list[KeyStanding]:
+        """All but those that are gone, whose panes others may still need."""
+        windows = [
+            self._together(standing_of(self._standing, TimeWindow(*bounds), None), parts)
+            for bounds, parts in sorted(self._found.items())
+        ]
+        return [one for one in windows if one.window.phase is not Phase.GONE]
+
+    @staticmethod
+    def _together(window: WindowStanding, parts: list[tuple[int | None, str]]) -> KeyStanding:
+        counts = [elements for elements, _ in parts if elements is not None]
+        return KeyStanding(
+            window, sum(counts) if counts else None, _short(", ".join(text for _, text in parts if text))
+        )
 
 
-def _in_table(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple[int, int | None, str]]:
-    """Partial aggregates of a pane, which belongs to several windows where they slide."""
-    table = decode_table(chunk)
-    columns = [table.column(name).cast(pa.string()) for name in table.column_names if name.startswith(_KEY)]
-    texts = [",".join(map(str, texts)) for texts in zip(*(column.to_pylist() for column in columns), strict=True)]
-    if key in texts:
-        elements = table.column(ROWS)[texts.index(key)].as_py() if ROWS in table.column_names else None
+def _in_panes(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple[int, int, str]]:
+    """Rows or partial aggregates of a pane, which belongs to several windows where they slide."""
+    rows = _rows_of(decode_table(chunk), key)
+    if len(rows):
         for number in panes.windows_at(pane):
-            yield number, elements, ""
+            yield number, _count(rows), ""
 
 
-def _in_objects(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[int, int | None, str]]:
+def _in_windows(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[int, None, str]]:
     """What windows keep of each key, or the elements that they must still add."""
     content: Any = evidence.loads(chunk)
     for window, keys, values in content:
@@ -96,5 +126,48 @@ def _in_objects(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[in
                 yield window, None, repr(value)
 
 
+def _add_rows(windows: _Windows, kept: list[tuple[str, str]], part: str, rows: pa.Table) -> None:
+    """Sessions of a key on columns; of other operators, its rows."""
+    if START in rows.column_names:
+        for row in rows.to_pylist():
+            windows.add(TimeWindow(row[START], row[END]), row.get(ROWS), "")
+    elif len(rows):
+        shown = [{name: value for name, value in row.items() if not name.startswith(_OWN)} for row in rows.to_pylist()]
+        text = ", ".join(map(repr, filter(None, shown)))
+        kept.append((f"{part}elements", _short(f"{_count(rows):,}" + (f": {text}" if text else ""))))
+
+
+def _add_entry(windows: _Windows, kept: list[tuple[str, str]], entry: Entry) -> None:
+    if entry.name == CONTENTS and isinstance(entry.namespace, TimeWindow):
+        windows.add(entry.namespace, None, repr(entry.value))
+    else:
+        kept.append((entry.title, _short(entry.text)))
+
+
+def _rows_of(table: pa.Table, key: str) -> pa.Table:
+    """The rows of a key."""
+    columns = [_texts(table.column(name)) for name in table.column_names if name.startswith(_KEY)]
+    if not columns:
+        return table.slice(0, 0)
+    together = columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, ",", null_handling="replace")
+    return table.filter(pc.equal(together, key))
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return pa.chunked_array([pa.array([str(value) for value in column.to_pylist()], pa.string())])
+
+
+def _count(rows: pa.Table) -> int:
+    """How many elements some rows stand for."""
+    return int(pc.sum(rows.column(ROWS)).as_py()) if ROWS in rows.column_names else len(rows)
+
+
 def _text(key: Any) -> str:
     return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -167,21 +167,27 @@ def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
 
 def _key(answer: KeyAnswer) -> Iterator[Text]:
     name = answer.standing.name
-    if answer.windows is None:
-        yield Text(f"key {answer.key!r}: {name!r} has no fixed windows, so keys cannot be looked up in its state")
-    elif not answer.windows:
-        yield Text(f"key {answer.key!r} has nothing in {name!r}: its windows have fired and are gone, or nothing came")
-    for one in (answer.windows or [])[:_SPLITS]:
+    if not answer.windows and not answer.kept:
+        gone = ": its windows have fired and are gone, or nothing came" if answer.standing.operator["windows"] else ""
+        yield Text(f"key {answer.key!r} has nothing in {name!r}{gone}")
+    for one in answer.windows[:_SPLITS]:
         count = "" if one.elements is None else f", with {one.elements:,} elements so far"
         kept = f"; it keeps {one.kept}" if one.kept else ""
-        fires = f": it fires at {moment(one.window.fires_at)}" if one.window.phase is Phase.OPEN else ""
         yield Text(
             f"key {answer.key!r} is in the window {moment(one.window.start)} to {moment(one.window.end)} of "
-            f"{name!r}{count}, which {one.window.phase}{fires}{kept}"
+            f"{name!r}{count}, which {_phase(one.window)}{kept}"
         )
-    more = len(answer.windows or ()) - _SPLITS
-    if more > 0:
-        yield Text(f"… and in {more:,} more")
+    for what, text in answer.kept[:_SPLITS]:
+        yield Text(f"key {answer.key!r} has in {name!r}: {what}: {text}")
+    more = sum(max(len(found) - _SPLITS, 0) for found in (answer.windows, answer.kept))
+    if more:
+        yield Text(f"… and {more:,} more")
+
+
+def _phase(window: WindowStanding) -> str:
+    if window.phase is Phase.OPEN:
+        return f"{window.phase}: it fires when the watermark reaches {moment(window.fires_at)}{_waits(window)}"
+    return f"{window.phase} until the watermark reaches {moment(window.gone_at)}"
 
 
 def _cell(ms: int) -> str:
@@ -195,7 +201,11 @@ def _window(standing: Standing, window: WindowStanding) -> Text:
         return Text(f"{said} since the watermark reached {moment(window.gone_at)}")
     if window.phase is Phase.FIRED:
         return Text(f"{said} until the watermark reaches {moment(window.gone_at)}{holds}")
+    return Text(f"{said}: it fires when the watermark reaches {moment(window.fires_at)}{_waits(window)}{holds}")
+
+
+def _waits(window: WindowStanding) -> str:
+    """The splits that a window waits for."""
     waits = ", ".join(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for[:3])
     more = f" and {len(window.waits_for) - 3} more" if len(window.waits_for) > 3 else ""
-    whom = f", for which it waits for {waits}{more}" if waits else ""
-    return Text(f"{said}: it fires when the watermark reaches {moment(window.fires_at)}{whom}{holds}")
+    return f", for which it waits for {waits}{more}" if waits else ""

@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from eventide.common._ms import add_ms
+from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.window.fixed_operator import windows_in_row
 from eventide.runtime.window.planning import COLUMNS
@@ -26,7 +27,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowStanding:
-    """A fixed window of event time; all times are in milliseconds.
+    """A window of event time; all times are in milliseconds.
 
     Attributes:
         start: its first millisecond.
@@ -54,7 +55,7 @@ def windows_at(evidence: Evidence, standing: Standing, time_ms: int) -> list[Win
         return []
     pane = panes.number_of(int(panes.start_of(np.array([time_ms]))[0]))
     rows = evidence.rows(standing.operator)
-    return [standing_of(standing, panes, n, _held(standing, panes, n, rows)) for n in panes.windows_at(pane)]
+    return [standing_of(standing, panes.window(n), _held(standing, panes, n, rows)) for n in panes.windows_at(pane)]
 
 
 def panes_of(standing: Standing) -> Panes | None:
@@ -70,9 +71,9 @@ def is_on_columns(standing: Standing) -> bool:
     return str(standing.operator["speed"]).startswith(COLUMNS)
 
 
-def standing_of(standing: Standing, panes: Panes, number: int, held: int | None) -> WindowStanding:
-    """How far the window of a number is, which holds so much."""
-    window, watermark = panes.window(number), standing.watermark
+def standing_of(standing: Standing, window: TimeWindow, held: int | None) -> WindowStanding:
+    """How far a window is, which holds so much."""
+    watermark = standing.watermark
     fires_at = window.max_timestamp()
     gone_at = add_ms(fires_at, standing.operator["windows"]["lateness_ms"])
     phase = Phase.OPEN if watermark < fires_at else Phase.FIRED if watermark < gone_at else Phase.GONE

@@ -1,11 +1,17 @@
 """The windows of a time, and those of a key, on columns and element by element."""
 
+import dataclasses
+
 import pytest
 
 from eventide.aggregates import count
 from eventide.common import Row, Time, Types
+from eventide.common._stand_ins import shown_loads
+from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction
+from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-from eventide.errors import ProgramError, StateError
+from eventide.errors import ProgramError
+from eventide.joins import left, right
 from eventide.testing import ScriptedSource, local_environment
 from eventide.why import why
 from unit.why.stories import MINUTE, NOON, Story, bounded
@@ -55,26 +61,125 @@ def test_element_by_element_it_is_shown_what_is_kept():
     assert f"at={NOON}" in answer.windows[0].kept
 
 
-def test_objects_of_the_program_are_not_made_where_the_program_is_not():
+def without_the_program(story):
+    """What is known of a job where only its checkpoint is."""
+    return dataclasses.replace(story.evidence(), loads=shown_loads)
+
+
+def test_objects_of_the_program_are_shown_where_the_program_is_not():
     story = on_elements(MINUTE, [("a", NOON)])
-    evidence = story.evidence()
-    object.__setattr__(evidence, "loads", type(evidence).__dataclass_fields__["loads"].default)
-    with pytest.raises(StateError, match="should be plain values, and has"):
-        why(evidence, key="a")
+    [answer] = why(without_the_program(story), key="a").keys
+    assert f"Row(shop='a', city='here', at={NOON})" in answer.windows[0].kept
 
 
 def test_a_key_that_has_nothing():
     answer = on_columns(MINUTE, *BATCHES).why(key="nobody")
     assert answer.keys[0].windows == []
     assert "key 'nobody' has nothing in 'totals'" in str(answer)
-    assert answer.to_json()["keys"] == [{"operator": "totals", "key": "nobody", "windows": []}]
+    assert answer.to_json()["keys"] == [{"operator": "totals", "key": "nobody", "windows": [], "kept": []}]
 
 
-def test_sessions_have_no_fixed_windows():
-    answer = on_columns(EventTimeSessionWindows.with_gap(Time.minutes(1)), *BATCHES).why(key="a,here", at=NOON)
-    assert answer.keys[0].windows is None
-    assert answer.windows == ()
-    assert "no fixed windows" in str(answer)
+SESSIONS = EventTimeSessionWindows.with_gap(Time.minutes(1))
+
+
+@pytest.mark.parametrize(("kind", "key"), [(on_columns, "a,here"), (on_elements, "a")])
+def test_a_key_is_in_its_sessions(kind, key):
+    answer = kind(SESSIONS, *BATCHES, [("a", NOON + 200_000)]).why(key=key)
+    [found] = answer.keys
+    assert [(one.window.start, one.window.end, one.window.phase.name) for one in found.windows] == [
+        (NOON + 200_000, NOON + 260_000, "OPEN")
+    ]
+    assert f"key '{key}' is in the window 2026-09-21 14:17:20 UTC to 2026-09-21 14:18:20 UTC of 'totals'" in str(answer)
+    assert "it fires when the watermark reaches 2026-09-21 14:18:19.999 UTC, for which it waits for 'p'" in str(answer)
+    assert kind(SESSIONS, *BATCHES).why(at=NOON).windows == ()
+
+
+class Price:
+    """An object of the program's."""
+
+    def __init__(self, euros):
+        self.euros = euros
+
+    def __repr__(self):
+        raise AssertionError("nothing of it is called")
+
+
+class Remembers(KeyedProcessFunction):
+    """Keeps state of several kinds, and timers."""
+
+    def open(self, runtime_context):
+        seen = ListStateDescriptor("seen", Types.LONG())
+        seen.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+        self.seen = runtime_context.get_list_state(seen)
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+        self.price = runtime_context.get_state(ValueStateDescriptor("price", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element(self, value, ctx):
+        self.last.update(value.at)
+        self.seen.add(value.at)
+        self.price.update(Price(7))
+        ctx.timer_service().register_event_time_timer(value.at + 60_000)
+        ctx.timer_service().register_processing_time_timer(NOON + 3_600_000)
+
+
+def test_a_function_has_state_and_timers_of_a_key():
+    batches = [("a", NOON + 1_000), ("b", NOON + 2_000)], [("a", NOON + 30_000), ("a", NOON + 70_000)]
+    story = Story(orders(batches).key_by(lambda order: order.shop).process(Remembers(), Types.LONG()).name("remembers"))
+    answer = why(without_the_program(story), key="a")
+    assert sorted(answer.keys[0].kept) == [
+        ("state 'last'", str(NOON + 70_000)),
+        ("state 'price'", "Price(euros=7)"),
+        ("state 'seen'", repr([NOON + 1_000, NOON + 30_000, NOON + 70_000])),
+        ("timer of event time", "2026-09-21 14:15:30 UTC"),
+        ("timer of event time", "2026-09-21 14:16:10 UTC"),
+        ("timer of processing time", "2026-09-21 15:14:00 UTC"),
+    ]
+    assert "key 'a' has in 'remembers': timer of event time: 2026-09-21 14:16:10 UTC" in str(answer)
+    assert "key 'nobody' has nothing in 'remembers'" in str(why(without_the_program(story), key="nobody"))
+
+
+class Together(ProcessJoinFunction):
+    """Gives the times of both."""
+
+    def process_element(self, left, right, ctx):
+        yield left.at, right.at
+
+
+def two_streams():
+    """Two streams of orders of shop "a", each with two elements."""
+    env = local_environment()
+    for name in ("left", "right"):
+        script = [[("p", Row(shop="a", city=name, at=NOON + second * 1_000)) for second in (1, 2)]]
+        source = ScriptedSource(["p"], script, ORDER, bounded=False)
+        yield env.from_source(source, bounded().with_timestamp_assigner("at"), name)
+
+
+def test_an_interval_join_on_columns_has_elements_of_either_side():
+    one, other = two_streams()
+    join = one.key_by("shop").interval_join(other.key_by("shop")).between(0, 60_000)
+    story = Story(join.select(left("city"), right("at")).name("join"))
+    assert dict(why(without_the_program(story), key="a").keys[0].kept) == {
+        "left elements": "2: {'city': 'left'}, {'city': 'left'}",
+        "right elements": f"2: {{'at': {NOON + 1_000}}}, {{'at': {NOON + 2_000}}}",
+    }
+
+
+def test_an_interval_join_of_elements_has_elements_of_either_side():
+    one, other = two_streams()
+    join = one.key_by(lambda o: o.shop).interval_join(other.key_by(lambda o: o.shop)).between(0, 60_000)
+    story = Story(join.process(Together()).name("join"))
+    kept = dict(why(without_the_program(story), key="a").keys[0].kept)
+    assert kept["left elements"].startswith("2, of 2026-09-21 14:14:01 UTC to 2026-09-21 14:14:02 UTC: [Row(shop='a'")
+    assert "right elements" in kept
+
+
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_a_window_join_on_columns_has_rows_in_its_windows(key):
+    one, other = two_streams()
+    pairs = one.join(other).where("shop").equal_to("shop").window(MINUTE)
+    answer = Story(pairs.select(left("city"), right("at")).name("join")).why(key=key, at=NOON)
+    assert [one.elements for one in answer.keys[0].windows] == ([4] if key == "a" else [])
+    assert [window.held for _, window in answer.windows] == [4]
 
 
 @pytest.mark.parametrize("kind", [on_columns, on_elements])

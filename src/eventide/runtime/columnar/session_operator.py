@@ -20,7 +20,7 @@ from eventide.runtime.window.rules import has_passed, is_window_late, latest_lat
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
 
-_START, _END, _NEW = "__start", "__end", "__new"
+START, END, _NEW = "__start", "__end", "__new"
 _SESSION = "__session"
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +42,7 @@ class SessionOperator(ColumnarOperator):
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self._gap_ms = gap_ms
-        bounds = [pa.field(_START, pa.int64()), pa.field(_END, pa.int64())]
+        bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
         self._schema = pa.schema([*spec.key_fields, *bounds, *spec.aggregation.partial_fields])
         self._open = KeyedTable(backend, self._schema, self.keys)
 
@@ -67,7 +67,7 @@ class SessionOperator(ColumnarOperator):
         before, self.watermark = self.watermark, watermark_ms
         self._open.read_due(watermark_ms)
         sessions = self._open.table
-        last = _column(sessions, _END) - 1
+        last = _column(sessions, END) - 1
         self._emit(sessions.filter(pa.array(passes(last, before, watermark_ms))))
         gone = last <= latest_late_time(self.spec.lateness_ms, watermark_ms)
         self._open.table = sessions.filter(pa.array(~gone))
@@ -92,7 +92,7 @@ class SessionOperator(ColumnarOperator):
         """Merge new sessions into the open ones; one that the watermark has passed already fires (again)."""
         before = self._open.table
         together = pa.concat_tables([before, new])
-        found = sessions_of(key_numbers(together, self.keys), _column(together, _START), _column(together, _END))
+        found = sessions_of(key_numbers(together, self.keys), _column(together, START), _column(together, END))
         if len(found.first) == len(together):
             self._open.table = together.take(found.first)
         else:
@@ -107,14 +107,14 @@ class SessionOperator(ColumnarOperator):
         """A table with a row for each session, in the order of their numbers."""
         partials = partials.take(np.argsort(_column(partials, _SESSION)))
         columns = {name: intervals.column(name).take(found.first) for name in self.keys}
-        columns |= {_START: pa.array(found.starts), _END: pa.array(found.ends)}
+        columns |= {START: pa.array(found.starts), END: pa.array(found.ends)}
         columns |= {field.name: partials.column(field.name) for field in self.spec.aggregation.partial_fields}
         return pa.table(columns, schema=self._schema)
 
     def _emit(self, sessions: pa.Table) -> None:
         if len(sessions):
-            sessions = sessions.sort_by([(_END, "ascending"), (_START, "ascending")])
-            starts, ends = _column(sessions, _START), _column(sessions, _END)
+            sessions = sessions.sort_by([(END, "ascending"), (START, "ascending")])
+            starts, ends = _column(sessions, START), _column(sessions, END)
             self.outputs.add(sessions, (starts, ends), ends - 1)
 
     def _late(self, rows: pa.Table) -> Array:
@@ -129,7 +129,7 @@ class SessionOperator(ColumnarOperator):
             return alone
         open_keys, row_keys = numbered_together(self._open.table, rows, self.keys)
         sessions: dict[int, list[tuple[int, int]]] = {}
-        starts, ends = (_column(self._open.table, name).tolist() for name in (_START, _END))
+        starts, ends = (_column(self._open.table, name).tolist() for name in (START, END))
         for key, start, end in zip(open_keys.tolist(), starts, ends, strict=True):
             sessions.setdefault(key, []).append((start, end))
         near = np.isin(row_keys, row_keys[alone]) & (times <= add_ms(threshold, self._gap_ms))
@@ -154,7 +154,7 @@ class SessionOperator(ColumnarOperator):
 
     def _next_time(self, sessions: pa.Table) -> int:
         """When something is due: a session fires, or one that has fired is dropped."""
-        last = _column(sessions, _END) - 1
+        last = _column(sessions, END) - 1
         fired = has_passed(last, self.watermark)
         due = [int(last[~fired].min())] if not fired.all() else []
         if fired.any():

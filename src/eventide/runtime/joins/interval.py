@@ -21,7 +21,7 @@ from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, WithoutClock
 
-_ELEMENTS = "elements"
+ELEMENTS = "elements"
 """The name under which the elements of a side are kept: their times in order, and their values beside them."""
 
 
@@ -128,9 +128,9 @@ class IntervalJoinOperator(WithoutClock):
             self._out.put_beside(tag, value, timestamp)
 
     def _keep(self, side: int, key: Any, value: Any, timestamp: int) -> None:
-        kept = self._keyed.read(key, side, _ELEMENTS)
+        kept = self._keyed.read(key, side, ELEMENTS)
         if kept is None:
-            self._keyed.write(key, side, _ELEMENTS, ([timestamp], [value]))
+            self._keyed.write(key, side, ELEMENTS, ([timestamp], [value]))
         else:
             times, values = kept
             at = bisect_right(times, timestamp)
@@ -141,7 +141,7 @@ class IntervalJoinOperator(WithoutClock):
         self._keyed.event_timers.register(self._goes_at(side, timestamp), key, side)
 
     def _meet(self, side: int, key: Any, value: Any, timestamp: int) -> None:
-        kept = self._keyed.read(key, 1 - side, _ELEMENTS)
+        kept = self._keyed.read(key, 1 - side, ELEMENTS)
         if kept is None:
             return
         times, values = kept
@@ -167,7 +167,7 @@ class IntervalJoinOperator(WithoutClock):
         return add_ms(timestamp, max(0, self._spec.bounds.of_side(side)[1]))
 
     def _forget(self, key: Any, side: int) -> None:
-        kept = self._keyed.read(key, side, _ELEMENTS)
+        kept = self._keyed.read(key, side, ELEMENTS)
         if kept is None:
             return
         times, values = kept
@@ -177,7 +177,7 @@ class IntervalJoinOperator(WithoutClock):
         if times:
             self._keyed.event_timers.register(self._goes_at(side, times[0]), key, side)
         else:
-            self._keyed.take(key, side, _ELEMENTS)
+            self._keyed.take(key, side, ELEMENTS)
 
 
 def described_bounds(bounds: Bounds) -> str:

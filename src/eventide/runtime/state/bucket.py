@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -72,9 +72,9 @@ class Bucket:
         return dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
 
     @staticmethod
-    def from_bytes(stored: bytes) -> Bucket:
+    def from_bytes(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
         """The inverse of :meth:`to_bytes`."""
-        keys, hashes, *rest = loads(stored)
+        keys, hashes, *rest = load(stored)
         return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
 
 

@@ -14,7 +14,10 @@ from eventide.runtime.state.linear_hashing import MOST_BUCKETS, parents
 from eventide.runtime.state.schedule import Schedule
 
 _INDEX = "buckets"
-_PREFIX = "bucket/"
+BUCKET = "bucket"
+"""What the name of a bucket begins with, before a slash."""
+
+_PREFIX = f"{BUCKET}/"
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
 _SIZE = struct.Struct("<I")
@@ -55,7 +58,7 @@ class BucketStore:
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
-        return None if stored is None else _decompressed(stored)
+        return None if stored is None else decompressed(stored)
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
         """The contents of several buckets; where most of all are wanted, all are read at once."""
@@ -65,7 +68,7 @@ class BucketStore:
         for name, stored in self._backend.all_of(_PREFIX) if self._entries else ():
             bucket = int(name.removeprefix(_PREFIX))
             if bucket in found:
-                found[bucket] = _decompressed(stored)
+                found[bucket] = decompressed(stored)
         return found
 
     def grow(self, entries: int, size: int) -> list[int]:
@@ -115,7 +118,8 @@ def _compressed(content: bytes) -> bytes:
     return _SIZE.pack(len(content)) + packed
 
 
-def _decompressed(stored: bytes) -> bytes:
+def decompressed(stored: bytes) -> bytes:
+    """The content of a bucket, as it was put."""
     (size,) = _SIZE.unpack_from(stored)
     content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
     return content

@@ -21,6 +21,10 @@ It stays as it is in JSON: of many chunks, few are looked at.
 """
 
 
+CHUNKS = "chunks"
+"""What the index of chunks is kept under, and what the names of chunks begin with, before a slash."""
+
+
 class ChunkForm(Protocol[T]):
     """What its user knows of chunks: their size, how they merge, and how they become bytes."""
 
@@ -52,7 +56,7 @@ class ChunkStore(Generic[T]):
     logarithmic number of times. The oldest chunk of a row is its base.
     """
 
-    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = "chunks") -> None:
+    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = CHUNKS) -> None:
         self._backend = backend
         self._form = form
         self._index = name
