@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from eventide.advisor import Topic, advise
-from eventide.cli.app import app
 from eventide.errors import DataError, ProgramError
 from eventide.testing import KafkaBroker
 from kafka_topics import new_topic, produce
@@ -74,14 +71,3 @@ def test_what_cannot_be_measured_is_said(broker: KafkaBroker, topic: str) -> Non
         advise(Topic(broker.bootstrap_servers, topic), time="at", split_by="x")
     with pytest.raises(DataError, match="the column 'nothing' is null in all"):
         advise(Topic(broker.bootstrap_servers, topic), time="nothing")
-
-
-def test_the_command_takes_a_file_of_properties(broker: KafkaBroker, topic: str, tmp_path: Path) -> None:
-    config = tmp_path / "client.properties"
-    config.write_text("security.protocol = PLAINTEXT\nclient.id = advisor\n")
-    to_topic = ["advise", "--kafka", broker.bootstrap_servers, "--topic", topic, "--time", "at"]
-    said = CliRunner().invoke(app, [*to_topic, "--kafka-config", str(config)])
-    assert "603" in said.stdout.replace(",", "")
-    config.write_text("security.protocol = nonsense\n")
-    refused = CliRunner().invoke(app, [*to_topic, "--kafka-config", str(config)])
-    assert (refused.exit_code, "security.protocol" in refused.stderr) == (2, True)

@@ -60,7 +60,13 @@ def test_a_running_job_is_told_of_with_each_micro_batch(env: StreamExecutionEnvi
     assert recorded.get_progress() == [known], "no micro-batch has come since"
     last = client.get_progress()[-1]
     assert (known.batch, known.watermarks) == (last.batch, {"tens": MAX_MS, "sessions": MAX_MS})
-    assert known.counters == {"tens": {"numRecordsIn": 6, "numLateRecordsDropped": 1}, "sessions": {}}
+    assert known.counters == {name: last.counters[name] for name in ("tens", "sessions")}
+    assert known.counters["tens"] == {"numRecordsIn": 6, "numLateRecordsDropped": 1, "numRecordsOut": 4}
+    assert known.held == last.held
+    assert known.spent_ms.keys() == {"planning", "running"}
+    assert known.took_ms == sum(known.spent_ms.values()) > 0
+    assert len(known.state_bytes) == 2
+    assert min(known.state_bytes) > 0
     assert str(recorded.get_job_id()) == job["id"]
     assert recorded.get_job_status().result() is JobStatus.RUNNING, "within a minute"
     later = RecordedJob(SparkSession.getActiveSession(), checkpoint, clock=lambda: last.ended_ms + 3_600_000)

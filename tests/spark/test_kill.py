@@ -18,6 +18,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark import killed_job
 
+from eventide.spark.evidence import evidence
+from eventide.why import why
+
 _PATIENCE_S = 400
 _MOST_KILLS = 5
 """A job ends at some time; further kills are those of another one."""
@@ -53,6 +56,9 @@ def _check(spark: SparkSession, killed: dict[str, Path], undisturbed: dict[str, 
     assert sorted(expected) == ["columns", "late", "pairs", "processes", "sessions", "totals"]
     assert all(len(lines) > 40 for lines in expected.values())
     assert found == expected
+    told, expected_told = (_remembered(spark, places["bounded"]) for places in (killed, undisturbed))
+    assert len(expected_told) > 3
+    assert told == expected_told
 
     by_pipeline, expected_by_pipeline = (_by_pipeline(_output(spark, p["function"])) for p in (killed, undisturbed))
     assert len(expected_by_pipeline["function"]) > 100
@@ -139,6 +145,18 @@ def _output(spark: SparkSession, place: Path) -> dict[str, list[str]]:
     """What a reader of each sink's output gets, its lines in a defined order."""
     sinks = {path.name: spark.read.text(str(path)).select("value").collect() for path in (place / "output").iterdir()}
     return {name: sorted(row.value for row in rows) for name, rows in sinks.items()}
+
+
+def _remembered(spark: SparkSession, place: Path) -> list[dict[str, Any]]:
+    """What the checkpoint tells who asks why, but for times by the clock."""
+    said = why(evidence(spark, str(place / "checkpoint"), asked_ms=0)).to_json()
+    for operator in said["operators"]:
+        for one in (operator, *operator["splits"]):
+            del one["heard_ms"]
+        if operator["late"] is not None:
+            operator["late"]["last"] = [[one["timestamp"], one["watermark"]] for one in operator["late"]["last"]]
+    operators: list[dict[str, Any]] = said["operators"]
+    return operators
 
 
 def _by_pipeline(output: dict[str, list[str]]) -> dict[str, list[dict[str, Any]]]:

@@ -22,7 +22,7 @@ def started(place: Path, start: int = 1, after: int = -1, **changed: Any) -> Non
     """Write what eventide writes when a program is started on a checkpoint."""
     program = {"format": FORMAT, "parallelism": 2, "max parallelism": 128, "sources": [], "sinks": [{"name": "print"}]}
     operators = {"0123456789ab": OPERATOR}
-    record = {"start": start, "after": after, "directories": [], "id": "c", **changed}
+    record = {"start": start, "after": after, "directories": [], "id": "c", "job": "daily", **changed}
     record.setdefault("description", {"sources": [NUMBERS, ORDERS]})
     record["program"] = program | {"operators": operators} | changed.get("program", {})
     (place / "eventide").mkdir(parents=True, exist_ok=True)
@@ -30,14 +30,15 @@ def started(place: Path, start: int = 1, after: int = -1, **changed: Any) -> Non
     (place / "eventide" / "_SUCCESS").touch()
 
 
-def planned(place: Path, number: int, *offsets: Any, version: str = "v1") -> None:
-    """Write what Spark writes before a micro-batch."""
+def planned(place: Path, number: int, *offsets: Any, version: str = "v1") -> int:
+    """Write what Spark writes before a micro-batch; when, by the clock of the disk."""
     times = {"batchWatermarkMs": 0, "batchTimestampMs": 1_000 * number, "conf": {}}
     lines = [version, json.dumps(times), *("-" if offset is None else json.dumps(offset) for offset in offsets)]
     (place / "offsets").mkdir(exist_ok=True)
     (place / "offsets" / str(number)).write_text("\n".join(lines))
     (place / "offsets" / f".{number}.crc").touch()
     (place / "metadata").write_text('{"id":"the query"}')
+    return (place / "offsets" / str(number)).stat().st_mtime_ns // 1_000_000
 
 
 def committed(place: Path, number: int) -> int:
@@ -52,15 +53,21 @@ def test_a_checkpoint_has_the_program_the_sources_and_the_last_micro_batch(tmp_p
     started(tmp_path, directories=["/out"])
     planned(tmp_path, 9, {"a": HALF}, {"topic": {"0": 3}})
     committed(tmp_path, 9)
-    planned(tmp_path, 10, {"a": DONE, "b": HALF}, {"topic": {"0": 7, "1": 2}})
+    logged_ms = planned(tmp_path, 10, {"a": DONE, "b": HALF}, {"topic": {"0": 7, "1": 2}})
     at_ms = committed(tmp_path, 10)
     (tmp_path / "eventide-sinks").mkdir()
     (tmp_path / "eventide-sinks" / "part-1.txt").write_text('{"group": "g"}\n{"group": "g"}\n')
 
     found = inspect(str(tmp_path))
 
-    assert (found.query, found.parallelism, found.max_parallelism, found.programs) == ("the query", 2, 128, 1)
-    assert (found.committed, found.unfinished) == (MicroBatch(10, 10_000, at_ms), None)
+    assert (found.query, found.job, found.parallelism, found.max_parallelism, found.programs) == (
+        "the query",
+        "daily",
+        2,
+        128,
+        1,
+    )
+    assert (found.committed, found.unfinished) == (MicroBatch(10, 10_000, logged_ms, at_ms), None)
     assert found.sources == (
         SourceState(
             "numbers", "NumberSequenceSource", (Part("a", 10, None, ended=True), Part("b", 5, None, ended=False))
@@ -79,9 +86,9 @@ def test_a_micro_batch_that_was_begun_says_how_far_it_would_go(tmp_path: Path) -
     started(tmp_path)
     planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
     committed(tmp_path, 0)
-    planned(tmp_path, 1, {"a": DONE, "b": HALF}, {"logOffset": 1})
+    logged_ms = planned(tmp_path, 1, {"a": DONE, "b": HALF}, {"logOffset": 1})
     found = inspect(str(tmp_path))
-    assert found.unfinished == MicroBatch(1, 1_000, None)
+    assert found.unfinished == MicroBatch(1, 1_000, logged_ms, None)
     assert [source.parts for source in found.sources] == [
         (Part("a", 5, 10, ended=False), Part("b", None, 5, ended=False)),
         (Part("logOffset", 0, 1, ended=False),),
@@ -93,9 +100,9 @@ def test_before_the_first_micro_batch_there_is_the_program_alone(tmp_path: Path)
     found = inspect(str(tmp_path))
     assert (found.query, found.created_ms, found.committed, found.unfinished) == (None, None, None, None)
     assert [(source.name, source.parts) for source in found.sources] == [("numbers", ()), ("orders", ())]
-    planned(tmp_path, 0, {"a": HALF}, None)
+    logged_ms = planned(tmp_path, 0, {"a": HALF}, None)
     found = inspect(str(tmp_path))
-    assert (found.committed, found.unfinished) == (None, MicroBatch(0, 0, None))
+    assert (found.committed, found.unfinished) == (None, MicroBatch(0, 0, logged_ms, None))
     assert [source.parts for source in found.sources] == [(Part("a", None, 5, ended=False),), ()]
 
 
@@ -170,6 +177,14 @@ def test_a_log_of_spark_in_another_form_is_refused(tmp_path: Path) -> None:
     started(tmp_path)
     planned(tmp_path, 0, {}, None, version="v2")
     with pytest.raises(StateError, match=r"offsets/0 has the form 'v2', and 'v1' is read here"):
+        inspect(str(tmp_path))
+
+
+def test_a_plan_that_was_half_written_is_said_to_be(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF})
+    (tmp_path / "offsets" / "0").write_text("")
+    with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 is not whole"):
         inspect(str(tmp_path))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,12 +45,6 @@ def advise(
     format: Annotated[Format | None, typer.Option("--format", help="Where the names of files do not say it.")] = None,
     kafka: Annotated[str | None, typer.Option("--kafka", help="The brokers of Kafka, in place of paths.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="The topic there.")] = None,
-    kafka_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--kafka-config", help="A file of properties for Kafka, such as how to log in.", exists=True, dir_okay=False
-        ),
-    ] = None,
     plot: Annotated[str | None, typer.Option("--plot", help="Draw how much is late with which bound.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,17 +61,14 @@ def advise(
         eventide advise /data/readings --time measured_at
         eventide advise /data/readings --time measured_at --split-by device --order-by received_at --plot curve.png
         eventide advise --kafka localhost:9092 --topic orders --time ordered_at --json | jq .recommended
-        eventide advise --kafka broker:9093 --topic orders --kafka-config client.properties
     """
     from eventide.advisor import Topic
     from eventide.advisor import advise as advised
 
     if (kafka is None) != (topic is None) or (kafka is None) == (not paths):
         raise ProgramError("name files or directories, or a topic with --kafka SERVERS --topic TOPIC")
-    if kafka is None and kafka_config is not None:
-        raise ProgramError("--kafka-config goes with --kafka SERVERS --topic TOPIC")
     found = advised(
-        list(paths or ()) if kafka is None or topic is None else Topic(kafka, topic, _properties(kafka_config)),
+        list(paths or ()) if kafka is None or topic is None else Topic(kafka, topic),
         time=time,
         split_by=tuple(split_by or ()),
         order_by=order_by,
@@ -89,20 +79,3 @@ def advise(
     if plot is not None:
         found.plot(plot)
     answer(found.to_json(), found, as_json=as_json, fine=not found.notes)
-
-
-def _properties(file: Path | None) -> dict[str, str]:
-    """What a file of Kafka's properties says: a name and a value in each line, with ``=`` between; # is a comment.
-
-    Raises:
-        ProgramError: if a line is nothing of that.
-    """
-    found: dict[str, str] = {}
-    for number, line in enumerate(file.read_text().splitlines() if file is not None else (), start=1):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not name or name.startswith(("#", "!")):
-            continue
-        if not equals:
-            raise ProgramError(f"line {number} of {file} is no property: a name, '=' and a value are needed")
-        found[name] = value
-    return found

@@ -30,6 +30,8 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
 
 
 def _of_the_job(found: Inspection, now_ms: int) -> Iterator[tuple[str, str]]:
+    if found.job is not None:
+        yield "job", found.job
     if found.created_ms is not None:
         yield "begun", f"{_at(found.created_ms, now_ms)}; Spark's query {found.query}"
     programs = f"{count(found.programs, 'program')}, {count(found.parallelism, 'subtask')}"

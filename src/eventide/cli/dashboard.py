@@ -79,7 +79,8 @@ def _page_on(location: str, host: str, port: int) -> str:
         raise ProgramError(f"{host}:{port} cannot be used ({error}); choose another with --port") from error
     from eventide.spark.recorded_job import RecordedJob
 
-    page.watch(location.rstrip("/").rpartition("/")[2], RecordedJob(started_spark(), location), {**found.description})
+    name = found.job or location.rstrip("/").rpartition("/")[2]
+    page.watch(name, RecordedJob(started_spark(), location), {**found.description})
     return page.url
 
 

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from eventide.dashboard.prometheus import CONTENT_TYPE, exposition, registry_of
 from eventide.dashboard.watched import WatchedJob
+from eventide.errors import EventideError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -92,11 +93,17 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
             Route("/metrics", metrics),
             Mount("/page", StaticFiles(directory=PAGE)),
         ],
+        exception_handlers={EventideError: _refused},
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
             Middleware(BaseHTTPMiddleware, dispatch=_with_headers),
         ],
     )
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """What cannot be known now, as of a checkpoint that is being written, may be known when somebody asks again."""
+    return JSONResponse({"error": str(error)}, 503)
 
 
 async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[Any]]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from eventide.metrics._readings import Reading, from_json, merged
@@ -140,11 +140,12 @@ class JobMetrics:
         return shown
 
     def held(self) -> OperatorCounters:
-        """What each operator holds: of open windows, those of the subtask that has most, of all else the sum."""
-        return {operator: _held_together(list(of.values())) for operator, of in self._held.items()}
+        """What each operator holds."""
+        return {operator: held_together(list(of.values())) for operator, of in self._held.items()}
 
 
-def _held_together(subtasks: list[dict[str, int]]) -> dict[str, int]:
+def held_together(subtasks: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What an operator holds: of open windows, those of the subtask that has most, of all else the sum."""
     names = dict.fromkeys(name for held in subtasks for name in held)
     counts = {name: [held.get(name, 0) for held in subtasks] for name in names}
     return {name: max(of) if name == OPEN_WINDOWS else sum(of) for name, of in counts.items()}

@@ -17,14 +17,14 @@ from eventide.spark.records import PLACE, Record, in_force, in_order
 from eventide.spark.sinks import directories, refuse_used_directories
 
 
-def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[str, int | None]:
+def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan, job: str) -> tuple[str, int | None]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
     has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
     because it may have written there before it committed anything. It is written with Spark itself, so it works
-    wherever Spark's checkpoint does. The description of its graph is there for who looks at the checkpoint without the
-    program; it may change as it likes.
+    wherever Spark's checkpoint does. The description of its graph and the job's name are there for who looks at the
+    checkpoint without the program; they may change as they like.
 
     Returns:
         The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
@@ -41,7 +41,7 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan) -> tuple[s
     if found is not None:
         check_identity(location, found["program"], identity)
     checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
-    this = {"program": identity, "description": describe(plan), "directories": paths, "id": checkpoint}
+    this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
         text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))

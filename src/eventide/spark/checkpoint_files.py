@@ -74,7 +74,9 @@ class CheckpointFiles:
         """
         version, _, content = self._text(f"{_PLANNED}/{number}").partition("\n")
         lines = content.splitlines()
-        if version != _KNOWN_LOG or not lines:
+        if not lines:
+            raise StateError(f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole")
+        if version != _KNOWN_LOG:
             raise StateError(
                 f"Spark's log in {self.location}/{_PLANNED}/{number} has the form {version!r}, and {_KNOWN_LOG!r} is "
                 "read here; use the version of eventide that goes with the job's version of Spark"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.state.operators import HEAD
 from eventide.spark.inspection import inspect
+from eventide.spark.state_reader import levels_of_state, reading_state
 from eventide.spark.subtasks import subtask_ids
 from eventide.why import Evidence
 
@@ -28,7 +31,8 @@ def evidence(
 
     Raises:
         ProgramError: if the location cannot be opened.
-        StateError: if it is no checkpoint of eventide's, one of another format, or one without a micro-batch.
+        StateError: if it is no checkpoint of eventide's, one of another format or without a micro-batch, or if Spark
+            cannot read its state.
     """
     found = inspect(location)
     if found.committed is None:
@@ -38,30 +42,39 @@ def evidence(
             f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "
             "eventide, which writes it down"
         )
-    levels = _levels(spark, location, found.committed.number) if found.operators else []
+    with reading_state(location):
+        levels = levels_of_state(spark, location, found.committed.number) if found.operators else []
+        heads = _heads(levels)
+    if found.operators and not levels:
+        raise StateError(f"the checkpoint {location} has no state, though micro-batches are committed: it is not whole")
     subtask_of = {key: subtask for subtask, key in enumerate(subtask_ids(found.parallelism))}
 
-    def values(condition: str) -> Iterator[tuple[int, str, bytes]]:
-        for level in levels:
-            for row in level.where(condition).toLocalIterator():
-                yield subtask_of[row.subtask], row.name, bytes(row.content)
-
     def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
-        for subtask, name, content in values(f"startswith(name, '{operator}/{prefix}')"):
-            yield subtask, name.removeprefix(f"{operator}/"), content
+        with reading_state(location):
+            for level in levels:
+                for row in level.where(F.startswith(F.col("name"), F.lit(f"{operator}/{prefix}"))).toLocalIterator():
+                    yield subtask_of[row.subtask], row.name.removeprefix(f"{operator}/"), bytes(row.content)
 
-    heads = [(subtask, content) for subtask, _, content in values(f"name = '{HEAD}'")]
-    return Evidence.of({**found.description}, heads, asked_ms, found.committed.number, read=read, loads=loads)
+    return Evidence.of(
+        {**found.description},
+        [(subtask_of[row.subtask], bytes(row.content)) for level in heads for row in level.heads],
+        asked_ms,
+        found.committed.number,
+        read=read,
+        loads=loads,
+        state_bytes=tuple(level.bytes for level in heads),
+    )
 
 
-def _levels(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
-    """The values of each level in the state behind a micro-batch: subtask, name and content."""
-    stateful = spark.read.format("state-metadata").load(location)
-    numbers = {row.operatorId for row in stateful.where("operatorName LIKE 'transformWithState%'").collect()}
-    levels = []
-    for number in sorted(numbers):
-        state = spark.read.format("statestore").option("path", location).option("batchId", batch)
-        rows = state.option("operatorId", number).option("stateVarName", "state").load()
-        if "subtask" in rows.select("key.*").columns:  # else it is state of a DataFrame's own
-            levels.append(rows.select("key.subtask", "user_map_key.name", "user_map_value.content"))
-    return levels
+def _heads(levels: list[DataFrame]) -> list[Row]:
+    """Level by level, the heads that are there, and how many bytes all of its values have."""
+    head = F.when(F.col("name") == HEAD, F.struct("subtask", "content"))
+    found = [
+        level.agg(
+            F.lit(number).alias("level"),
+            F.collect_list(head).alias("heads"),
+            F.coalesce(F.sum(F.length("content")), F.lit(0)).alias("bytes"),
+        )
+        for number, level in enumerate(levels)
+    ]
+    return sorted(reduce(DataFrame.union, found).collect(), key=lambda row: row.level) if found else []

@@ -17,13 +17,15 @@ _DATA_FRAME = "DataFrame"
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """A micro-batch: its number, when it was planned by the clock of the driver, and when it was committed, if it was.
+    """A micro-batch.
 
-    Times are in milliseconds since the epoch; None where the log no longer has them.
+    Its number; when Spark began to plan it, by the clock of the driver; when its plan was written down, and when it was
+    committed, if it was, by that of the store. In milliseconds since the epoch; None where the log has them no longer.
     """
 
     number: int
     planned_ms: int | None
+    logged_ms: int | None
     committed_ms: int | None
 
 
@@ -68,6 +70,7 @@ class Inspection:
         location: its directory.
         query: the id of Spark's query, which is that of the job; None before its first start.
         created_ms: when the query was started for the first time.
+        job: the name that the job was last started under; None if it was not written down.
         format: the form in which state is stored.
         parallelism: the number of subtasks.
         max_parallelism: that of the job.
@@ -87,6 +90,7 @@ class Inspection:
     location: str
     query: str | None
     created_ms: int | None
+    job: str | None
     format: int
     parallelism: int
     max_parallelism: int
@@ -140,6 +144,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         location=files.location,
         query=query[0] if query else None,
         created_ms=query[1] if query else None,
+        job=record.get("job"),
         format=program["format"],
         parallelism=program["parallelism"],
         max_parallelism=program["max parallelism"],
@@ -150,8 +155,8 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         sinks=tuple(sink["name"] for sink in program["sinks"]),
         directories=tuple(record["directories"]),
         transactions=tuple(sorted({json.loads(text)["group"] for text in files.records(KAFKA_PLACE)})),
-        committed=_committed(committed, before, commits) if commits else None,
-        unfinished=MicroBatch(behind.number, behind.at_ms, None) if behind else None,
+        committed=_micro_batch(committed, before, plans, commits) if commits else None,
+        unfinished=_micro_batch(last, behind, plans, commits) if behind else None,
         listing=files.listing(),
     )
 
@@ -175,8 +180,8 @@ def _no_checkpoint(files: CheckpointFiles) -> str:
     )
 
 
-def _committed(number: int, plan: Planned | None, commits: Mapping[int, int]) -> MicroBatch:
-    return MicroBatch(number, plan.at_ms if plan else None, commits[number])
+def _micro_batch(number: int, plan: Planned | None, plans: Mapping[int, int], commits: Mapping[int, int]) -> MicroBatch:
+    return MicroBatch(number, plan.at_ms if plan else None, plans.get(number), commits.get(number))
 
 
 def _operators(program: Mapping[str, Mapping[str, str]]) -> list[OperatorState]:

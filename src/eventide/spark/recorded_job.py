@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -12,12 +12,11 @@ from pyspark.sql import SparkSession
 
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.errors import ProgramError
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, RECORDS_IN
 from eventide.spark.evidence import evidence
-from eventide.spark.inspection import Inspection, inspect
+from eventide.spark.inspection import Inspection, MicroBatch, inspect
 from eventide.why import Why, why
 from eventide.why.evidence import Evidence
-from eventide.why.standing import Standing, standings
+from eventide.why.standing import source_name, standings
 
 _SILENT_MS = 60_000
 _FRESH_MS = 1_000
@@ -27,8 +26,8 @@ class RecordedJob(JobClient):
     """The client of a job that is known by its checkpoint alone: it can be looked at, and not be stopped.
 
     Each time somebody asks for its progress, the last committed micro-batch is looked at, if it is another one than
-    before; those between are not known. What is counted is what operators remember in their state: elements of splits,
-    and late ones, since the state began.
+    before; what was counted in those between is counted with it. Counters are those that operators keep in their state,
+    since that began. What state takes is the bytes of its values.
 
     Args:
         spark: the session that reads the state.
@@ -43,6 +42,7 @@ class RecordedJob(JobClient):
         self._location = location
         self._clock = clock
         self._progress: list[BatchProgress] = []
+        self._rows: dict[str, int] = {}
         self._looking = threading.Lock()
         self._found: tuple[int, Inspection] | None = None
 
@@ -67,7 +67,7 @@ class RecordedJob(JobClient):
         raise ProgramError("a checkpoint does not tell how its job ended")
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """What operators remember of their elements."""
+        """What operators have counted since their state began."""
         return self._progress[-1].counters if self._progress else {}
 
     def get_progress(self) -> list[BatchProgress]:
@@ -96,37 +96,54 @@ class RecordedJob(JobClient):
         return self._found[1]
 
     def _next(self, found: Inspection, known: Evidence) -> BatchProgress:
-        found_standings = standings(known)
-        counters = {one.name: _counted(one) for one in found_standings}
+        """The progress with the micro-batch that is committed last; what it counts came since the one before it."""
+        counters = known.counters()
+        rows = _rows_by_source(known)
         before = self._progress[-1].counters if self._progress else counters
+        rows_before = self._rows if self._progress else rows
+        self._rows = rows
         splits: dict[str, dict[str, int]] = {}
+        found_standings = standings(known)
         for standing in found_standings:
             for split in standing.splits:
                 splits.setdefault(split.source, {})[split.name] = split.watermark
-        batch = found.committed
-        planned = None if batch is None else batch.planned_ms
-        committed = None if batch is None else batch.committed_ms
-        began_ms = planned or committed or known.asked_ms
-        counted = {name: _less(values, before.get(name, {})) for name, values in counters.items()}
         return BatchProgress(
             batch=known.batch or 0,
             counters={name: dict(values) for name, values in counters.items()},
             watermarks={one.name: one.watermark for one in found_standings},
             splits_of=splits,
-            counted=counted,
-            rows_in=max((values.get(RECORDS_IN, 0) for values in counted.values()), default=0),
-            began_ms=began_ms,
-            took_ms=max(0, (committed or began_ms) - began_ms),
+            counted={name: _less(values, before.get(name, {})) for name, values in counters.items()},
+            rows_in=sum(_less(rows, rows_before).values()),
+            held={one.name: known.held(one.operator) for one in found_standings},
+            state_bytes=known.state_bytes,
+            **_times(found.committed, known.asked_ms),
         )
 
 
-def _counted(standing: Standing) -> dict[str, int]:
-    """What an operator remembers: of elements, those that came from splits without an operator between."""
-    windows = standing.operator["windows"]
-    late = LATE_DROPPED if windows is None or windows["late_tag"] is None else LATE_TO_SIDE_OUTPUT
-    counts = {RECORDS_IN: standing.rows, late: standing.late.behind.total}
-    return {name: number for name, number in counts.items() if number}
+def _rows_by_source(known: Evidence) -> dict[str, int]:
+    """How many elements each source has given, as the operator behind it that had most of them remembers."""
+    rows: dict[str, int] = {}
+    for operator in known.operators:
+        log = known.log(operator)
+        for edge in known.gate(operator).edges.values():
+            of_edge = [record.rows for (name, _), record in log.splits.items() if name == edge["name"]]
+            of_edge += [record.rows for name, record in log.ended.items() if name == edge["name"]]
+            source = source_name(known, edge)
+            rows[source] = max(rows.get(source, 0), sum(of_edge))
+    return rows
 
 
-def _less(values: dict[str, int], before: dict[str, Any]) -> dict[str, int]:
+def _times(batch: MicroBatch | None, asked_ms: int) -> dict[str, Any]:
+    """When a micro-batch began, and how long it took until it was written down as planned, and as committed."""
+    if batch is None or batch.planned_ms is None or batch.committed_ms is None:
+        return {"began_ms": asked_ms}
+    logged_ms = min(max(batch.logged_ms or batch.planned_ms, batch.planned_ms), batch.committed_ms)
+    return {
+        "began_ms": batch.planned_ms,
+        "took_ms": max(0, batch.committed_ms - batch.planned_ms),
+        "spent_ms": {"planning": logged_ms - batch.planned_ms, "running": batch.committed_ms - logged_ms},
+    }
+
+
+def _less(values: Mapping[str, int], before: Mapping[str, Any]) -> dict[str, int]:
     return {name: number - before.get(name, 0) for name, number in values.items()}

@@ -20,7 +20,7 @@ KAFKA_PLACE = "eventide-sinks"
 
 Record: TypeAlias = dict[str, Any]
 """``start``, the number of the start; ``after``, the last micro-batch committed before; ``program``, its identity;
-``description`` of its graph; ``directories`` of its file sinks; and the checkpoint's ``id``.
+``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; and the checkpoint's ``id``.
 """
 
 

@@ -10,11 +10,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.errors import StateError
 from eventide.spark.inspection import Inspection
-
-_OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
-"""What tells the levels of a job from operators of Spark's own in its DataFrames."""
+from eventide.spark.state_reader import levels_of_state, reading_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +42,9 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
         return []
     level_of = {one.id: one.level for one in inspection.operators}
     owners = [None, *level_of]
-    try:
-        stateful = spark.read.format("state-metadata").load(inspection.location).where(_OURS)
-        numbers = {row.operatorId for row in stateful.collect()}
-        counted = [_counted(spark, inspection.location, inspection.committed.number, one, owners) for one in numbers]
-        rows = reduce(DataFrame.union, counted).collect() if counted else []
-    except Exception as error:  # of PySpark, or of the JVM where a store is not known there
-        raise StateError(
-            f"Spark cannot read the state in {inspection.location}: {_reason(error)}; without its state, a checkpoint "
-            "can be looked at all the same"
-        ) from error
+    with reading_state(inspection.location):
+        levels = levels_of_state(spark, inspection.location, inspection.committed.number)
+        rows = reduce(DataFrame.union, [_counted(level, owners) for level in levels]).collect() if levels else []
     sizes = []
     for row in rows:
         known = [level_of[operator] for operator in json.loads(row.program or "{}") if operator in level_of]
@@ -64,17 +54,15 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     return sorted(sizes, key=lambda one: (one.level, one.operator is not None, one.operator or ""))
 
 
-def _counted(spark: SparkSession, location: str, batch: int, number: int, owners: Sequence[str | None]) -> DataFrame:
-    """One row for one of Spark's operators: what lies under each owner, and what is noted down of the program.
+def _counted(level: DataFrame, owners: Sequence[str | None]) -> DataFrame:
+    """One row for one level: what lies under each owner, and what is noted down of the program.
 
     A sum over all of it needs no shuffle, of which a session may make many tasks.
     """
-    state = spark.read.format("statestore").option("path", location).option("batchId", batch)
-    rows = state.option("operatorId", number).option("stateVarName", "state").load()
-    name, content = F.col("user_map_key.name"), F.col("user_map_value.content")
+    name, content = F.col("name"), F.col("content")
     place = _place(name, owners)
     mine = [place == each for each in range(len(owners))]
-    return rows.agg(
+    return level.agg(
         F.max(F.when(name == "program", content.cast("string"))).alias("program"),
         F.array(*[F.count_if(one) for one in mine]).alias("values"),
         F.array(*[F.sum(F.when(one, F.length(content)).otherwise(0)) for one in mine]).alias("bytes"),
@@ -88,11 +76,3 @@ def _place(name: Column, owners: Sequence[str | None]) -> Column:
     )
     begins = [F.when(F.startswith(name, F.lit(f"{owner}/")), place) for owner, place in ids[::-1]]
     return F.coalesce(*begins, F.lit(0))
-
-
-def _reason(error: Exception) -> str:
-    """What Spark says first, but for the call of Python's that it came through."""
-    lines = str(error).splitlines() or [repr(error)]
-    return next(
-        (line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling")), lines[0]
-    )

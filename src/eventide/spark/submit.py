@@ -128,7 +128,7 @@ class SparkHost(Host):
                 output = output.trigger(availableNow=True)
             else:
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
-            checkpoint, repeated = fit_checkpoint(self.spark, location, plan)
+            checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name)
             if settings.checkpoint_location is None:
                 sinks.starts(temporary(checkpoint), repeated=repeated)
             else:

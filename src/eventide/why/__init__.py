@@ -18,7 +18,7 @@ from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
 from eventide.why.standing import Hold, Split, Standing, standings
 from eventide.why.times import moment, to_ms
-from eventide.why.windows import WindowStanding, windows_at
+from eventide.why.windows import WindowStanding, panes_of, windows_at
 
 __all__ = [
     "Advice",
@@ -99,6 +99,13 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
     wanted = None if operator is None else evidence.operator(operator)["name"]
     found = [one for one in standings(evidence) if wanted in {None, one.name}]
     advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
+    notes = notes_on(evidence)
+    if at_ms is not None:
+        notes += [
+            f"the windows of {one.name!r} are no fixed ones of event time, so none is looked up by a time"
+            for one in found
+            if _varies(one)
+        ]
     windows = [] if at_ms is None else [(one, window) for one in found for window in windows_at(evidence, one, at_ms)]
     keys = [] if key is None else [answer_of_key(evidence, one, key) for one in found]
     return Why(
@@ -107,9 +114,13 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
         tuple(windows),
         tuple(keys),
         tuple(advice),
-        tuple(notes_on(evidence)),
+        tuple(notes),
         evidence.asked_ms,
     )
+
+
+def _varies(standing: Standing) -> bool:
+    return standing.operator["windows"] is not None and panes_of(standing) is None
 
 
 _ORDER = (

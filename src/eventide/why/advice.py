@@ -305,4 +305,7 @@ def _named(splits: list[Split]) -> str:
 
 
 def _sources(standing: Standing) -> str:
-    return " and ".join(repr(name) for name, _ in _by_source(standing)) or "its sources"
+    """Those that an operator hears itself, or the one behind others that holds it."""
+    own = [repr(name) for name, _ in _by_source(standing)]
+    held_by = [] if standing.hold is None else [repr(standing.hold.splits[0].source)]
+    return " and ".join(own or held_by) or "its sources"

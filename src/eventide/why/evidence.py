@@ -14,6 +14,7 @@ from eventide.errors import StateError
 from eventide.runtime.eventtime.combiner import Combiner, Members
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.lateness import Lateness
+from eventide.runtime.metrics import OperatorCounters, add_up, held_together
 from eventide.runtime.state.bucket_store import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
@@ -50,6 +51,7 @@ class Evidence:
             all subtasks, with the subtask's number before them.
         loads: Reads objects from bytes; by default without any class or code of the program's, for which stand-ins are
             shown.
+        state_bytes: For each level of operators, the bytes of all values in its state, as far as the host tells.
     """
 
     description: Json
@@ -58,6 +60,7 @@ class Evidence:
     batch: int | None = None
     read: ReadState = field(default=lambda operator, prefix: (), kw_only=True)
     loads: Callable[[bytes], Any] = field(default=shown_loads, kw_only=True)
+    state_bytes: tuple[int, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def of(
@@ -112,6 +115,17 @@ class Evidence:
             if "late" in small:
                 late.take(Lateness.of(json.loads(small["late"])))
         return late
+
+    def counters(self) -> OperatorCounters:
+        """What was counted since the state began, by operator and counter, as in the metrics of a job."""
+        return add_up([one["counters"] for operator in self.operators for one in self._numbers(operator)])
+
+    def held(self, operator: Json) -> dict[str, int]:
+        """How much an operator holds, as far as it has a count at hand."""
+        return held_together([one["held"] for one in self._numbers(operator)])
+
+    def _numbers(self, operator: Json) -> list[Json]:
+        return [json.loads(small["numbers"]) for small in self._small(operator).values() if "numbers" in small]
 
     def rows(self, operator: Json) -> dict[int, int]:
         """How much fixed windows hold, by the row of chunks that it lies in: a count of keys, or of elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -41,13 +42,36 @@ def view(
         parts += [Text(), _window(standing, window)]
     for asked in keys:
         parts += [Text(), *_key(asked)]
-    for standing in standings:
-        parts += [Text(), *_operator(standing, asked_ms)]
+    for standing, alike in _together(standings):
+        parts += [Text(), *_operator(standing, asked_ms), *_alike(alike)]
     for number, one in enumerate(advice[1:]):
         parts += [Text(), Text(f"{'Also: ' if number == 0 else ''}{one.cause}."), Text(f"What to do: {one.remedy}")]
     for note in notes:
         parts += [Text(), Text(f"Note: {note}")]
     return Group(*parts)
+
+
+def _together(standings: Sequence[Standing]) -> list[tuple[Standing, list[str]]]:
+    """Operators, each with the names of those behind others that have nothing else to say than it does."""
+    together: list[tuple[Standing, list[str]]] = []
+    first: dict[Any, list[str]] = {}
+    for standing in standings:
+        says_more = standing.hold is None or standing.splits or standing.late
+        held = () if standing.hold is None else [(split.source, split.name) for split in standing.hold.splits]
+        where = (standing.watermark, standing.idle, *held)
+        if says_more or where not in first:
+            together.append((standing, []))
+        else:
+            first[where].append(standing.name)
+        if not says_more:
+            first.setdefault(where, together[-1][1])
+    return together
+
+
+def _alike(names: Sequence[str]) -> Iterator[RenderableType]:
+    if names:
+        more = f" and {len(names) - _SPLITS} more" if len(names) > _SPLITS else ""
+        yield Text(f"  so stand   {', '.join(map(repr, names[:_SPLITS]))}{more}, held by the same")
 
 
 def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
@@ -132,16 +156,15 @@ def histogram(late: Lateness) -> RenderableType:
     """How far late elements were behind, in bars."""
     steps = late.behind.steps()
     per_bar = -(-len(steps) // _BARS)
-    bars = [steps[i : i + per_bar] for i in range(0, len(steps), per_bar)]
-    counts = [sum(count for _, count in bar) for bar in bars]
+    bars: dict[str, int] = {}
+    for i in range(0, len(steps), per_bar):
+        bar = steps[i : i + per_bar]
+        until = length(min(bar[-1][0], late.behind.longest_ms))  # of two that are told alike, one is made
+        bars[until] = bars.get(until, 0) + sum(count for _, count in bar)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for bar, count in zip(bars, counts, strict=True):
-        until = min(bar[-1][0], late.behind.longest_ms)
-        table.add_row(
-            Text(f"up to {length(until)}"),
-            Text("█" * max(round(_WIDTH * count / max(counts)), 1), "yellow"),
-            f"{count:,}",
-        )
+    for until, count in bars.items():
+        filled = max(round(_WIDTH * count / max(bars.values())), 1)
+        table.add_row(Text(f"up to {until}"), Text("█" * filled, "yellow"), f"{count:,}")
     return table
 
 

@@ -64,14 +64,3 @@ def test_seconds_are_refused_and_the_message_says_what_to_do(tmp_path: Path) -> 
 def test_it_needs_files_or_a_topic(arguments: list[str]) -> None:
     code, _, errors = run(*arguments, "--time", "ts")
     assert (code, errors) == (2, "eventide: name files or directories, or a topic with --kafka SERVERS --topic TOPIC\n")
-
-
-def test_a_file_of_properties_is_for_a_topic_and_has_names_and_values(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# how to log in\n\nsecurity.protocol = SASL_SSL\nno property\n")
-    code, _, errors = run("here", "--kafka-config", file)
-    assert (code, errors) == (2, "eventide: --kafka-config goes with --kafka SERVERS --topic TOPIC\n")
-    code, _, errors = run("--kafka", "h:1", "--topic", "t", "--kafka-config", file)
-    assert code == 2
-    assert "line 4 of" in errors
-    assert "is no property: a name, '=' and a value are needed" in errors

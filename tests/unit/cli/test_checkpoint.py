@@ -25,6 +25,7 @@ def inspection() -> Inspection:
         location="/data/[jobs]/orders",
         query="6b1c",
         created_ms=NOW_MS - 90_000_000,
+        job="orders [daily]",
         format=3,
         parallelism=2,
         max_parallelism=128,
@@ -37,8 +38,8 @@ def inspection() -> Inspection:
         sinks=("results", "late"),
         directories=("/out",),
         transactions=("orders",),
-        committed=MicroBatch(41, NOW_MS - 7_500, NOW_MS - 6_200),
-        unfinished=MicroBatch(42, NOW_MS - 5_000, None),
+        committed=MicroBatch(41, NOW_MS - 7_500, NOW_MS - 7_400, NOW_MS - 6_200),
+        unfinished=MicroBatch(42, NOW_MS - 5_000, NOW_MS - 4_900, None),
         listing=Listing(1_204, {"": 45, "state": 2_000_000, "offsets": 12_000}),
     )
 
@@ -52,6 +53,7 @@ def lines(sizes: list[StateSize] | None = None) -> list[str]:
 def test_the_view_says_where_a_job_stands() -> None:
     assert lines() == [
         "The checkpoint /data/[jobs]/orders",
+        "  job           orders [daily]",
         "  begun         2001-09-08 00:46:40 (1 d 1 h ago); Spark's query 6b1c",
         "  started with  2 programs, 2 subtasks; state in format 3",
         "  committed     micro-batch 41, at 2001-09-09 01:46:33 (6 s ago), 1.3 s after it was planned",

@@ -1,9 +1,14 @@
 """Six stories of a window that does not fire, or of elements that are lost: the first line names the cause."""
 
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from eventide.common import Duration, PunctuatedWatermarks, WatermarkStrategy
 from eventide.errors import StateError
+from eventide.runtime.lateness import Lateness
+from eventide.why.report import histogram
 from unit.why.stories import NOON, Story, bounded, windows
 
 HOUR = 3_600_000
@@ -161,6 +166,30 @@ def first_window():
     from eventide.datastream.window import TumblingEventTimeWindows
 
     return TumblingEventTimeWindows.of(Time.hours(1))
+
+
+def test_operators_that_have_nothing_else_to_say_are_named_together():
+    first = windows(on_time(["p0", "p1"], 3))
+    stream = first
+    for n in range(3):
+        stream = stream.key_by(lambda order: order[0]).window(first_window()).reduce(max).name(f"behind-{n}")
+    answer = Story(stream).why()
+    lines = str(answer).splitlines()
+    assert len(answer.standings) == 4
+    assert [line for line in lines if line.startswith(("latest ", "behind-"))] == [
+        "latest  TumblingEventTimeWindows(size=60000, offset=0)",
+        "behind-0  TumblingEventTimeWindows(size=3600000, offset=0)",
+    ]
+    assert "  so stand   'behind-1', 'behind-2', held by the same" in lines
+
+
+def test_bars_that_would_be_told_alike_are_one():
+    late = Lateness()
+    late.add([NOON - 15_600, NOON - 16_400, NOON - 10_000], NOON, clock_ms=0)
+    console = Console(file=StringIO(), width=100)
+    console.print(histogram(late))
+    labels = [line.partition("█")[0].strip() for line in console.file.getvalue().splitlines()]
+    assert len(labels) == len({*labels}) == 2
 
 
 def test_the_windows_of_a_time():

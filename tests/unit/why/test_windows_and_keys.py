@@ -91,7 +91,9 @@ def test_a_key_is_in_its_sessions(kind, key):
     ]
     assert f"key '{key}' is in the window 2026-09-21 14:17:20 UTC to 2026-09-21 14:18:20 UTC of 'totals'" in str(answer)
     assert "it fires when the watermark reaches 2026-09-21 14:18:19.999 UTC, for which it waits for 'p'" in str(answer)
-    assert kind(SESSIONS, *BATCHES).why(at=NOON).windows == ()
+    asked = kind(SESSIONS, *BATCHES).why(at=NOON)
+    assert asked.windows == ()
+    assert "the windows of 'totals' are no fixed ones of event time, so none is looked up by a time" in asked.notes
 
 
 class Price:

@@ -13,6 +13,7 @@ let job = null, batches = [], slowest = [], totals = new Map(), choice = null;
 
 async function ask(path) {
   const answer = await fetch(path);
+  if (answer.status === 503) throw new Error((await answer.json()).error);
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${answer.statusText}`);
   return answer.json();
 }
@@ -29,7 +30,8 @@ async function follow() {
     await look();
     if (job) at("message").hidden = !troubleOf(job);
   } catch (error) {
-    at("message").textContent = `Nobody answers here any more; what is shown is the last that was known. (${error.message})`;
+    const nobody = error instanceof TypeError ? "Nobody answers here any more; w" : "W"; // it is one if nobody is there
+    at("message").textContent = `${nobody}hat is shown is the last that was known. (${error.message})`;
     at("message").hidden = false;
   }
   setTimeout(follow, EVERY_MS);

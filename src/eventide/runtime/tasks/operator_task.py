@@ -24,7 +24,7 @@ from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.lateness import Lateness
-from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, add_up
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
@@ -32,6 +32,7 @@ from eventide.runtime.tasks.task import TaskSpec
 _GATE = "gate"
 _LOG = "event time"
 _LATE = "late"
+_NUMBERS = "numbers"
 _NOTHING = Progress()
 
 
@@ -249,10 +250,20 @@ class OperatorTask:
             late.take(self._metrics.lateness)
             self._backend.put(_LATE, json.dumps(late.snapshot()).encode())
 
+    def _remember_numbers(self) -> None:
+        """Write down what was counted since the state began, and what the operator holds."""
+        stored = self._backend.get(_NUMBERS)
+        before = {} if stored is None else json.loads(stored)["counters"]
+        counters = add_up([before, self._metrics.counters()])
+        numbers = {"counters": counters, "held": dict(self._operator.held())}
+        self._backend.put(_NUMBERS, json.dumps(numbers).encode())
+
     def _store(self) -> None:
         self._remember_late()
         with calling(self._spec.name, during="when its state was stored"):
             self._operator.flush()
+        if not self._spec.in_batch:
+            self._remember_numbers()
         if self._generators is not None:
             self._generators.flush()
         self._backend.put(_GATE, json.dumps({**self._gate.snapshot(), "audience": self._spec.audience}).encode())

@@ -1,0 +1,76 @@
+"""What why says survives: behind a restart, in the middle of whatever micro-batch, it is what it was without one."""
+
+import copy
+import itertools
+
+import pytest
+
+from eventide.common import Duration, Time
+from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.local.evidence import evidence
+from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.why import why
+from twin import plan_of
+from unit.why.stories import NOON, bounded, windows
+
+STEP = 20_000
+
+
+def batch(minute, *splits):
+    return [(split, NOON + 60_000 * minute + second) for second in range(0, 60_000, 7_000) for split in splits]
+
+
+BATCHES = [
+    batch(0, "p0", "p1", "p2"),
+    batch(1, "p0", "p1"),
+    [("p0", NOON + 1_000), *batch(2, "p0", "p1")],
+    [*batch(3, "p1"), ("p1", NOON + 2_000)],
+    [*batch(9, "p0", "p1", "p2"), ("p2", NOON)],
+    batch(10, "p0"),
+]
+
+
+def program():
+    first = windows(BATCHES, bounded().with_idleness(Duration.of_seconds(30)))
+    return (
+        first.key_by(lambda order: order[0])
+        .window(TumblingEventTimeWindows.of(Time.hours(1)))
+        .reduce(max)
+        .name("behind")
+    )
+
+
+def run(killed_in=None):
+    """What is said at the end, if the job is killed in the middle of a micro-batch, too: it leaves nothing behind."""
+    plan = plan_of(program())
+    checkpoint = LocalCheckpoint()
+
+    def batches():
+        return LocalRunner(plan, clock=lambda: NOON + STEP * checkpoint.batch, checkpoint=checkpoint).batches()
+
+    if killed_in is not None:
+        for _ in itertools.islice(batches(), killed_in):
+            pass
+        kept = copy.deepcopy(checkpoint)
+        next(batches(), None)
+        checkpoint = kept
+    for _ in itertools.islice(batches(), 8 - (killed_in or 0)):
+        pass
+    known = evidence(plan, checkpoint, NOON + 8 * STEP)
+    return why(known).to_json(), known.counters(), [known.held(one) for one in known.operators]
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return run()
+
+
+def test_there_is_something_to_remember(undisturbed):
+    said, counters, _ = undisturbed
+    assert said["operators"][0]["late"]["elements"] == 2
+    assert counters["latest"]["numRecordsIn"] == sum(map(len, BATCHES))
+
+
+@pytest.mark.parametrize("killed_in", range(7))
+def test_behind_a_restart_it_says_the_same(killed_in, undisturbed):
+    assert run(killed_in) == undisturbed
