@@ -128,6 +128,7 @@ _ORDER = (
     "generator",
     "no watermarks",
     "silent split",
+    "split behind",
     "late elements",
     "time zone",
     "split ahead",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_high, median_low
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._units import NAMES, PER_S, other_unit_of
@@ -19,7 +19,7 @@ from eventide.why.windows import panes_of
 _LONG_MS = 60_000
 """Silence that is no pause, where others speak."""
 
-_AHEAD_MS = 3_600_000
+_FAR_MS = 3_600_000
 _ZONE_STEP_MS = 900_000
 _ZONE_SLACK_MS = 180_000
 _LARGEST_ZONE_MS = 14 * 3_600_000
@@ -46,7 +46,7 @@ class Advice:
 
 def advice_on(evidence: Evidence, standing: Standing) -> list[Advice]:
     """What is certain of one operator, what matters most first."""
-    rules = (_unit, _generator, _without_strategy, _silent, _late, _zone, _ahead, _nothing_new, _wide)
+    rules = (_unit, _generator, _without_strategy, _silent, _behind, _late, _zone, _ahead, _nothing_new, _wide)
     return [one for rule in rules for one in rule(evidence, standing)]
 
 
@@ -131,11 +131,7 @@ def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         f" of {first.source!r}, each of which {since}" if len(silent) > 1 else f" of {first.source!r}, which {since}"
     )
     through = f" through {', '.join(map(repr, hold.through))}" if hold.through else ""
-    gain = (
-        ""
-        if hold.without is None or hold.without == standing.watermark
-        else (f"; without {'them' if len(silent) > 1 else 'it'} the watermark would be {moment(hold.without)}")
-    )
+    gain = _gain(standing, "them" if len(silent) > 1 else "it")
     yield Advice(
         "silent split",
         f"{standing.name!r} waits{through} for {many}{gain}",
@@ -145,12 +141,45 @@ def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     )
 
 
+def _gain(standing: Standing, whom: str) -> str:
+    """Where the watermark would be without those who hold it."""
+    hold = standing.hold
+    if hold is None or hold.without is None or hold.without == standing.watermark:
+        return ""
+    return f"; without {whom} the watermark would be {moment(hold.without)}"
+
+
 def _is_silent(split: Split, heard_others: int) -> bool:
     if split.status is Status.IDLE or split.record is None:
         return False
     if split.heard is None:
         return heard_others >= split.record.since
     return heard_others - split.heard >= _LONG_MS
+
+
+def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+    """A split that speaks, and for which the windows of all others stay open for hours."""
+    for source, splits in _by_source(standing):
+        known = _by_newest(splits)
+        if len(known) < 2 or standing.hold is None or _aligned(evidence, source):
+            continue
+        slow, others = known[0], known[1:]
+        if (source, slow.name) not in {(split.source, split.name) for split in standing.hold.splits}:
+            continue
+        if _is_silent(slow, standing.heard or 0) or (len(others) == 1 and _is_ahead_of_the_clock(others[0])):
+            continue
+        behind = median_low(map(_newest, others)) - _newest(slow)
+        if behind >= _FAR_MS:
+            gain = _gain(standing, "it")
+            yield Advice(
+                "split behind",
+                f"{standing.name!r} waits for {slow.name!r} of {source!r}, which is {length(behind)} behind the other "
+                f"splits{gain}",
+                "see why it is slow; what the others bring waits in state for it, and with "
+                ".with_watermark_alignment(group, Duration.of_minutes(...)) in the source. Results that need not wait "
+                "for it are those of a stream without it",
+                standing.name,
+            )
 
 
 def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
@@ -212,13 +241,14 @@ def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     """A split hours ahead of the others, whose elements wait in state."""
     for source, splits in _by_source(standing):
-        known = [split for split in splits if split.newest is not None]
+        known = _by_newest(splits)
         if len(known) < 2 or _aligned(evidence, source):
             continue
-        first = max(known, key=lambda split: split.newest or 0)
-        others = median(split.newest or 0 for split in known if split is not first)
-        ahead = int((first.newest or 0) - others)
-        if ahead >= _AHEAD_MS:
+        first, others = known[-1], known[:-1]
+        ahead = _newest(first) - median_high(map(_newest, others))
+        if len(others) == 1 and not _is_ahead_of_the_clock(first):
+            continue  # it is the other one that is behind
+        if ahead >= _FAR_MS:
             yield Advice(
                 "split ahead",
                 f"{first.name!r} of {source!r} is {length(ahead)} ahead of the other splits: what it brings waits in "
@@ -262,6 +292,19 @@ def _wide(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
                 f"a bound of Duration.of_seconds({_whole_seconds(2 * largest)}) has room for twice that",
                 standing.name,
             )
+
+
+def _by_newest(splits: list[Split]) -> list[Split]:
+    """Those that have had elements, the furthest behind first."""
+    return sorted((split for split in splits if split.newest is not None), key=_newest)
+
+
+def _newest(split: Split) -> int:
+    return split.newest or 0
+
+
+def _is_ahead_of_the_clock(split: Split) -> bool:
+    return split.heard is not None and _newest(split) > split.heard
 
 
 def _by_source(standing: Standing) -> list[tuple[str, list[Split]]]:

@@ -69,6 +69,28 @@ def test_one_partition_a_day_ahead():
     assert "with_watermark_alignment" in answer.advice[0].remedy
 
 
+def test_one_partition_hours_behind():
+    ahead = on_time(["p0", "p1"], 3, NOON - 60_000)
+    behind = on_time(["p2"], 3, NOON - 3 * HOUR - 60_000)
+    script = [a + b for a, b in zip(ahead, behind, strict=True)]
+    script[2].append(("p2", NOON - 4 * HOUR))  # which is late
+    answer = Story(windows(script)).why()
+    assert answer.answer == (
+        "'latest' waits for 'p2' of 'orders', which is 3 h behind the other splits; without it the watermark would be "
+        "2026-09-21 14:15:44.999 UTC."
+    )
+    assert kinds(answer) == ["split behind", "late elements"]
+
+
+@pytest.mark.parametrize(("by_the_clock", "kind"), [(NOON, "split ahead"), (NOON + 24 * HOUR, "split behind")])
+def test_of_two_partitions_the_clock_tells_which_is_wrong(by_the_clock, kind):
+    script = [
+        a + b for a, b in zip(on_time(["p0"], 3, NOON - 60_000), on_time(["p1"], 3, NOON + 20 * HOUR), strict=True)
+    ]
+    story = Story(windows(script, splits=("p0", "p1")), clock=by_the_clock)
+    assert [one for one in kinds(story.why()) if one.startswith("split")] == [kind]
+
+
 def test_a_time_zone():
     answer = Story(windows(on_time(["p0", "p1", "p2"], 3, NOON + 2 * HOUR - 60_000))).why()
     assert answer.answer == (
