@@ -24,12 +24,14 @@ FLOORS = {
     "eventide.datastream": 2,
     "eventide.runtime": 3,
     "eventide.plan": 4,
+    "eventide.savepoint": 4,
     "eventide.why": 4,
     "eventide.dashboard": 5,
     "eventide.local": 5,
     "eventide.spark": 5,
     "eventide.datastream.data_stream": 6,
     "eventide.datastream.async_data_stream": 6,
+    "eventide.datastream._resuming": 6,
     "eventide.datastream._watching": 6,
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.advisor": 7,
@@ -63,6 +65,7 @@ OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket"
 PICKLES = (
     "eventide.common._pickles",
     "eventide.common._stand_ins",
+    "eventide.common._unknown",
     "eventide.runtime.pickles",
     "eventide.datastream.connectors.function_source._log",
 )

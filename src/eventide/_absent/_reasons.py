@@ -18,8 +18,8 @@ _DYNAMIC = (
 )
 _INTERNAL = "it is a part that PyFlink makes for itself, and programs have no use for it"
 _SAVEPOINT = (
-    "every micro-batch is a checkpoint, and there are no savepoints; cancel() the job, copy its checkpoint directory "
-    "if the state is to be kept, and start a program on that directory"
+    "a savepoint is written of a job that has stopped: cancel() it, or let it end with set_available_now(), and call "
+    "`eventide savepoint CHECKPOINT TARGET`"
 )
 _ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
 _SHIP = "Spark brings files to the workers: start the program with spark-submit "

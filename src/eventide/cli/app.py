@@ -19,6 +19,7 @@ from eventide.cli.checkpoint import checkpoint
 from eventide.cli.dashboard import dashboard
 from eventide.cli.demo.command import demo
 from eventide.cli.doctor import doctor
+from eventide.cli.savepoint import savepoint
 from eventide.cli.why import why
 from eventide.errors import EventideError
 
@@ -49,6 +50,7 @@ app.command()(checkpoint)
 app.command()(dashboard)
 app.command()(demo)
 app.command()(doctor)
+app.command()(savepoint)
 app.command()(why)
 
 

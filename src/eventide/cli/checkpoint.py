@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.savepoint import say
 from eventide.cli.session import started_spark
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def checkpoint(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a checkpoint: the program, how far its sources are, the last micro-batches, and sizes.
+    """Say what is in a checkpoint, or a savepoint: the program, its sources, the last micro-batches, and sizes.
 
     The job may be running or not; nothing is written. The files are enough, so neither the program nor Spark is needed:
     Spark is started for `--state` alone. On other stores than local disks, the location is a URI that Arrow can open,
@@ -36,8 +37,11 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --json | jq .unfinished
     """
     from eventide.cli.checkpoint_view import view_of
+    from eventide.savepoint import Savepoint
     from eventide.spark.inspection import inspect
 
+    if Savepoint.is_at(location):
+        say(Savepoint(location), as_json=as_json)
     found = inspect(location)
     sizes = _sizes(found) if state else None
     answer(_document(found, sizes), view_of(found, sizes, time.time_ns() // 1_000_000), as_json=as_json)

@@ -19,6 +19,7 @@ from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream._restarting import Restarting
+from eventide.datastream._resuming import Resuming
 from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
@@ -50,11 +51,12 @@ _F = TypeVar("_F")
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints, Restarting, Watching):
+class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Watching):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
         EnvironmentHints.__init__(self)
+        Resuming.__init__(self)
         Watching.__init__(self)
         self._host = host
         self._config = ExecutionConfig()
@@ -379,13 +381,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Watching):
         return None if declared == ExecutionConfig.PARALLELISM_DEFAULT else declared
 
     def _planned_parallelism(self) -> int:
-        """What the program says; else that of its checkpoint, wherever that was made; else what the host has."""
+        """What the program says; else that of what it goes on with; else what the host has."""
         location = self._checkpoint_config.get_checkpoint_storage_dir()
-        if self._declared_parallelism() is None and location is not None:
-            recorded = self._host.recorded_parallelism(location)
-            if recorded is not None:
-                return recorded
-        return self.get_parallelism()
+        return self._declared_parallelism() or self._parallelism_before(self._host, location) or self.get_parallelism()
 
     def _settings(self, job_name: str | None) -> JobSettings:
         return JobSettings(
@@ -397,4 +395,6 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Watching):
             max_rows_per_batch=self._max_rows_per_batch,
             dashboard_url=self.get_dashboard_url(),
             restart_strategy=self._strategy_in_force(),
+            savepoint=self._savepoint,
+            allow_non_restored_state=self._allow_non_restored_state,
         )

@@ -15,9 +15,12 @@ from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.evidence import evidence
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
+from eventide.local.savepoint import begun_from
 from eventide.plan.job import JobPlan
-from eventide.plan.settings import Host, JobSettings
+from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import warning_of_timers
+from eventide.savepoint import Savepoint
+from eventide.savepoint.fitting import check_fit
 from eventide.why import Why, why
 
 
@@ -25,6 +28,15 @@ def _why(
     plan: JobPlan, checkpoint: LocalCheckpoint, operator: str | None, at: int | str | None, key: str | None
 ) -> Why:
     return why(evidence(plan, checkpoint, time.time_ns() // 1_000_000), operator, at, key)
+
+
+def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
+    """What the run goes on with; None if it begins anew."""
+    if settings.savepoint is None:
+        return None
+    savepoint = Savepoint(settings.savepoint)
+    check_fit(savepoint, plan.identity(), allow_non_restored=settings.allow_non_restored_state)
+    return begun_from(savepoint, plan)
 
 
 class LocalHost(Host):
@@ -45,12 +57,18 @@ class LocalHost(Host):
         in_batch = settings.runtime_mode is not RuntimeExecutionMode.STREAMING and plan.bounded
         if settings.runtime_mode is RuntimeExecutionMode.BATCH and not in_batch:
             raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
+        if in_batch:
+            refuse_savepoint(settings, "a batch job reads everything from the beginning")
         started = time.monotonic()
         self.last_run = []
         with tempfile.TemporaryDirectory(prefix="eventide-") as storage:
             stored = plan.with_storage(storage)
             runner = LocalRunner(
-                stored, settings.max_rows_per_batch, available_now=settings.available_now, in_batch=in_batch
+                stored,
+                settings.max_rows_per_batch,
+                checkpoint=_begun(plan, settings),
+                available_now=settings.available_now,
+                in_batch=in_batch,
             )
             for batch in runner.batches():
                 self.last_run.append(batch)

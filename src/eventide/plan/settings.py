@@ -9,6 +9,7 @@ from typing import Any
 from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.errors import ProgramError
 from eventide.plan.job import JobPlan
 
 
@@ -19,6 +20,8 @@ class JobSettings:
     ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
     ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
+    ``savepoint`` is where a job begins that has no checkpoint yet; ``allow_non_restored_state`` says whether some of
+    that may be left behind.
     """
 
     job_name: str
@@ -29,6 +32,18 @@ class JobSettings:
     max_rows_per_batch: int | None = None
     dashboard_url: str | None = None
     restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
+    savepoint: str | None = None
+    allow_non_restored_state: bool = False
+
+
+def refuse_savepoint(settings: JobSettings, why: str) -> None:
+    """Refuse a job that cannot begin with a savepoint, if it should.
+
+    Raises:
+        ProgramError: saying why it cannot.
+    """
+    if settings.savepoint is not None:
+        raise ProgramError(f"the job cannot begin with the savepoint {settings.savepoint}: {why}")
 
 
 class Host(ABC):

@@ -12,19 +12,25 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
-from eventide.spark.locations import texts
+from eventide.plan.settings import JobSettings
+from eventide.savepoint import Savepoint
+from eventide.savepoint.fitting import check_fit
+from eventide.spark.locations import resolved, texts
 from eventide.spark.records import PLACE, Record, in_force, in_order
 from eventide.spark.sinks import directories, refuse_used_directories
 
 
-def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan, job: str) -> tuple[str, int | None]:
+def fit_checkpoint(
+    spark: SparkSession, location: str, plan: JobPlan, job: str, savepoint: str | None = None
+) -> tuple[str, int | None]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
     has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
     because it may have written there before it committed anything. It is written with Spark itself, so it works
     wherever Spark's checkpoint does. The description of its graph and the job's name are there for who looks at the
-    checkpoint without the program; they may change as they like.
+    checkpoint without the program; they may change as they like. The ``savepoint`` is where the job began: see
+    :func:`savepoint_of`.
 
     Returns:
         The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
@@ -42,11 +48,29 @@ def fit_checkpoint(spark: SparkSession, location: str, plan: JobPlan, job: str) 
         check_identity(location, found["program"], identity)
     checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
+    this |= {} if savepoint is None else {"savepoint": savepoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
         text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
     planned = _last(spark, location, "offsets")
     return checkpoint, planned if planned > committed else None
+
+
+def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Savepoint | None:
+    """What a job begins with, or has begun with: a subtask that has not run yet takes its share when it does.
+
+    Raises:
+        StateError: if there is no savepoint where it should be, or the program does not fit it.
+    """
+    found = in_force(_started(spark, location), _last(spark, location, "commits"))
+    if found is not None:
+        began = found.get("savepoint")
+        return None if began is None else Savepoint(began)
+    if settings.savepoint is None:
+        return None
+    savepoint = Savepoint(resolved(spark, settings.savepoint))
+    check_fit(savepoint, plan.identity(), allow_non_restored=settings.allow_non_restored_state)
+    return savepoint
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:

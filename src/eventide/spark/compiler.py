@@ -21,8 +21,10 @@ from eventide.runtime.chain.router import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.pickles import classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
+from eventide.runtime.sources.offsets import restored
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level
+from eventide.savepoint import Savepoint
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
 from eventide.spark.source import CAN_LIMIT, FrameSource
@@ -41,6 +43,7 @@ def frames_of(
     *,
     batch: bool,
     observation: str | Observation = OBSERVATION,
+    savepoint: Savepoint | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -50,6 +53,7 @@ def frames_of(
         spark: the session.
         batch: whether to read everything at once, as one batch job.
         observation: its name, which must be the only one of its kind in a query, or what gets it.
+        savepoint: what the job begins with.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
@@ -60,7 +64,7 @@ def frames_of(
     waiting = [
         (
             plan.first_level(source),
-            _source_frames(source.pruned(), settings, spark, ids, batch, plan.needs_clock, ship),
+            _source_frames(source.pruned(), settings, spark, ids, batch, plan.needs_clock, ship, savepoint),
         )
         for source in plan.sources_by_level()
     ]
@@ -68,7 +72,7 @@ def frames_of(
     for level in plan.levels:
         frames = _united(frames, [df for first, df in waiting if first == level.number])
         if frames is not None:
-            frames = _through_level(frames, level, ids, ship)
+            frames = _through_level(frames, level, ids, ship, savepoint)
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -133,6 +137,7 @@ def _source_frames(
     batch: bool,
     needs_clock: bool,
     ship: Ship,
+    savepoint: Savepoint | None,
 ) -> DataFrame:
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
@@ -154,12 +159,14 @@ def _source_frames(
             stacklevel=2,
         )
     name = f"eventide-{uuid.uuid4().hex}"
+    saved = None if savepoint is None else savepoint.offsets_of(source.name)
     attributes = {
         "payload": payload,
         "ids": ids,
         "max_rows": settings.max_rows_per_batch,
         # Spark runs no micro-batch without data before one of the same run, however much the clock has gone on.
         "audience": uuid.uuid4().hex[:8] if needs_clock else source.audience,
+        "begins": restored(saved or {}),
         "unique_name": name,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
@@ -189,12 +196,14 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_level(frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship) -> DataFrame:
+def _through_level(
+    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Savepoint | None
+) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
     payload = ship(*_shipped_of_level(level))
     clocked = frames.withColumn("clock", _time_of_batch())
     return clocked.groupBy("subtask").transformWithState(
-        LevelProcessor(payload, level.targets, ids, level.needs_clock),
+        LevelProcessor(payload, level.targets, ids, level.needs_clock, savepoint.location if savepoint else None),
         outputStructType=FRAME_SCHEMA,
         outputMode="Append",
         timeMode="ProcessingTime" if level.needs_clock else "None",

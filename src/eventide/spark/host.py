@@ -9,6 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.savepoint.saved import opened_savepoint
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
 from eventide.spark.programs import opened_level
@@ -21,14 +22,22 @@ class LevelProcessor(StatefulProcessor):
 
     Frames for other levels pass through as they are. The meaning of everything is in the runtime: this class only
     brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
-    has it run without data too.
+    has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with.
     """
 
-    def __init__(self, payload: bytes, targets: frozenset[int], ids: tuple[int, ...], has_timers: bool) -> None:
+    def __init__(
+        self,
+        payload: bytes,
+        targets: frozenset[int],
+        ids: tuple[int, ...],
+        has_timers: bool,
+        savepoint: str | None = None,
+    ) -> None:
         self._payload = payload
         self._targets = targets
         self._ids = ids
         self._has_timers = has_timers
+        self._savepoint = savepoint
         self._handle: Any = None
         self._map_state: Any = None
 
@@ -69,7 +78,10 @@ class LevelProcessor(StatefulProcessor):
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
         level = opened_level(self._payload, subtask)
-        run = level.run(subtask, MapStateBackend(self._map_state), clock_ms)
+        backend = MapStateBackend(self._map_state)
+        if self._savepoint is not None:
+            opened_savepoint(self._savepoint).restore(level, subtask, backend)
+        run = level.run(subtask, backend, clock_ms)
         for frame in run.run(frames):
             if frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())

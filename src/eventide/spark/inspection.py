@@ -161,6 +161,19 @@ def _inspected(files: CheckpointFiles) -> Inspection:
     )
 
 
+def committed_offsets(found: Inspection) -> list[list[Any]]:
+    """Where each source stands behind the last micro-batch that is committed, as Spark's log has it.
+
+    A source of eventide's has one entry, a DataFrame as many as it reads from.
+    """
+    named = (found.description or {})["sources"]
+    if found.committed is None:
+        return [[] for _ in named]
+    plan = CheckpointFiles(found.location).plan_of(found.committed.number)
+    dealt = _dealt_out(named, [(offset, None) for offset in plan.offsets])
+    return [[offset for offset, _ in of_it] for of_it in dealt]
+
+
 def _no_checkpoint(files: CheckpointFiles) -> str:
     """Why a location is not what was asked for, and what may have been meant."""
     where = files.location

@@ -50,6 +50,7 @@ class FrameSource(DataSource):
     ids: tuple[int, ...]
     max_rows: int | None = None
     audience: str = ""
+    begins: Offsets = {}  # noqa: RUF012 - replaced, not changed, in the class of each source
     unique_name = ""
 
     @classmethod
@@ -63,7 +64,7 @@ class FrameSource(DataSource):
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.max_rows, self.audience)
+        return FrameStreamReader(self.payload, self.ids, self.max_rows, self.audience, self.begins)
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
@@ -98,8 +99,11 @@ class _Tasks:
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches in a process beside the driver; reads in the workers."""
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...], max_rows: int | None, audience: str) -> None:
+    def __init__(
+        self, payload: bytes, ids: tuple[int, ...], max_rows: int | None, audience: str, begins: Offsets
+    ) -> None:
         super().__init__(payload, ids)
+        self._begins = begins
         self._max_rows = max_rows
         self._audience = audience
         storage = None if self._spec.alignment is None else self._spec.alignment.storage
@@ -111,8 +115,11 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._rests = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Nowhere: what there is, is seen in the first micro-batch, and so its start is in Spark's log with its end."""
-        return {}
+        """Nowhere, but where a savepoint says: what there is, is seen in the first micro-batch.
+
+        So its start is in Spark's log with its end.
+        """
+        return self._begins
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember what is there now: nothing later is read in this run."""

@@ -27,10 +27,10 @@ from eventide.datastream.connectors.kafka._sink_progress import temporary
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.plan.settings import Host, JobSettings
+from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics
 from eventide.runtime.progress import gathered
-from eventide.spark.checkpoint import fit_checkpoint, recorded_program
+from eventide.spark.checkpoint import fit_checkpoint, recorded_program, savepoint_of
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.data_frame import DataFrameReader
@@ -100,6 +100,7 @@ class SparkHost(Host):
             StateError: if the program does not fit its checkpoint.
         """
         if _is_batch(plan, settings):
+            refuse_savepoint(settings, "a batch job reads everything from the beginning")
             return self._run_batch(plan, settings)
         collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
@@ -121,14 +122,18 @@ class SparkHost(Host):
         """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over."""
         sinks = SinkRun(self.spark)
         try:
-            frames = frames_of(plan, settings, self.spark, batch=False)
+            savepoint = savepoint_of(self.spark, location, plan, settings)
+            frames = frames_of(plan, settings, self.spark, batch=False, savepoint=savepoint)
             output = writer(frames, plan.sinks, hand_over, _sinks_of(plan), sinks)
             output = output.queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
             if _takes_what_is_there(plan, settings):
                 output = output.trigger(availableNow=True)
             else:
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
-            checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name)
+            began = None if savepoint is None else savepoint.location
+            checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
+            if savepoint is not None:
+                savepoint.restore_sources([source.name for source in plan.sources], location)
             if settings.checkpoint_location is None:
                 sinks.starts(temporary(checkpoint), repeated=repeated)
             else:
@@ -170,6 +175,7 @@ class SparkHost(Host):
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
         """The DataFrame of a plan with one sink; the caller starts the query."""
+        refuse_savepoint(settings, "the query of to_data_frame() is started by you, with a checkpoint of its own")
         batch = _is_batch(plan, settings)
         wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
         wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from eventide.common._learnt import Learnt, Snapshot
@@ -25,8 +27,8 @@ from eventide.runtime.state.backend import StateBackend
 
 _STATE = "generators"
 
-_Kept: TypeAlias = dict[str, tuple[Snapshot, int, bool, int]]
-"""By name: what the generator has learnt, its last watermark, whether it is idle, and when it was made first."""
+Kept: TypeAlias = tuple[Snapshot, int, bool, int]
+"""What a generator has learnt, its last watermark, whether it is idle, and when it was made first."""
 
 
 class ChannelWatermarks(Protocol):
@@ -201,8 +203,34 @@ class Generators:
         return generator
 
 
-def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, _Kept]:
+def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept | None]) -> bytes | None:
+    """What several tasks have kept of their generators, as one task keeps it.
+
+    Args:
+        stored: what each has stored.
+        choose: of what is kept under a name, that which counts; None if nothing does.
+
+    Returns:
+        What is to be stored; None if nothing is left.
+    """
+    context = WatermarkGeneratorContext()
+    by_name: dict[str, list[Kept]] = {}
+    for content in stored:
+        own, kept = _load(content)
+        for name, one in copy.deepcopy(kept, {id(own): context}).items():  # all hold on to one context then
+            by_name.setdefault(name, []).append(one)
+    chosen = {name: best for name, found in by_name.items() if (best := choose(name, found)) is not None}
+    return dumps((context, chosen)) if chosen else None
+
+
+def lowest(kept: Sequence[Kept]) -> Kept:
+    """Of several channels, the active one whose watermark is lowest; if all are idle, the one that is furthest."""
+    active = [one for one in kept if not one[2]]
+    return min(active, key=lambda one: one[1]) if active else max(kept, key=lambda one: one[1])
+
+
+def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, dict[str, Kept]]:
     if stored is None:
         return WatermarkGeneratorContext(), {}
-    content: tuple[WatermarkGeneratorContext, _Kept] = loads(stored)
+    content: tuple[WatermarkGeneratorContext, dict[str, Kept]] = loads(stored)
     return content

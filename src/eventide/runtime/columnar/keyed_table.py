@@ -51,6 +51,12 @@ class KeyedTable:
         """Read the buckets whose time has come."""
         self._read(self._store.schedules[0].due(time_ms))
 
+    def adopt(self, rows: pa.Table, due_ms: int) -> None:
+        """Store rows of another table, where there are none; what is due of them is not before a time."""
+        self._read([0])
+        self.table = rows
+        self.flush(lambda _: due_ms)
+
     def flush(self, time_of: Callable[[pa.Table], int]) -> None:
         """Write back what was read; ``time_of`` says when a bucket with rows should be read for its time."""
         with without_collection():

@@ -21,6 +21,9 @@ and, with watermark alignment, whether it has to ``rest``. Empty before the firs
 A beginning is asked for once, when a part is first seen, and then is in the checkpoint with the end of that
 micro-batch: if it is repeated, it reads what it read before, although a start, or a stop, may be "now".
 
+A job that begins from a savepoint finds its parts ``restored``: all of its splits are named in the first micro-batch,
+so that every subtask runs, also if there is nothing to read.
+
 That something has ended is said once. An operator that a changed program has beside the old ones has not heard it, and
 would wait for ever. So what has ended is said again to another audience, in a micro-batch of its own if need be.
 """
@@ -46,6 +49,18 @@ class SplitRange:
     def length(self) -> int:
         """How far it goes, in the positions of its source; a measure of the work."""
         return sum(part.end - part.start for part in self.parts)
+
+
+_RESTORED = "restored"
+
+
+def restored(offsets: Offsets) -> Offsets:
+    """Where a source begins that goes on where another job's has ended; nobody has heard of anything there."""
+    kept = {"start", "position", "ended", "stop", "identity"}
+    return {
+        part: {**{what: value for what, value in at.items() if what in kept}, _RESTORED: True}
+        for part, at in offsets.items()
+    }
 
 
 def next_offsets(
@@ -75,7 +90,7 @@ def next_offsets(
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
     begun = _beginnings(source, [part for part in named if part not in start])
-    now = {part: {**(start.get(part) or begun[part]), "audience": audience} for part in named}
+    now = {part: {**_known(start.get(part) or begun[part]), "audience": audience} for part in named}
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     limit_of = {part: at["stop"] if "stop" in at else (target or {}).get(part) for part, at in now.items()}
     planned = (
@@ -125,7 +140,8 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
     lost = Counter(source.split_of(part) for part, at in start.items() if part not in end and not at["ended"])
     still_open = _open_splits(source, end)
     closed = _open_splits(source, start) - still_open
-    rests = _new_rests(source, start, end)
+    rests = {source.split_of(part): str(Rest.NONE) for part, at in start.items() if _RESTORED in at}
+    rests |= _new_rests(source, start, end)
     ranges = []
     for split in [*moved, *sorted((closed | lost.keys() | joined | rests.keys()) - moved.keys())]:
         ways = tuple(way for _, _, way in sorted(moved.get(split, []), key=lambda entry: entry[:2]))
@@ -171,6 +187,11 @@ def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
     """Whether the whole source ends between two offsets."""
     done = source.may_end() and all(at["ended"] for at in end.values())
     return done and not (start and all(part in start and _is_known(start[part], at) for part, at in end.items()))
+
+
+def _known(at: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays known of a part behind the first micro-batch."""
+    return {what: value for what, value in at.items() if what != _RESTORED}
 
 
 def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:

@@ -48,17 +48,11 @@ class ChunkForm(Protocol[T]):
         """The inverse of :meth:`encode`."""
 
 
-class ChunkStore(Generic[T]):
-    """Rows of chunks, each row named by a number; a small index names them all, with the size of each chunk.
+class StoredChunks:
+    """Rows of chunks as bytes, each row named by a number; a small index names all chunks, with the size of each."""
 
-    What a micro-batch adds to a row is appended as one chunk, so nothing is read back to add to it. The newest chunks
-    are merged as long as the next older one is no more than twice as large: so an entry is handled again only a
-    logarithmic number of times. The oldest chunk of a row is its base.
-    """
-
-    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = CHUNKS) -> None:
+    def __init__(self, backend: StateBackend, name: str = CHUNKS) -> None:
         self._backend = backend
-        self._form = form
         self._index = name
         stored = backend.get(name)
         content = {} if stored is None else json.loads(stored)
@@ -73,15 +67,18 @@ class ChunkStore(Generic[T]):
         """Whether a row holds anything."""
         return row in self._entries
 
-    def chunks(self, row: int) -> list[T]:
-        """The chunks of a row, oldest first."""
-        with without_collection():
-            return [self._chunk(row, i) for i in range(len(self._entries.get(row, ())))]
+    def contents(self, row: int) -> list[bytes]:
+        """The chunks of a row as they are stored, oldest first."""
+        return [self._content(row, i) for i in range(len(self._entries.get(row, ())))]
 
-    def append(self, row: int, chunk: T) -> None:
-        """Store one more chunk; call it once for each row of a micro-batch, or few times."""
-        with without_collection():
-            self._append(row, chunk)
+    def put(self, row: int, i: int, content: bytes, size: int) -> None:
+        """Store the chunk of a number, with so many entries: one that is there, or the next."""
+        entries = self._entries.setdefault(row, [])
+        pieces = max(1, -(-len(content) // _PIECE))
+        for piece in range(pieces):
+            self._backend.put(self._name(row, i, piece), content[piece * _PIECE : (piece + 1) * _PIECE])
+        self._changed = True
+        entries[i : i + 1] = [size if pieces == 1 else [size, pieces]]
 
     def drop(self, row: int) -> None:
         """Forget a row, whether there is one or not."""
@@ -98,6 +95,44 @@ class ChunkStore(Generic[T]):
         else:
             self._backend.delete(self._index)
 
+    def _delete(self, row: int, i: int, entry: _Entry) -> None:
+        for piece in range(_pieces(entry)):
+            self._backend.delete(self._name(row, i, piece))
+        self._changed = True
+
+    def _content(self, row: int, i: int) -> bytes:
+        pieces = [self._backend.get(self._name(row, i, k)) for k in range(_pieces(self._entries[row][i]))]
+        found = [piece for piece in pieces if piece is not None]
+        if len(found) < len(pieces):
+            raise KeyError(f"chunk {i} of row {row} is in the index but not in the state")
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _name(self, row: int, i: int, piece: int) -> str:
+        return f"{self._index}/{row}/{i}" + (f"/{piece}" if piece else "")
+
+
+class ChunkStore(StoredChunks, Generic[T]):
+    """Rows of chunks of some form.
+
+    What a micro-batch adds to a row is appended as one chunk, so nothing is read back to add to it. The newest chunks
+    are merged as long as the next older one is no more than twice as large: so an entry is handled again only a
+    logarithmic number of times. The oldest chunk of a row is its base.
+    """
+
+    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = "chunks") -> None:
+        super().__init__(backend, name)
+        self._form = form
+
+    def chunks(self, row: int) -> list[T]:
+        """The chunks of a row, oldest first."""
+        with without_collection():
+            return [self._form.decode(content) for content in self.contents(row)]
+
+    def append(self, row: int, chunk: T) -> None:
+        """Store one more chunk; call it once for each row of a micro-batch, or few times."""
+        with without_collection():
+            self._append(row, chunk)
+
     def _append(self, row: int, chunk: T) -> None:
         entries = self._entries.setdefault(row, [])
         at = len(entries)
@@ -107,35 +142,12 @@ class ChunkStore(Generic[T]):
                 at -= 1
                 size += _size(entries[at])
         if at < len(entries):
-            older = [self._chunk(row, i) for i in range(at, len(entries))]
+            older = [self._form.decode(self._content(row, i)) for i in range(at, len(entries))]
             chunk = self._form.merged([*older, chunk], from_base=at == 0)
         for i in range(at, len(entries)):
             self._delete(row, i, entries[i])
-        entries[at:] = [self._put(row, at, chunk)]
-
-    def _put(self, row: int, i: int, chunk: T) -> _Entry:
-        content = self._form.encode(chunk)
-        pieces = max(1, -(-len(content) // _PIECE))
-        for piece in range(pieces):
-            self._backend.put(self._name(row, i, piece), content[piece * _PIECE : (piece + 1) * _PIECE])
-        self._changed = True
-        size = self._form.size(chunk)
-        return size if pieces == 1 else [size, pieces]
-
-    def _delete(self, row: int, i: int, entry: _Entry) -> None:
-        for piece in range(_pieces(entry)):
-            self._backend.delete(self._name(row, i, piece))
-        self._changed = True
-
-    def _chunk(self, row: int, i: int) -> T:
-        pieces = [self._backend.get(self._name(row, i, k)) for k in range(_pieces(self._entries[row][i]))]
-        found = [piece for piece in pieces if piece is not None]
-        if len(found) < len(pieces):
-            raise KeyError(f"chunk {i} of row {row} is in the index but not in the state")
-        return self._form.decode(found[0] if len(found) == 1 else b"".join(found))
-
-    def _name(self, row: int, i: int, piece: int) -> str:
-        return f"{self._index}/{row}/{i}" + (f"/{piece}" if piece else "")
+        del entries[at:]
+        self.put(row, at, self._form.encode(chunk), self._form.size(chunk))
 
 
 def _size(entry: _Entry) -> int:

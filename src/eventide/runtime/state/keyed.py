@@ -219,6 +219,19 @@ class KeyedState:
                 timers.clear()
         self._store.flush()
 
+    def adopt(self, bucket: Bucket, last_number: int) -> None:
+        """Have keys of another state for one's own, with their values and timers; here there is nothing yet.
+
+        Args:
+            bucket: the keys, with what is kept of them.
+            last_number: the highest number of their timers: those that are set from now on come behind them.
+        """
+        with without_collection():
+            self.open_everything()
+            self._bring_up(bucket)
+        for timers in self._timers:
+            timers.number = max(timers.number, last_number)
+
     def held(self) -> dict[str, int]:
         """How many keys and timers there are, as far as that is known without reading; asked behind :meth:`flush`."""
         timers = self._store.timers
@@ -256,7 +269,11 @@ class KeyedState:
         keys = bucket.keys
         self._check(bucket)
         self._stored[number] = _Stored(content, len(keys), bucket.earliest, bucket.count_timers())
-        first = len(self.keys)
+        self._bring_up(bucket)
+
+    def _bring_up(self, bucket: Bucket) -> None:
+        """Have the keys of a bucket at hand, with what is kept of them."""
+        keys, first = bucket.keys, len(self.keys)
         self._add(keys, bucket.hashes)
         for mine, columns in ((self.values, bucket.values), (self._spaces, bucket.spaces)):
             for name, (owners, are_pickled, values) in columns.items():

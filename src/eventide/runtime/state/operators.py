@@ -134,6 +134,22 @@ def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, 
     Raises:
         StateError: naming each difference.
     """
+    changes = changes_of(found, program)
+    if changes:
+        raise StateError(
+            f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Start with a new checkpoint "
+            "location, or undo these changes; operators that have a uid(...) may be renamed and moved, and one that "
+            "had none keeps its state with its id in the checkpoint as its uid(...)"
+        )
+
+
+def changes_of(
+    found: Mapping[str, Mapping[str, str]], program: Mapping[str, Mapping[str, str]], *, may_miss: bool = False
+) -> list[str]:
+    """Each way in which the operators of a program do not fit state, in words; new operators always do.
+
+    ``may_miss`` says that the program need not have all operators.
+    """
     changes, unclear = [], set()
     groups = alike(program)
     for first, before in alike(found).items():
@@ -148,15 +164,10 @@ def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, 
         if operator in program:
             name = program[operator].get("name")
             changes += [f"operator {name!r}: {change}" for change in _changes(was, program[operator])]
-        else:
+        elif not may_miss:
             missing = f"the operator {was.get('name')!r} (id {operator!r}) is missing in the program"
             changes.append(f"{missing}{_instead(was, new)}")
-    if changes:
-        raise StateError(
-            f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Start with a new checkpoint "
-            "location, or undo these changes; operators that have a uid(...) may be renamed and moved, and one that "
-            "had none keeps its state with its id in the checkpoint as its uid(...)"
-        )
+    return changes
 
 
 def _unclear(before: list[str], names: list[str]) -> str:

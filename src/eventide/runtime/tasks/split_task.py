@@ -166,7 +166,7 @@ class SplitTask:
         return [splits[at] for at in sorted(splits)]
 
     def _is_mine(self, split: str) -> bool:
-        return stable_hash(split) % self._spec.parallelism == self._subtask
+        return subtask_of_split(split, self._spec.parallelism) == self._subtask
 
     def _run_split(self, split: _Split) -> Iterator[Frame]:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
@@ -208,6 +208,11 @@ class SplitTask:
             "expected": sorted(self._expected),
         }
         self._backend.put(_STATE, json.dumps(state).encode())
+
+
+def subtask_of_split(split: str, parallelism: int) -> int:
+    """The subtask that has the generators of a split."""
+    return stable_hash(split) % parallelism
 
 
 def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:

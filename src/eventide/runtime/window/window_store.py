@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -43,7 +43,7 @@ class _WindowChunks:
 
     def size(self, chunk: Chunk) -> int:
         """How many entries, or elements, there are."""
-        return sum(sum(map(len, by_key.values())) for by_key in chunk.values())
+        return size_of(chunk)
 
     def merged(self, chunks: list[Chunk], *, from_base: bool) -> Chunk:
         """All windows of the chunks."""
@@ -78,11 +78,26 @@ class _WindowChunks:
 
     def encode(self, chunk: Chunk) -> bytes:
         """A pickle: keys and values side by side are quicker than pairs."""
-        return dumps([(window, list(by_key), list(by_key.values())) for window, by_key in chunk.items()])
+        return encode_windows(chunk)
 
     def decode(self, data: bytes) -> Chunk:
         """The inverse of :meth:`encode`."""
-        return {window: dict(zip(keys, values, strict=True)) for window, keys, values in loads(data)}
+        return decode_windows(data)
+
+
+def encode_windows(chunk: Chunk) -> bytes:
+    """A chunk as it is stored."""
+    return dumps([(window, list(by_key), list(by_key.values())) for window, by_key in chunk.items()])
+
+
+def decode_windows(data: bytes, loads: Callable[[bytes], Any] = loads) -> Chunk:
+    """The inverse of :func:`encode_windows`; ``loads`` unpickles."""
+    return {window: dict(zip(keys, values, strict=True)) for window, keys, values in loads(data)}
+
+
+def size_of(chunk: Chunk) -> int:
+    """How many entries, or elements, a chunk has."""
+    return sum(sum(map(len, by_key.values())) for by_key in chunk.values())
 
 
 class WindowStore:

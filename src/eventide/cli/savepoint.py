@@ -1,0 +1,70 @@
+"""``eventide savepoint``: from the checkpoint of a stopped job to where another begins."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.session import started_spark
+
+if TYPE_CHECKING:
+    from eventide.savepoint import Header, Savepoint
+
+
+def savepoint(
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint's directory, or its URI.", show_default=False)
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A new directory, or its URI.", show_default=False)],
+    parallelism: Annotated[
+        int | None,
+        typer.Option(min=1, help="That of a job that begins with it and says none; by default, that of before."),
+    ] = None,
+    repeat: Annotated[
+        bool,
+        typer.Option(
+            "--repeat", help="Read a micro-batch that was not finished again; its results may come twice then."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a savepoint of a stopped job: its state as rows in Parquet, and the positions of its sources.
+
+    A program begins with it by `env.from_savepoint(TARGET)`, with a new checkpoint: under another parallelism, with
+    other operators, on another machine. The program is not needed here: Spark reads the checkpoint, and writes nothing
+    there. The job must have ended, and have finished what it began; a run with `env.set_available_now()` does both.
+
+    For example:
+
+        eventide savepoint /data/jobs/orders /data/savepoints/orders-1
+        eventide savepoint /data/jobs/orders s3://bucket/orders-1 --parallelism 8
+    """
+    from eventide.spark.inspection import inspect
+
+    inspect(checkpoint)  # what is no checkpoint is said before Spark is started
+    spark = started_spark()
+    with working("Spark reads the checkpoint"):
+        from eventide.spark.savepoint import take_savepoint
+
+        taken = take_savepoint(spark, checkpoint, target, parallelism=parallelism, repeat=repeat)
+    say(taken, as_json=as_json)
+
+
+def say(found: Savepoint, *, as_json: bool) -> None:
+    """Answer with what is in a savepoint."""
+    document = {"location": found.location, **dataclasses.asdict(found.header)}
+    answer(document, _view(found.location, found.header), as_json=as_json)
+
+
+def _view(location: str, header: Header) -> str:
+    operators = header.program["operators"]
+    names = ", ".join(sorted(one["name"] for one in operators.values())) or "none"
+    return (
+        f"The savepoint {location}: micro-batch {header.batch} of the job in {header.checkpoint}\n"
+        f"  state of   {names}\n"
+        f"  sources    {', '.join(source.name for source in header.sources)}\n"
+        f"Begin with it by env.from_savepoint({location!r}), with a new checkpoint location"
+    )

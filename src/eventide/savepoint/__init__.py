@@ -1,0 +1,9 @@
+"""Savepoints: the state of a stopped job as rows in Parquet, for a job of another parallelism, or another program."""
+
+from __future__ import annotations
+
+from eventide.savepoint.header import Header, SavedSource
+from eventide.savepoint.saved import Savepoint
+from eventide.savepoint.taking import SavepointWriter
+
+__all__ = ["Header", "SavedSource", "Savepoint", "SavepointWriter"]

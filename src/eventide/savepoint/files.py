@@ -1,0 +1,83 @@
+"""The directory of a savepoint, on a disk or wherever Arrow reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from eventide.datastream.connectors._storage import opened
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+
+_AT_ONCE = 1 << 20
+
+
+class Directory:
+    """The files of a savepoint.
+
+    Args:
+        location: a local path, or a URI.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._store, self._root = opened(location)
+
+    @property
+    def store(self) -> FileSystem:
+        """Where it is."""
+        return self._store
+
+    def path(self, name: str) -> str:
+        """The path of a file there."""
+        return f"{self._root}/{name}"
+
+    @staticmethod
+    def of_tables(operator: str) -> str:
+        """The folder of the tables of an operator."""
+        return f"tables/{quote(operator, safe='')}"
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing at the location."""
+        return not self.names("")
+
+    def names(self, folder: str) -> list[str]:
+        """The paths of all files in a folder, and in those in it, from the folder on; in their order."""
+        from pyarrow.fs import FileSelector
+
+        root = self.path(folder).rstrip("/")
+        found = self._store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
+        return sorted(info.path[len(root) :].lstrip("/") for info in found if info.is_file)
+
+    def text(self, name: str) -> str | None:
+        """What a file says; None if it is not there."""
+        try:
+            with self._store.open_input_stream(self.path(name)) as stream:
+                return str(stream.read(), "utf-8")
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Any]:
+        """A stream into a file, which is there when it is closed."""
+        path = self.path(name)
+        self._store.create_dir(path.rpartition("/")[0], recursive=True)
+        with self._store.open_output_stream(path, compression=None) as stream:
+            yield stream
+
+
+def copy_files(source: Directory, folder: str, target: Directory) -> None:
+    """Copy the files of a folder into a directory."""
+    for name in source.names(folder):
+        with (
+            source.store.open_input_stream(source.path(f"{folder}/{name}"), compression=None) as stream,
+            target.writing(name) as copy,
+        ):
+            while content := stream.read(_AT_ONCE):
+                copy.write(content)

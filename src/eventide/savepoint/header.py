@@ -1,0 +1,74 @@
+"""The file that makes a directory a savepoint: what was saved, of which program, and where its sources stood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eventide.errors import StateError
+from eventide.runtime.state.operators import check_format
+
+NAME = "savepoint.json"
+VERSION = 1
+SOURCES = "eventide-sources"
+"""Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSource:
+    """A source: its name, the kind of it, the type of its elements, and where it stood, as it or Spark says that.
+
+    ``storage`` names the folder in the savepoint with what it remembers itself; None where it needs none.
+    """
+
+    name: str
+    kind: str
+    element_type: str
+    offsets: Any
+    storage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a savepoint without its state.
+
+    Attributes:
+        checkpoint: where the checkpoint was that it was taken of.
+        batch: the last micro-batch of it.
+        parallelism: that of a job that begins with it and does not say its own.
+        program: what the state depends on, as `eventide.plan.identity.program_identity` has it.
+        description: the graph, as `eventide.plan.description.describe` has it.
+        sources: the sources.
+        versions: those of eventide, and of Spark if the job ran there.
+    """
+
+    checkpoint: str
+    batch: int
+    parallelism: int
+    program: Mapping[str, Any]
+    description: Mapping[str, Any] | None
+    sources: tuple[SavedSource, ...]
+    versions: Mapping[str, str]
+
+    def to_text(self) -> str:
+        """JSON."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2, sort_keys=True)
+
+    @staticmethod
+    def from_text(text: str, location: str) -> Header:
+        """The inverse of :meth:`to_text`.
+
+        Raises:
+            StateError: if it is of another version.
+        """
+        content = json.loads(text)
+        version = content.pop("version", None)
+        if version != VERSION:
+            raise StateError(
+                f"the savepoint {location} is of version {version!r}, and this version of eventide reads {VERSION}"
+            )
+        check_format(content["program"]["format"])
+        sources = tuple(SavedSource(**source) for source in content.pop("sources"))
+        return Header(sources=sources, **content)

@@ -1,0 +1,138 @@
+"""A savepoint is read: by who begins a job with it, and by each subtask that takes its share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide.errors import StateError
+from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.state.operators import HEAD, OperatorStates
+from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.task import TaskSpec
+from eventide.savepoint import tables
+from eventide.savepoint.files import Directory, copy_files
+from eventide.savepoint.header import NAME, SOURCES, Header
+from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
+from eventide.savepoint.rows import GROUP, PART
+from eventide.savepoint.tasks import of_subtask
+
+
+class Savepoint:
+    """What a stopped job has left.
+
+    Args:
+        location: the directory.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+        StateError: if there is no savepoint, or one of another version.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._directory = Directory(location)
+        text = self._directory.text(NAME)
+        if text is None:
+            raise StateError(
+                f"there is no savepoint at {location}: it has no {NAME}, which is written last; give the directory "
+                "that `eventide savepoint` has written"
+            )
+        self.header = Header.from_text(text, location)
+
+    @staticmethod
+    def is_at(location: str) -> bool:
+        """Whether there is one."""
+        return Directory(location).text(NAME) is not None
+
+    def offsets_of(self, source: str) -> Any:
+        """Where a source stood; None if the savepoint has none of that name."""
+        return next((one.offsets for one in self.header.sources if one.name == source), None)
+
+    def restore_sources(self, names: Sequence[str], checkpoint: str) -> None:
+        """Give the sources of a job, in their order, what they remember below a checkpoint, if they have not begun."""
+        storage_of = {source.name: source.storage for source in self.header.sources}
+        for number, name in enumerate(names, start=1):
+            storage, target = storage_of.get(name), Directory(f"{checkpoint}/{SOURCES}/{number}")
+            if storage is not None and target.is_empty():
+                copy_files(self._directory, storage, target)
+
+    def restore(self, level: Level, subtask: int, backend: StateBackend) -> None:
+        """Give a subtask of a level its share, if it has no state of its own yet."""
+        if backend.get(HEAD) is not None:
+            return
+        states = OperatorStates(backend, level.program())
+        for task in level.tasks:
+            saved = self._small.get(task.id)
+            if saved is not None and subtask < task.parallelism:
+                state = states.of(task.id)
+                for name, content in of_subtask(task, saved, subtask):
+                    state.put(name, content)
+                groups = groups_of(subtask, task.max_parallelism, task.parallelism)
+                self._restore_keyed(task, groups, state)
+                self._restore_tables(task, groups, state)
+        states.flush()
+
+    @cached_property
+    def _small(self) -> Mapping[str, dict[str, dict[int, bytes]]]:
+        """What is small, by operator, name and subtask."""
+        found: dict[str, dict[str, dict[int, bytes]]] = {}
+        with self._directory.store.open_input_file(self._directory.path("tasks.parquet")) as file:
+            for row in pq.read_table(file).to_pylist():
+                found.setdefault(row["operator"], {}).setdefault(row["name"], {})[row["subtask"]] = row["content"]
+        return found
+
+    def _restore_keyed(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
+        is_mine = (pc.field("key_group") >= groups.start) & (pc.field("key_group") < groups.stop)
+        may_be = (pc.field("operator") == task.id) & (
+            is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
+        )
+        by_part: dict[str, list[Row]] = {}
+        for table in self._tables("keyed", may_be):
+            for row in table.to_pylist():
+                by_part.setdefault(row["part"], []).append(row)
+        for part, rows in by_part.items():
+            if part:  # broadcast state, which every subtask has
+                keep_values(rows, PartOfState(state, part), 1)
+            else:
+                own = mine(rows, groups, task.max_parallelism)
+                keep_values(own, state, task.max_parallelism)
+                keep_windows(own, state)
+
+    def _restore_tables(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
+        is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
+        by_part: dict[str, list[pa.Table]] = {}
+        for table in self._tables(Directory.of_tables(task.id), is_mine):
+            part = table.schema.metadata[PART].decode()
+            by_part.setdefault(part, []).append(table.replace_schema_metadata(None))
+        for part, found in by_part.items():
+            table = pa.concat_tables(found)
+            if len(table):
+                tables.keep(table, PartOfState(state, part))
+
+    def _tables(self, folder: str, wanted: pc.Expression) -> Iterable[pa.Table]:
+        """The rows that are wanted of each file in a folder, one file after the other."""
+        for name in self._directory.names(folder):
+            path = self._directory.path(f"{folder}/{name}")
+            yield pq.read_table(path, filesystem=self._directory.store, filters=wanted, partitioning=None)
+
+
+def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
+    """The key groups that a subtask owns: those that :func:`~eventide.runtime.elements.keys.subtask_of` gives it.
+
+    >>> [groups_of(subtask, 8, 3) for subtask in range(3)]
+    [range(0, 3), range(3, 6), range(6, 8)]
+    """
+    first, behind = (-(-at * max_parallelism // parallelism) for at in (subtask, subtask + 1))
+    return range(first, behind)
+
+
+@lru_cache(maxsize=8)
+def opened_savepoint(location: str) -> Savepoint:
+    """A savepoint, read once in a process."""
+    return Savepoint(location)

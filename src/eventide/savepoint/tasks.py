@@ -1,0 +1,125 @@
+"""What is small in the state of tasks, under another parallelism: watermarks, generators, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from eventide.runtime.chain.watermarks import Kept, gathered, lowest
+from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.lateness import Lateness
+from eventide.runtime.tasks.split_task import subtask_of_split
+from eventide.runtime.tasks.task import TaskSpec
+
+GATE, GENERATORS, SPLITS, LOG, LATE = "gate", "generators", "splits", "event time", "late"
+SAVED = (GATE, GENERATORS, SPLITS, LOG, LATE, "alignment", "window state")
+"""The small values that a savepoint has; the others say how the rest lies in a subtask."""
+
+Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
+"""The small values of an operator, by name and subtask."""
+
+
+def of_subtask(task: TaskSpec, saved: Saved, subtask: int) -> Iterator[tuple[str, bytes]]:
+    """What a subtask of an operator begins with, by name."""
+    for name, by_subtask in saved.items():
+        content = _content(task, saved, name, by_subtask, subtask)
+        if content is not None:
+            yield name, content
+
+
+def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, bytes], subtask: int) -> bytes | None:
+    # All subtasks hear the same, so what they know of watermarks is equal.
+    first = by_subtask[min(by_subtask)]
+    if name == GATE:
+        return json.dumps(with_channels(json.loads(first), task.edges)).encode()
+    if name == SPLITS:
+        return json.dumps(_splits([json.loads(one) for one in by_subtask.values()], task, subtask)).encode()
+    if name == GENERATORS:
+        return _generators(task, by_subtask, subtask, of_splits=SPLITS in saved)
+    if name == LOG:
+        return first if subtask == 0 else None
+    if name == LATE:
+        return _late(by_subtask) if subtask == 0 else None
+    return first
+
+
+def with_channels(gate: Mapping[str, Any], edges: tuple[GateEdge, ...]) -> dict[str, Any]:
+    """A gate as it is stored, with the channels of a program in which operators may have other numbers of subtasks.
+
+    Where an operator has, each of its subtasks begins as the one that counted and was lowest, or, if all were idle, as
+    the one that was furthest: the watermark neither goes back, nor runs ahead of what they have sent.
+    """
+    channels, idleness = {**gate["channels"]}, {**gate["idleness"]}
+    for edge in edges:
+        number = str(edge.input)
+        if edge.is_source or number not in channels:
+            continue
+        watermark, idle, members, removed, expected = channels[number]
+        before = {name for name in expected if name.rpartition("/")[0] == edge.name}
+        now = [f"{edge.name}/{channel}" for channel in edge.channels]
+        if not before or before == {*now}:
+            continue
+        begins = _lowest([members[name] for name in sorted(before & members.keys())])
+        others = {name: member for name, member in members.items() if name not in before}
+        members = {**others, **dict.fromkeys(now, begins)}
+        expected = sorted([*(name for name in expected if name not in before), *now])
+        channels[number] = [watermark, idle, members, removed, expected]
+        if edge.name in idleness:
+            idleness[edge.name] = _heard_together(idleness[edge.name], edge.channels)
+    return {"splits": gate["splits"], "idleness": idleness, "channels": channels, "inputs": gate["inputs"]}
+
+
+def _lowest(members: list[list[Any]]) -> list[Any]:
+    """Of members as they are stored (watermark, idle, aligned, held), the one that the new ones begin as."""
+    active = [member for member in members if not member[1]]
+    counting = [member for member in active if member[2]] or active
+    return min(counting) if counting else max(members)
+
+
+def _heard_together(idleness: list[Any], channels: tuple[str, ...]) -> list[Any]:
+    """The clocks of channels that were heard of when the last of others was."""
+    last, silent, held, looked_ms = idleness
+    if not last:
+        return idleness
+    silent = [*channels] if {*silent} >= last.keys() else []
+    return [
+        dict.fromkeys(channels, max(last.values())),
+        silent,
+        [*channels] if {*held} >= last.keys() else [],
+        looked_ms,
+    ]
+
+
+def _splits(states: list[dict[str, Any]], task: TaskSpec, subtask: int) -> dict[str, list[Any]]:
+    """The splits that a subtask has the generators of."""
+
+    def is_mine(entry: list[Any]) -> bool:
+        return subtask_of_split(entry[1], task.parallelism) == subtask
+
+    found = {
+        name: sorted(entry for state in states for entry in state[name] if is_mine(entry))
+        for name in ("open", "ended", "expected")
+    }
+    return found | {"ended sources": sorted({edge for state in states for edge in state["ended sources"]})}
+
+
+def _generators(task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, *, of_splits: bool) -> bytes | None:
+    """The generators of a subtask's splits, or of its own channel."""
+    if not of_splits and {*by_subtask} == {*range(task.parallelism)}:
+        return by_subtask[subtask]
+
+    def choose(name: str, found: list[Kept]) -> Kept | None:
+        if not of_splits:
+            return lowest(found)
+        _, split, _ = json.loads(name)
+        return found[0] if subtask_of_split(split, task.parallelism) == subtask else None
+
+    return gathered((content for _, content in sorted(by_subtask.items())), choose)
+
+
+def _late(by_subtask: Mapping[int, bytes]) -> bytes:
+    late = Lateness()
+    for _, content in sorted(by_subtask.items()):
+        late.take(Lateness.of(json.loads(content)))
+    return json.dumps(late.snapshot()).encode()
