@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 from eventide.runtime.chain.watermarks import Kept, gathered, lowest
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.lateness import Lateness
+from eventide.runtime.metrics import add_up
 from eventide.runtime.tasks.split_task import subtask_of_split
 from eventide.runtime.tasks.task import TaskSpec
 
-GATE, GENERATORS, SPLITS, LOG, LATE = "gate", "generators", "splits", "event time", "late"
-SAVED = (GATE, GENERATORS, SPLITS, LOG, LATE, "alignment", "window state")
+GATE, GENERATORS, SPLITS = "gate", "generators", "splits"
+LOG, LATE, NUMBERS = "event time", "late", "numbers"
+SAVED = (GATE, GENERATORS, SPLITS, LOG, LATE, NUMBERS, "alignment", "window state")
 """The small values that a savepoint has; the others say how the rest lies in a subtask."""
 
 Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
@@ -41,6 +43,8 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
         return first if subtask == 0 else None
     if name == LATE:
         return _late(by_subtask) if subtask == 0 else None
+    if name == NUMBERS:
+        return _numbers(by_subtask) if subtask == 0 else None
     return first
 
 
@@ -123,3 +127,9 @@ def _late(by_subtask: Mapping[int, bytes]) -> bytes:
     for _, content in sorted(by_subtask.items()):
         late.take(Lateness.of(json.loads(content)))
     return json.dumps(late.snapshot()).encode()
+
+
+def _numbers(by_subtask: Mapping[int, bytes]) -> bytes:
+    """What all subtasks have counted; what they hold they say anew."""
+    counters = add_up([json.loads(content)["counters"] for _, content in sorted(by_subtask.items())])
+    return json.dumps({"counters": counters, "held": {}}).encode()

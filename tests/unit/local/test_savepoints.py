@@ -1,21 +1,27 @@
 """What a savepoint is: rows that anyone can read, of a program that need not be there, for one that fits."""
 
+import json
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from eventide.cli.app import app
 from eventide.common import Time, Types
 from eventide.common._pickles import bring, dumps, loads
 from eventide.common._unknown import Unknown, dumps_anyway, loads_anyway
+from eventide.datastream import RuntimeExecutionMode
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.errors import StateError
+from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalRunner
 from eventide.local.savepoint import take_savepoint
 from eventide.runtime.elements.keys import subtask_of
 from eventide.runtime.eventtime.gate import Gate, GateEdge
 from eventide.runtime.exchange.reports import Report
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import groups_of
@@ -78,6 +84,32 @@ def test_what_has_no_home_may_be_left_behind_and_what_differs_may_not(saved):
         check_fit(saved, program(size=20).identity(), allow_non_restored=True)
 
 
+def test_only_who_reads_a_data_frame_knows_how_to_begin_at_its_position(saved):
+    [source] = saved.header.sources
+    saved.header = replace(saved.header, sources=(replace(source, kind="DataFrame", offsets=[{"orders": {"0": 7}}]),))
+    with pytest.raises(StateError, match=r"is a DataFrame.* have it begin at \[{'orders': {'0': 7}}\]"):
+        check_fit(saved, program().identity(), allow_non_restored=False)
+    check_fit(saved, program().identity(), allow_non_restored=True)
+
+
+def test_the_command_line_shows_what_is_in_it(saved):
+    said = CliRunner().invoke(app, ["checkpoint", saved.location])
+    assert said.output.splitlines() == [
+        f"The savepoint {saved.location}: micro-batch 0 of the job in local",
+        "  state of   contents",
+        "  sources    source",
+        f"Begin with it by env.from_savepoint('{saved.location}'), with a new checkpoint location",
+    ]
+    written = json.loads(CliRunner().invoke(app, ["checkpoint", saved.location, "--json"]).output)
+    assert written["program"]["operators"]["windows"]["name"] == "contents"
+
+
+def test_a_batch_job_does_not_begin_with_one(saved):
+    env = local_environment().set_runtime_mode(RuntimeExecutionMode.BATCH).from_savepoint(saved.location)
+    with pytest.raises(ProgramError, match="a batch job reads everything from the beginning"):
+        list(env.from_collection([1]).execute_and_collect())
+
+
 def test_an_environment_goes_on_from_a_savepoint_with_its_parallelism(saved):
     env = local_environment().set_max_parallelism(128).from_savepoint(saved.location)
     stream = env.from_source(ScriptedSource(["s"], SCRIPT), BY_SECOND_FIELD, "source")
@@ -85,6 +117,19 @@ def test_an_environment_goes_on_from_a_savepoint_with_its_parallelism(saved):
     assert env.get_plan(stream).parallelism == 2
     windows = ("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 11)]), ("b", 0, 10, [("b", 2)])
     assert sorted(stream.execute_and_collect()) == [*windows]
+
+
+def test_what_was_counted_and_what_came_late_is_in_the_first_subtask(saved):
+    counted = dict(small_of_subtask(saved, 0))
+    assert json.loads(counted["numbers"])["counters"]["contents"]["numRecordsIn"] == 2
+    assert "numbers" not in dict(small_of_subtask(saved, 1))
+
+
+def small_of_subtask(saved, subtask):
+    [level] = program(parallelism=3).levels
+    backend = MemoryBackend()
+    saved.restore(level, subtask, backend)
+    return small_values(backend.values[HEAD])["windows"].items()
 
 
 def test_a_directory_without_the_last_file_is_no_savepoint(saved, tmp_path):
