@@ -88,9 +88,10 @@ class WatchedJob:
             return self._last
 
     def slowest(self, count: int) -> list[Json]:
-        """The splits that are furthest behind, with their watermark in each micro-batch that :meth:`batches` has."""
+        """The splits that are furthest behind, with their watermark in each micro-batch that :meth:`batches` gave."""
         with self._lock:
-            self._look()
+            if self._last is None:
+                self._look()
             last = self._splits[-1] if self._splits else {}
             known = [(ms, source, split) for source, splits in last.items() for split, ms in splits.items()]
             return [

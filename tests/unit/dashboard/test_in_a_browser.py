@@ -10,6 +10,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.dashboard.watched import WatchedJob
+from eventide.errors import StateError
 from watching import NASTY, job_of_the_twin, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -59,8 +60,11 @@ class GrowingJob(FinishedJob):
     def __init__(self, progress):
         super().__init__(JobExecutionResult(JobID("grows"), 5), [], progress)
         self.known = 1
+        self.trouble = None
 
     def get_progress(self):
+        if self.trouble is not None:
+            raise self.trouble
         return super().get_progress()[: self.known]
 
 
@@ -126,6 +130,21 @@ def test_it_says_when_nobody_answers_any_more(browser):
         expect(page.locator("#status")).to_have_text("finished")
     expect(page.locator("#message")).to_contain_text("Nobody answers here any more", timeout=20_000)
     page.close()
+
+
+def test_it_says_what_cannot_be_known_now_and_goes_on_when_it_can(browser):
+    progress = job_of_the_twin().client.get_progress()
+    client = GrowingJob(progress)
+    with served(WatchedJob(1, "grows", client, {"sources": [], "operators": [], "edges": [], "sinks": []})) as url:
+        page = browser.new_page()
+        page.goto(url)
+        expect(tile(page, "micro-batch")).to_have_text(re.compile("^0, "))
+        client.trouble = StateError("Spark cannot read the state")
+        expect(page.locator("#message")).to_contain_text("the last that was known. (Spark cannot read the state)")
+        client.trouble, client.known = None, 3
+        expect(tile(page, "micro-batch")).to_have_text(re.compile("^2, "), timeout=20_000)
+        expect(page.locator("#message")).to_be_hidden()
+        page.close()
 
 
 def test_it_fits_a_phone(opened):

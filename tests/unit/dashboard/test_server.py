@@ -1,15 +1,18 @@
 """The server: what it answers, to whom, and that no job is harmed by it."""
 
 import builtins
+import json
 import re
 import socket
 import warnings
 
 import pytest
 
+from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.dashboard.app import PAGE
 from eventide.dashboard.server import Dashboard
-from eventide.errors import DashboardWarning
+from eventide.dashboard.watched import WatchedJob
+from eventide.errors import DashboardWarning, StateError
 from eventide.testing import local_environment
 from watching import NASTY, T, asked, job_of_the_twin, json_of, served
 
@@ -41,6 +44,20 @@ def test_a_job_is_described_and_followed():
             'eventide_currentWatermark{job="trips",job_id="the id",source="script",split="a"}'
             in asked(f"{url}/metrics")[2]
         )
+
+
+class UnreadableJob(FinishedJob):
+    """A job whose checkpoint cannot be read at this moment."""
+
+    def get_progress(self):
+        raise StateError("Spark cannot read the state")
+
+
+def test_what_cannot_be_known_now_is_said_and_may_be_asked_again():
+    job = WatchedJob(1, "unreadable", UnreadableJob(JobExecutionResult(JobID("the id"), 5), []), {})
+    with served(job) as url:
+        status, _, text = asked(f"{url}/api/jobs/1/batches")
+        assert (status, json.loads(text)) == (503, {"error": "Spark cannot read the state"})
 
 
 @pytest.mark.parametrize(
