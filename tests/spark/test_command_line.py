@@ -135,6 +135,9 @@ def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp
     shown = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert shown[: shown.index("Spark has one watermark")].strip() in guide
+    asked = CliRunner().invoke(app, ["why", story["checkpoint"]])
+    assert asked.exit_code == 1
+    assert asked.stdout.splitlines()[0] in guide
     found = checkpoint_document(Path(story["checkpoint"]))
     assert (found["committed"]["number"], found["unfinished"]) == (story["micro_batches"] - 1, None)
     assert [operator["name"] for operator in found["operators"]] == ["temperatures"]

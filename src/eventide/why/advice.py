@@ -175,9 +175,9 @@ def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
                 "split behind",
                 f"{standing.name!r} waits for {slow.name!r} of {source!r}, which is {length(behind)} behind the other "
                 f"splits{gain}",
-                "see why it is slow; what the others bring waits in state for it, and with "
-                ".with_watermark_alignment(group, Duration.of_minutes(...)) in the source. Results that need not wait "
-                "for it are those of a stream without it",
+                "see why it is slow. Meanwhile, what the others bring waits in state; "
+                ".with_watermark_alignment(group, Duration.of_minutes(...)) lets it wait in the source. Results that "
+                "need not wait belong on a stream without that split",
                 standing.name,
             )
 

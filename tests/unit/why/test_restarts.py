@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 
 import pytest
 
@@ -30,19 +31,15 @@ BATCHES = [
 ]
 
 
-def program():
-    first = windows(BATCHES, bounded().with_idleness(Duration.of_seconds(30)))
-    return (
-        first.key_by(lambda order: order[0])
-        .window(TumblingEventTimeWindows.of(Time.hours(1)))
-        .reduce(max)
-        .name("behind")
-    )
+def program(name):
+    first = windows(BATCHES, bounded().with_idleness(Duration.of_seconds(30))).name(name).uid("first")
+    hours = first.key_by(lambda order: order[0]).window(TumblingEventTimeWindows.of(Time.hours(1)))
+    return hours.reduce(max).name("behind").uid("second")
 
 
-def run(killed_in=None):
+def run(killed_in=None, renamed="latest"):
     """What is said at the end, if the job is killed in the middle of a micro-batch, too: it leaves nothing behind."""
-    plan = plan_of(program())
+    plan = plan_of(program("latest"))
     checkpoint = LocalCheckpoint()
 
     def batches():
@@ -53,7 +50,7 @@ def run(killed_in=None):
             pass
         kept = copy.deepcopy(checkpoint)
         next(batches(), None)
-        checkpoint = kept
+        checkpoint, plan = kept, plan_of(program(renamed))
     for _ in itertools.islice(batches(), 8 - (killed_in or 0)):
         pass
     known = evidence(plan, checkpoint, NOON + 8 * STEP)
@@ -74,3 +71,8 @@ def test_there_is_something_to_remember(undisturbed):
 @pytest.mark.parametrize("killed_in", range(7))
 def test_behind_a_restart_it_says_the_same(killed_in, undisturbed):
     assert run(killed_in) == undisturbed
+
+
+def test_an_operator_that_is_renamed_at_a_restart_keeps_what_it_remembers(undisturbed):
+    said = json.dumps(undisturbed).replace("latest", "newest")
+    assert json.dumps(run(3, renamed="newest")) == said

@@ -24,7 +24,7 @@ from eventide.runtime.exchange.outlets import Codec
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
 from eventide.runtime.invoke import calling
 from eventide.runtime.lateness import Lateness
-from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, add_up
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
@@ -252,10 +252,14 @@ class OperatorTask:
 
     def _remember_numbers(self) -> None:
         """Write down what was counted since the state began, and what the operator holds."""
-        stored = self._backend.get(_NUMBERS)
-        before = {} if stored is None else json.loads(stored)["counters"]
+        name, before = self._spec.name, OperatorCounters()
+        if (stored := self._backend.get(_NUMBERS)) is not None:
+            last = json.loads(stored)
+            before = last["counters"]
+            if last["name"] != name and last["name"] in before:  # it has another one in the program of today
+                before[name] = before.pop(last["name"])
         counters = add_up([before, self._metrics.counters()])
-        numbers = {"counters": counters, "held": dict(self._operator.held())}
+        numbers = {"name": name, "counters": counters, "held": dict(self._operator.held())}
         self._backend.put(_NUMBERS, json.dumps(numbers).encode())
 
     def _store(self) -> None:
