@@ -103,6 +103,25 @@ def test_a_click_or_the_keyboard_opens_an_operators_details(opened):
         expect(details).to_contain_text("a, b")
 
 
+class ExplainedJob(FinishedJob):
+    """A job that says why."""
+
+    def why(self, operator=None, at=None, key=None):
+        return f"{operator} waits.\nWhat to do: see.\n    split  newest\n    p0     never\n\nAlso: nothing."
+
+
+def test_why_is_wrapped_and_its_tables_keep_their_lines(opened):
+    twin = job_of_the_twin()
+    client = ExplainedJob(JobExecutionResult(JobID("the id"), 5), [], twin.client.get_progress())
+    with served(WatchedJob(1, "explained", client, twin.description)) as url:
+        page = opened(url)
+        page.locator("#graph .operator", has_text=NASTY).click()
+        expect(page.locator(".why pre")).to_have_count(3)
+        expect(page.locator(".why pre.text").first).to_have_text(f"{NASTY} waits.\nWhat to do: see.")
+        expect(page.locator(".why pre.table")).to_have_css("white-space", "pre")
+        expect(page.locator(".why pre.table")).to_contain_text("p0     never", use_inner_text=True)
+
+
 def test_it_follows_each_micro_batch(opened):
     twin = job_of_the_twin()
     client = GrowingJob(twin.client.get_progress())

@@ -269,7 +269,13 @@ async function askWhy({ node, why }) {
   }
   const again = made("button", "Ask again", { type: "button" });
   again.addEventListener("click", () => askWhy({ node, why }));
-  why.replaceChildren(made("h4", "Why its watermark stands there"), made("pre", text), again);
+  why.replaceChildren(made("h4", "Why its watermark stands there"), ...paragraphs(text), again);
+}
+
+// Sentences are wrapped; tables and bars, which are indented further, keep their lines.
+function paragraphs(text) {
+  const parts = text.match(/(?:^ {4}.*\n?)+|(?:^(?! {4}).*\n?)+/gm) ?? [];
+  return parts.map((part) => made("pre", part, { class: part.startsWith("    ") ? "table" : "text" }));
 }
 
 at("jobs").addEventListener("change", (event) => { location.hash = event.target.value; });
