@@ -32,7 +32,8 @@ def dashboard(
 
     With the URL of a dashboard (`env.set_dashboard(...)`), it says in a few lines how each of its jobs stands; the exit
     code is 1 if one has failed. With a checkpoint, it serves a page on what that tells as the job goes on, wherever it
-    runs: watermarks, splits, late elements, and why. Spark reads the checkpoint; nothing is written. Ctrl-C ends it.
+    runs: watermarks, splits, rows, late elements, what waits, micro-batches, state, and why. Spark reads the
+    checkpoint; nothing is written. Ctrl-C ends it.
 
     For example:
 
