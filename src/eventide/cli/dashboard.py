@@ -107,7 +107,7 @@ def _view(url: str, jobs: list[dict[str, Any]]) -> RenderableType:
         table.add_row(Text(job["name"], "bold"), Text(job["status"]))
         if job["failure"]:
             table.add_row(Text("  failure"), Text(job["failure"], "red"))
-        if job["restarts"]:
+        if job.get("restarts"):  # a page of another version may not tell
             table.add_row(Text("  restarts", "dim"), Text(f"{job['restarts']}; the last after {job['last_restart']}"))
         for what, text in job["lines"]:
             table.add_row(Text(f"  {what}", "dim"), Text(text))
