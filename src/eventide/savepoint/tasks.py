@@ -131,5 +131,6 @@ def _late(by_subtask: Mapping[int, bytes]) -> bytes:
 
 def _numbers(by_subtask: Mapping[int, bytes]) -> bytes:
     """What all subtasks have counted; what they hold they say anew."""
-    counters = add_up([json.loads(content)["counters"] for _, content in sorted(by_subtask.items())])
-    return json.dumps({"counters": counters, "held": {}}).encode()
+    said = [json.loads(content) for _, content in sorted(by_subtask.items())]
+    counters = add_up([one["counters"] for one in said])
+    return json.dumps({"name": said[0]["name"], "counters": counters, "held": {}}).encode()
