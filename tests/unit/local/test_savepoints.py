@@ -132,6 +132,20 @@ def small_of_subtask(saved, subtask):
     return small_values(backend.values[HEAD])["windows"].items()
 
 
+def test_what_a_source_remembers_goes_to_its_place_in_the_program_once(saved, tmp_path):
+    [source] = saved.header.sources
+    saved.header = replace(saved.header, sources=(replace(source, storage="eventide-sources/1"),))
+    log = tmp_path / "saved" / "eventide-sources" / "1" / "log" / "0"
+    log.parent.mkdir(parents=True)
+    log.write_text("said")
+    there = tmp_path / "checkpoint" / "eventide-sources" / "2" / "log" / "0"
+    for goes_on in ("", " and more"):
+        saved.restore_sources(["other", "source"], str(tmp_path / "checkpoint"))
+        assert there.read_text() == "said" + goes_on
+        there.write_text("said and more")
+    assert [path.name for path in (tmp_path / "checkpoint" / "eventide-sources").iterdir()] == ["2"]
+
+
 def test_a_directory_without_the_last_file_is_no_savepoint(saved, tmp_path):
     with pytest.raises(StateError, match="there is no savepoint"):
         Savepoint(str(tmp_path))
