@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer what takes too long for every day."""
     parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
     parser.addoption("--kills", type=int, default=1, help="how often the job of a kill test is killed")
+    parser.addoption("--seed", type=int, default=None, help="what the moments of kills on a cluster follow from")
 
 
 @pytest.fixture(scope="session")

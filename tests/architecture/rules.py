@@ -32,6 +32,7 @@ FLOORS = {
     "eventide.datastream.data_stream": 6,
     "eventide.datastream.async_data_stream": 6,
     "eventide.datastream._resuming": 6,
+    "eventide.datastream._dependencies": 6,
     "eventide.datastream._watching": 6,
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.advisor": 7,

@@ -84,6 +84,9 @@ DIFFERENCES = {
     f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
     f"{_ENVIRONMENT}.get_execution_environment": "makes a session with the options of Spark's, and takes one",
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
+    f"{_ENVIRONMENT}.add_python_file": "a folder that is a package is imported by its own name",
+    f"{_ENVIRONMENT}.add_python_archive": "functions find it in `SparkFiles.get(target_dir)`, on this machine too",
+    f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",
     f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
     f"{_CHECKPOINTS}.is_checkpointing_enabled": _ALWAYS,
     **_members(

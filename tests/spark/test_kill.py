@@ -48,10 +48,10 @@ def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
             for job, place in undisturbed.items() if series == 0 else ():
                 killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
             assert list(codes) == [0, 0]
-        _check(spark, killed, undisturbed)
+        check(spark, killed, undisturbed)
 
 
-def _check(spark: SparkSession, killed: dict[str, Path], undisturbed: dict[str, Path]) -> None:
+def check(spark: SparkSession, killed: dict[str, Path], undisturbed: dict[str, Path]) -> None:
     found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
     assert sorted(expected) == ["columns", "late", "pairs", "processes", "sessions", "totals"]
     assert all(len(lines) > 40 for lines in expected.values())

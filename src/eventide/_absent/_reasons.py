@@ -22,7 +22,6 @@ _SAVEPOINT = (
     "`eventide savepoint CHECKPOINT TARGET`"
 )
 _ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
-_SHIP = "Spark brings files to the workers: start the program with spark-submit "
 _LISTING = "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
@@ -115,12 +114,7 @@ MEMBERS = {
     "StreamExecutionEnvironment": {
         "add_jars": "jars bring classes of Java to Flink; Spark takes its own with spark.jars or spark.jars.packages",
         "add_classpaths": "they bring classes of Java to Flink; Spark takes its own with spark.jars",
-        "add_python_file": _SHIP + "--py-files",
-        "add_python_archive": _SHIP + "--archives",
-        "set_python_requirements": "packages are installed before a job starts; " + _SHIP + "--archives and a packed "
-        "environment",
-        "set_python_executable": "Spark starts its workers with PYSPARK_PYTHON, or what spark.pyspark.python says",
-        "register_cached_file": _SHIP + "--files, and find them with pyspark.SparkFiles",
+        "register_cached_file": "add_python_archive(...) brings files to where functions run",
         "create_input": "an InputFormat is an object of Java; use from_source(...) with a FileSource, or "
         "from_data_frame(...)",
         "get_default_local_parallelism": "Spark's master says it: get_parallelism() is the number of cores",

@@ -16,6 +16,7 @@ from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream._restarting import Restarting
@@ -51,7 +52,7 @@ _F = TypeVar("_F")
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Watching):
+class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Dependencies, Watching):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
@@ -269,8 +270,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Watchin
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
         if watermark_strategy is None:
             return self._of_source(node)
-        if has_column:
-            strategy = replace(strategy, timestamp_column=None)
+        strategy = replace(strategy, timestamp_column=None)
         return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:

@@ -68,3 +68,17 @@ class Host(ABC):
     @abstractmethod
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> Any:
         """The DataFrame of a plan with one sink."""
+
+    # What functions need where they run; a host that runs them in this process has it, and has nothing to do.
+
+    def add_python_file(self, path: str) -> None:
+        """Let functions import a module, a package, or what a folder or an archive has of them."""
+
+    def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages for functions."""
+
+    def add_python_archive(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive where functions run."""
+
+    def set_python_executable(self, program: str) -> None:
+        """Choose the interpreter that runs functions."""

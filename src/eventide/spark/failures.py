@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from eventide import errors
+from eventide.spark.missing import what_is_missing
 
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
@@ -19,11 +20,13 @@ _FENCED = (
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint is said in words of ours.
+    That another run uses the checkpoint, or that a process lacks what the program needs, is said in words of ours.
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
         found = [("StateError", _FENCED)]
+    if not found and (missing := what_is_missing(str(error))) is not None:
+        found = [("ProgramError", missing)]
     if not found:
         return error
     name, message = found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from eventide.common.configuration import Configuration
 from eventide.spark.console import quiet_jvm
 from eventide.spark.java import check_java
+from eventide.spark.python_files import FOLDER, UNPACKED, is_local, new_folder
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -38,9 +40,14 @@ _LOCAL = {
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+}
+_ON_THIS_MACHINE_ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_MASTER = "spark.master"
+_EXECUTOR_PATH = "spark.executorEnv.PYTHONPATH"
+_STARTED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 if hasattr(socket, "AF_UNIX"):
     # On a TCP connection between the JVM and a worker, each side waits 40 ms for the other in every task: small writes
     # are held back until what went before is acknowledged, and acknowledgements are delayed.
@@ -48,11 +55,12 @@ if hasattr(socket, "AF_UNIX"):
 
 
 def find_session(spark: SparkSession | None, configuration: Configuration | None) -> SparkSession:
-    """The given session, or the active one, or a local one made here.
+    """The given session, or the active one, or one made here: a local one, unless ``spark.master`` says another.
 
     A session that is made here stores state in RocksDB with changelog checkpointing, makes small micro-batches quick,
     works in UTC, starts workers with the running interpreter, lets them import what this process can, and keeps its log
-    quiet. ``configuration`` adds to or replaces these settings; it is not applied to a session that exists.
+    quiet. On a cluster, workers start with the interpreter of this one's name, and import what the job brings along.
+    ``configuration`` adds to or replaces these settings; it is not applied to a session that exists.
 
     Raises:
         ProgramError: if a session must be made and there is no Java that Spark can use.
@@ -60,22 +68,45 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     found = spark or SparkSession.getActiveSession()
     if found is not None:
         return found
+    wanted = {} if configuration is None else configuration.to_dict()
+    settings: dict[str, bool | float | int | str | None]
+    if _STARTED_BY_SPARK_SUBMIT in os.environ:
+        # The JVM runs, and knows its master.
+        known = ("spark.app.name", _MASTER)
+        settings = {**{name: value for name, value in _LOCAL.items() if name not in known}, **wanted}
+        return SparkSession.builder.config(map=settings).getOrCreate()
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    on_cluster = not is_local(wanted.get(_MASTER, _LOCAL[_MASTER]))
+    os.environ.setdefault("PYSPARK_PYTHON", _name_of_python() if on_cluster else sys.executable)
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    settings: dict[str, bool | float | int | str | None] = {**_LOCAL, "spark.driver.extraJavaOptions": quiet}
-    if configuration is not None:
-        settings |= configuration.to_dict()
-    with quiet_jvm(), _our_modules_for_workers():
+    folder = new_folder()
+    settings = {
+        **_LOCAL,
+        **({_EXECUTOR_PATH: UNPACKED} if on_cluster else _ON_THIS_MACHINE_ALONE),
+        "spark.driver.extraJavaOptions": quiet,
+        FOLDER: folder,
+        **wanted,
+    }
+    with quiet_jvm(), _our_modules_for_workers(folder, with_packages=on_cluster):
         return SparkSession.builder.config(map=settings).getOrCreate()
 
 
+def _name_of_python() -> str:
+    """What the running interpreter is called on any machine, if one of its version is found under that name here."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return name if shutil.which(name) else sys.executable
+
+
 @contextmanager
-def _our_modules_for_workers() -> Iterator[None]:
-    """Have the JVM, and with it its workers, start with this process's own module path: a script's folder is on it."""
+def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[None]:
+    """Have the JVM, and with it its Python processes, start with this process's own module path, and a folder behind.
+
+    A script's folder is on it. The packages of this interpreter are too where another one may be started.
+    """
     before = os.environ.get("PYTHONPATH")
-    ours = [path or os.getcwd() for path in sys.path if not path.startswith((sys.prefix, sys.base_prefix))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(ours)
+    own = (sys.prefix, sys.base_prefix)
+    ours = [path or os.getcwd() for path in sys.path if not path.startswith(own) or (with_packages and _packages(path))]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*ours, folder])
     try:
         yield
     finally:
@@ -83,3 +114,7 @@ def _our_modules_for_workers() -> Iterator[None]:
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = before
+
+
+def _packages(path: str) -> bool:
+    return Path(path).name in {"site-packages", "dist-packages"}

@@ -41,6 +41,7 @@ from eventide.spark.job import StreamingJob
 from eventide.spark.locations import resolved
 from eventide.spark.progress import NothingNew, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
+from eventide.spark.python_files import PythonFiles, ship
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
@@ -81,6 +82,30 @@ class SparkHost(Host):
         """The number of cores that Spark counts on."""
         return int(self.spark.sparkContext.defaultParallelism)
 
+    def add_python_file(self, path: str) -> None:
+        """Let functions import a module, a package, or what a folder or an archive has of them.
+
+        Raises:
+            ProgramError: if it is nothing of the kind, or the session was not made by eventide.
+        """
+        PythonFiles.of(self.spark).add(path)
+
+    def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages for functions.
+
+        Raises:
+            ProgramError: if they cannot be installed, or the session was not made by eventide.
+        """
+        PythonFiles.of(self.spark).install(requirements, cache_dir)
+
+    def add_python_archive(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive where functions run."""
+        self.spark.sparkContext.addArchive(f"{archive}#{target_dir}")
+
+    def set_python_executable(self, program: str) -> None:
+        """Choose the interpreter that runs functions."""
+        self.spark.sparkContext.pythonExec = program
+
     def read_data_frame(
         self, data_frame: Any, strategy: WatermarkStrategy, split_by: Any, splits: Any, order_by: Any
     ) -> DataFrameReader:
@@ -99,9 +124,16 @@ class SparkHost(Host):
             ProgramError: if something cannot be run as it is written.
             StateError: if the program does not fit its checkpoint.
         """
-        if _is_batch(plan, settings):
-            refuse_savepoint(settings, "a batch job reads everything from the beginning")
-            return self._run_batch(plan, settings)
+        ship(self.spark)
+        try:
+            return self._run_batch(plan, settings) if _is_batch(plan, settings) else self._run_stream(plan, settings)
+        except Exception as error:
+            found = original(error)
+            if found is error:
+                raise
+            raise found from error
+
+    def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
         _take(location, settings)
@@ -146,6 +178,7 @@ class SparkHost(Host):
         return QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings))
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        refuse_savepoint(settings, "a batch job reads everything from the beginning")
         if not plan.bounded:
             raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
         if not isinstance(settings.restart_strategy.backoff(), Never):
@@ -161,8 +194,6 @@ class SparkHost(Host):
             job.starts(temporary(uuid.uuid4().hex))
             try:
                 write_batch(frames, plan.sinks, HandOver(collected.append), _sinks_of(plan), job)
-            except Exception as error:
-                raise original(error) from error
             finally:
                 job.close()
         took_ms = int((time.monotonic() - started) * 1000)
@@ -176,6 +207,7 @@ class SparkHost(Host):
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
         """The DataFrame of a plan with one sink; the caller starts the query."""
         refuse_savepoint(settings, "the query of to_data_frame() is started by you, with a checkpoint of its own")
+        ship(self.spark)
         batch = _is_batch(plan, settings)
         wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
         wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}

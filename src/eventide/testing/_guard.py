@@ -2,9 +2,9 @@
 
     python _guard.py FOLDER
 
-On its standard input come lines with the id of the process to end, or an empty line for none; at the end of the input,
-which comes however the other process ends, the process is killed and the folder deleted. Standard library alone: it is
-run as a file.
+On its standard input come lines with the ids of the processes to end, or an empty line for none; at the end of the
+input, which comes however the other process ends, those of the last line are killed and the folder deleted. Standard
+library alone: it is run as a file.
 """
 
 import os
@@ -30,8 +30,8 @@ def guard(folder: str) -> None:
     line = ""
     for said in sys.stdin:
         line = said.strip()
-    if line:
-        end(int(line))
+    for process in line.split():
+        end(int(process))
     shutil.rmtree(folder, ignore_errors=True)
 
 

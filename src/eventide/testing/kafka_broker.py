@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,8 @@ from eventide.errors import EventideError, ProgramError
 from eventide.spark.java import check_java
 from eventide.testing._kafka_jars import kafka_jars
 from eventide.testing._kafka_settings import as_file, broker_settings
+from eventide.testing._ports import HOST, free_ports, listens
 
-_HOST = "127.0.0.1"
 _PATIENCE_S = 60
 
 
@@ -104,7 +103,7 @@ class KafkaBroker:
         self._process = self._java("kafka.Kafka", self._settings_file())
         self._tell_guard(self._process.pid)
         deadline = time.monotonic() + _PATIENCE_S
-        while not all(_listens(port) for port in self._ports.values()):
+        while not all(listens(port) for port in self._ports.values()):
             if not self.is_running or time.monotonic() > deadline:
                 self.kill()
                 raise EventideError(f"the Kafka broker does not start. It said:\n{self._said()}")
@@ -170,7 +169,7 @@ class KafkaBroker:
             guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
         )
         listeners = ["PLAINTEXT", "CONTROLLER", *(["SASL_PLAINTEXT"] if self._users else [])]
-        self._ports = dict(zip(listeners, _free_ports(len(listeners)), strict=True))
+        self._ports = dict(zip(listeners, free_ports(len(listeners)), strict=True))
         settings = broker_settings(self._ports, str(self._home / "log"), self._users, self._more)
         Path(self._settings_file()).write_text(as_file(settings), encoding="utf-8")
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -197,7 +196,7 @@ class KafkaBroker:
     def _address(self, listener: str) -> str:
         if listener not in self._ports:
             raise ProgramError("the broker has not been started: use it within `with KafkaBroker() as broker:`")
-        return f"{_HOST}:{self._ports[listener]}"
+        return f"{HOST}:{self._ports[listener]}"
 
     def _end(self, by: Any) -> None:
         if self._process is not None:
@@ -231,19 +230,3 @@ class KafkaBroker:
             if time.monotonic() > deadline:
                 raise EventideError(f"the Kafka broker has kept a test waiting for {what} for {_PATIENCE_S} seconds")
             time.sleep(0.02)
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((_HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection((_HOST, port), 0.2).close()
-    except OSError:
-        return False
-    return True

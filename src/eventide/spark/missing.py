@@ -1,0 +1,53 @@
+"""What a Python process of Spark's lacks, in one sentence, from what Spark says of its end."""
+
+from __future__ import annotations
+
+import re
+
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
+_OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in driver: (?P<here>[\d.]+)")
+_EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
+_TASK = "/pyspark/worker.py"
+_PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py")
+"""What a Python process runs that plans beside the driver."""
+
+_SAME_EVERYWHERE = (
+    "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+    "there on every machine, the driver's included"
+)
+
+
+def what_is_missing(text: str) -> str | None:
+    """A sentence, where something is missing: what, where, and what to do; None for another failure.
+
+    >>> what_is_missing('Cannot run program "/opt/python": error=2, No such file').partition(";")[0]
+    "beside the driver, where sources are planned, there is no Python interpreter '/opt/python'"
+    """
+    where = _where(text)
+    is_of_spark = _TASK in text or _PLANNER.search(text) is not None
+    if is_of_spark and (found := _NO_MODULE.search(text)):
+        return f"{where}, Python finds no module {found['module']!r}; {_advice(found['module'])}"
+    if found := _OTHER_PYTHON.search(text):
+        return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {_SAME_EVERYWHERE}"
+    if found := _NO_PYTHON.search(text):
+        return f"{where}, there is no Python interpreter {found['program']!r}; {_SAME_EVERYWHERE}"
+    return None
+
+
+def _where(text: str) -> str:
+    if found := _EXECUTOR.search(text):
+        return f"on the executor {found['name']} ({found['host']})"
+    return "on an executor" if _TASK in text else "beside the driver, where sources are planned"
+
+
+def _advice(module: str) -> str:
+    if module.partition(".")[0] == "eventide":
+        return (
+            "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("
+            "{'spark.master': ...})) make the session, which brings it along"
+        )
+    return (
+        "bring it along with env.add_python_file(...) if it is a module of the program, and with "
+        "env.set_python_requirements(...) if it is an installed package"
+    )

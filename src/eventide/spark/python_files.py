@@ -1,0 +1,158 @@
+"""What a job's Python processes import that is installed on no machine of the cluster, and the way it takes to them.
+
+It lies in one folder. The processes beside the driver, which plan, have that folder on their path. Executors get it as
+an archive, which Spark unpacks in their working directory, under a name that is on the path of their workers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from pyspark.sql import SparkSession
+
+import eventide
+from eventide.errors import ProgramError
+
+FOLDER = "spark.eventide.pythonFiles"
+"""The setting of a session that eventide has made which says where the folder is."""
+UNPACKED = "eventide-python"
+"""The folder as an executor has it."""
+
+_OF_SPARK = ("pyspark", "py4j")
+"""What executors have in any case: that of their own Spark."""
+_LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def new_folder() -> str:
+    """An empty folder for a session, which is deleted with this process."""
+    place = tempfile.mkdtemp(prefix="eventide-session-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    folder = Path(place, "python")
+    folder.mkdir()
+    return str(folder)
+
+
+def ship(spark: SparkSession) -> None:
+    """Bring what a session's jobs import to its executors; a session that was not made by eventide has it there."""
+    if spark.conf.get(FOLDER, None) is not None:
+        PythonFiles.of(spark).ship()
+
+
+class PythonFiles:
+    """The folder of one session.
+
+    Args:
+        spark: the session.
+        folder: the folder, which is on the path of the processes beside the driver.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._folder = Path(folder)
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> PythonFiles:
+        """That of a session which eventide has made.
+
+        Raises:
+            ProgramError: if somebody else has made it, whose processes look elsewhere.
+        """
+        folder = spark.conf.get(FOLDER, None)
+        if folder is None:
+            raise ProgramError(
+                "this Spark session was not made by eventide, so its Python processes cannot be told any more where to "
+                "look for modules; let get_execution_environment(Configuration.from_dict({'spark.master': ...})) make "
+                "it, or install what the program needs on every machine, its driver's included"
+            )
+        return cls(spark, folder)
+
+    def add(self, path: str) -> None:
+        """Take in a module, a package, a folder of such, or what is in a zip file or a wheel.
+
+        Raises:
+            ProgramError: if it is nothing of the kind.
+        """
+        source = Path(path)
+        if source.is_dir() and not (source / "__init__.py").exists():
+            shutil.copytree(source, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+        elif source.is_dir():
+            shutil.copytree(source, self._folder / source.resolve().name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+        elif source.suffix == ".py" and source.is_file():
+            shutil.copy(source, self._folder)
+        elif source.is_file() and zipfile.is_zipfile(source):
+            with zipfile.ZipFile(source) as archive:
+                archive.extractall(self._folder)
+        else:
+            raise ProgramError(
+                f"add_python_file({path!r}): there is no module (.py), package, folder, zip file or wheel here"
+            )
+
+    def install(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages into the folder, with those that eventide itself needs in the versions of this process.
+
+        Args:
+            requirements: a file as pip takes it.
+            cache_dir: a folder with all packages, to take none from elsewhere.
+
+        Raises:
+            ProgramError: if pip cannot do it, with what it said.
+        """
+        if not Path(requirements).is_file():
+            raise ProgramError(f"set_python_requirements({requirements!r}): there is no such file on this machine")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
+        source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
+        with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
+            ran = subprocess.run(
+                [*pip, folder, "--requirement", requirements, *source, *_own_requirements()],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if ran.returncode != 0:
+                raise ProgramError(
+                    f"set_python_requirements({requirements!r}): pip could not install them. It said: "
+                    f"{ran.stderr.strip()[-2000:]}"
+                )
+            for name in _OF_SPARK:
+                shutil.rmtree(Path(folder, name), ignore_errors=True)
+            shutil.copytree(folder, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+
+    def ship(self) -> None:
+        """Bring all of it to the executors, with eventide itself, unless they have it or share this process's disk."""
+        if is_local(str(self._spark.conf.get("spark.master"))):
+            return
+        self.add(str(Path(eventide.__file__).parent))
+        archive = self._folder.with_name(f"{_digest(self._folder)}.tgz")
+        if not archive.exists():
+            with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+                packed.add(self._folder, ".")
+            self._spark.sparkContext.addArchive(f"{archive}#{UNPACKED}")
+
+
+def is_local(master: str) -> bool:
+    """Whether a session runs its tasks in the process of its driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def _digest(folder: Path) -> str:
+    """A text that differs where a file in a folder does."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    said = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def _own_requirements() -> list[str]:
+    """What eventide needs, as it is installed here."""
+    asked = [Requirement(text) for text in metadata.requires("eventide") or ()]
+    names = [one.name for one in asked if one.marker is None and one.name not in _OF_SPARK]
+    return [f"{name}=={metadata.version(name)}" for name in names]

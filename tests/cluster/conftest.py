@@ -1,0 +1,16 @@
+"""One Spark cluster for all tests of this folder: a master and two workers of one core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eventide.testing import SparkCluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[SparkCluster]:
+    """A running cluster; whoever kills a part of it starts it again."""
+    with SparkCluster(memory="1g") as running:
+        yield running

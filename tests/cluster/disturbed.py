@@ -1,0 +1,95 @@
+"""A job on a cluster, parts of which are killed while it works."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.cluster.drivers import PATIENCE_S, started
+
+from eventide.spark.checkpoint_files import CheckpointFiles
+from eventide.testing import SparkCluster
+
+VICTIMS = ("executor", "worker", "driver", "master")
+_PROGRAM = Path(__file__).with_name("killed_driver.py")
+
+
+class Disturbed:
+    """One job of tests/spark/killed_job.py.
+
+    Args:
+        cluster: the cluster.
+        job: which job.
+        place: the location for its checkpoint and output.
+        input: the location of its files.
+        dice: which worker is killed, and when.
+        variables: more of the environment of its driver.
+    """
+
+    def __init__(
+        self,
+        cluster: SparkCluster,
+        job: str,
+        place: str,
+        input: str,
+        dice: random.Random,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self._cluster, self._dice, self._variables = cluster, dice, variables or {}
+        self._checkpoint = f"{place}/checkpoint"
+        self._arguments = [job, self._checkpoint, f"{place}/output", input]
+        self._driver = self._start()
+
+    def run(self, victims: Sequence[str]) -> None:
+        """Kill one after the other in mid work, each behind a micro-batch that was not planned before; then wait."""
+        try:
+            for victim in victims:
+                self._wait_for_work()
+                time.sleep(self._dice.uniform(0, 1))
+                print(f"{self._arguments[0]}: behind micro-batch {self._planned()}, the {victim} is killed", flush=True)
+                getattr(self, f"_kill_{victim}")(self._dice.randrange(2))
+            self._driver.communicate(timeout=PATIENCE_S)
+            assert self._driver.returncode == 0
+        finally:
+            self._cluster.start()
+            if self._driver.poll() is None:
+                self._kill_process()
+
+    def _kill_executor(self, worker: int) -> None:
+        self._cluster.kill_executor(worker)
+
+    def _kill_worker(self, worker: int) -> None:
+        self._cluster.kill_worker(worker)
+        time.sleep(self._dice.uniform(0, 3))
+        self._cluster.start()
+
+    def _kill_master(self, _: int) -> None:
+        self._cluster.kill_master()
+        time.sleep(self._dice.uniform(0, 3))
+        self._cluster.start()
+
+    def _kill_driver(self, _: int) -> None:
+        self._kill_process()
+        self._driver = self._start()
+
+    def _kill_process(self) -> None:
+        os.killpg(self._driver.pid, signal.SIGKILL)
+        self._driver.communicate()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return started(_PROGRAM, self._cluster, *self._arguments, variables=self._variables)
+
+    def _planned(self) -> int:
+        return max(CheckpointFiles(self._checkpoint).planned(), default=-1)
+
+    def _wait_for_work(self) -> None:
+        before, deadline = self._planned(), time.monotonic() + PATIENCE_S
+        while self._planned() <= before:
+            assert self._driver.poll() is None, "the job ended before all could be killed; give it more to do"
+            assert time.monotonic() < deadline, "the job did not get any further"
+            time.sleep(0.05)

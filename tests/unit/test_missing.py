@@ -1,0 +1,58 @@
+"""What a Python process of Spark's lacks is said in one sentence: what, where, and what to do."""
+
+import pytest
+
+from eventide.errors import ProgramError
+from eventide.spark.failures import original
+from eventide.spark.missing import what_is_missing
+
+BRING = (
+    "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("
+    "{'spark.master': ...})) make the session, which brings it along"
+)
+TASK = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 4207, in invoke_udf\n'
+PLANNER = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/sql/worker/create_data_source.py", line 9, in main\n'
+
+
+def no(module: str) -> str:
+    return f"ModuleNotFoundError: No module named {module!r}\n SQLSTATE: 39000"
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        (
+            TASK + no("orders"),
+            "on an executor, Python finds no module 'orders'; bring it along with env.add_python_file(...) if it is a "
+            "module of the program, and with env.set_python_requirements(...) if it is an installed package",
+        ),
+        (
+            "Lost task 0.3 in stage 3.0 (TID 5) (10.0.0.7 executor 1): \n" + TASK + no("eventide"),
+            "on the executor 1 (10.0.0.7), Python finds no module 'eventide'; " + BRING,
+        ),
+        (
+            PLANNER + no("eventide.spark"),
+            "beside the driver, where sources are planned, Python finds no module 'eventide.spark'; " + BRING,
+        ),
+        (
+            '(10.0.0.7 executor 0): java.io.IOException: Cannot run program "python3.11": error=2, No such file',
+            "on the executor 0 (10.0.0.7), there is no Python interpreter 'python3.11'; say with "
+            "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+            "there on every machine, the driver's included",
+        ),
+        (
+            TASK + "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, "
+            "PySpark cannot run with different minor versions.",
+            "on an executor, Python is 3.9, and the program runs in 3.11; say with "
+            "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+            "there on every machine, the driver's included",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_its_place(report, sentence):
+    error = original(RuntimeError(report))
+    assert (type(error), str(error)) == (ProgramError, sentence)
+
+
+def test_a_function_of_the_users_on_the_driver_may_lack_a_module_too():
+    assert what_is_missing('  File "/home/me/main.py", line 3, in write\n' + no("boto3")) is None

@@ -1,0 +1,99 @@
+"""The folder of what a session's Python processes import, and the archive that executors get of it."""
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from eventide.errors import ProgramError
+from eventide.spark.python_files import FOLDER, UNPACKED, PythonFiles, is_local, ship
+
+
+class Session:
+    """A session with some settings, which keeps the archives that it is given."""
+
+    def __init__(self, folder: Path | None, master: str = "spark://host:7077"):
+        settings = {"spark.master": master} | ({} if folder is None else {FOLDER: str(folder)})
+        self.conf = settings
+        self.sparkContext = self
+        self.archives = []
+
+    def addArchive(self, archive):  # noqa: N802 - Spark's name
+        self.archives.append(archive)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "session" / "python"
+    made.mkdir(parents=True)
+    return made
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_modules_packages_folders_and_zip_files_are_importable_by_their_names(tmp_path, folder):
+    files = PythonFiles.of(Session(folder))
+    (tmp_path / "one.py").write_text("")
+    (tmp_path / "package" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "__pycache__" / "x.pyc").write_text("")
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "two.py").write_text("")
+    with zipfile.ZipFile(tmp_path / "three.whl", "w") as wheel:
+        wheel.writestr("three.py", "")
+    for added in ("one.py", "package", "modules", "three.whl"):
+        files.add(str(tmp_path / added))
+    assert names(folder) == ["one.py", "package/__init__.py", "three.py", "two.py"]
+
+
+def test_what_is_no_module_is_refused(tmp_path, folder):
+    (tmp_path / "notes.txt").write_text("")
+    for wrong in ("notes.txt", "nowhere.py"):
+        with pytest.raises(ProgramError, match=r"there is no module \(\.py\), package, folder, zip file or wheel here"):
+            PythonFiles.of(Session(folder)).add(str(tmp_path / wrong))
+
+
+def test_requirements_that_are_not_there_are_refused(tmp_path, folder):
+    with pytest.raises(ProgramError, match="there is no such file on this machine"):
+        PythonFiles.of(Session(folder)).install(str(tmp_path / "requirements.txt"), None)
+
+
+def test_executors_get_an_archive_with_eventide_once_for_each_content(tmp_path, folder):
+    session = Session(folder)
+    ship(session)
+    ship(session)
+    assert len(session.archives) == 1
+    archive, _, name = session.archives[0].partition("#")
+    assert name == UNPACKED
+    with tarfile.open(archive) as packed:
+        there = set(packed.getnames())
+    assert {"./eventide/__init__.py", "./eventide/spark/host.py", "./eventide/py.typed"} <= there
+    assert not any("__pycache__" in one for one in there)
+    (tmp_path / "more.py").write_text("")
+    PythonFiles.of(session).add(str(tmp_path / "more.py"))
+    ship(session)
+    assert len(session.archives) == 2
+
+
+def test_with_a_local_master_and_in_the_session_of_others_nothing_is_shipped(folder):
+    for session in (Session(folder, "local[2]"), Session(None)):
+        ship(session)
+        assert session.archives == []
+
+
+def test_the_session_of_others_takes_no_modules():
+    with pytest.raises(ProgramError, match="this Spark session was not made by eventide"):
+        PythonFiles.of(Session(None))
+
+
+def test_a_local_cluster_is_not_local():
+    assert [is_local(master) for master in ("local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "yarn")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
