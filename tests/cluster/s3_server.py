@@ -1,4 +1,4 @@
-"""An S3 server on this machine, and what Spark and Arrow have to know to use it."""
+"""An S3 server on this machine, and what Arrow has to know to use it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 
-from eventide.testing._maven import fetched
 from eventide.testing._ports import HOST, free_ports, listens
-
-_BUCKET = "bucket"
 
 
 class S3:
-    """A running server with one bucket."""
+    """A running server."""
 
     def __init__(self, port: int) -> None:
         self.endpoint = f"http://{HOST}:{port}"
-        self.bucket = f"s3a://{_BUCKET}"
         self.variables = {
             "AWS_ACCESS_KEY_ID": "anybody",
             "AWS_SECRET_ACCESS_KEY": "anything",
             "AWS_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": self.endpoint,
-        }
-
-    def settings(self) -> dict[str, str]:
-        """Those of a session: Hadoop's client, and the variables for the Python processes of executors."""
-        jars = f"{_jars()}/*"
-        return {
-            "spark.driver.extraClassPath": jars,
-            "spark.executor.extraClassPath": jars,
-            "spark.hadoop.fs.s3a.endpoint": self.endpoint,
-            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            **{f"spark.executorEnv.{name}": value for name, value in self.variables.items()},
         }
 
 
@@ -58,13 +40,3 @@ def s3_server() -> Iterator[S3]:
     finally:
         process.kill()
         process.wait()
-
-
-def _jars() -> Path:
-    """Hadoop's client of S3, of the version that PySpark has of the rest of Hadoop: 660 MB, fetched once."""
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    [client] = Path(spec.submodule_search_locations[0], "jars").glob("hadoop-client-api-*.jar")
-    version = client.stem.rpartition("-")[2]
-    return fetched(f"hadoop-aws-{version}", ("org.apache.hadoop", "hadoop-aws", version))
