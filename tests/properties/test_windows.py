@@ -11,6 +11,7 @@ from eventide.common import Duration, WatermarkStrategy
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.runtime.tasks.remembered import REMEMBERED
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
 from twin import AllContents, Contents, plan_of, run, run_with_restarts, runner, timed, values
 
@@ -188,7 +189,7 @@ def test_no_element_is_left_in_state_when_the_stream_has_ended(assigner, script,
     for state in ended.checkpoint.state.values():
         assert set(state) == {"head", "program"}
         for small in pickle.loads(state["head"])["small"].values():
-            assert {"gate"} <= set(small) <= {"gate", "event time", "late"}
+            assert {"gate"} <= set(small) <= {"gate", *REMEMBERED}
 
 
 @given(ASSIGNERS, scripts(["s", "t"]), st.integers(0, 8), LATENESS, st.integers(1, 3))

@@ -10,12 +10,12 @@ from eventide.runtime.chain.watermarks import Kept, gathered, lowest
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import add_up
+from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, REMEMBERED, remembered, stored
 from eventide.runtime.tasks.split_task import subtask_of_split
 from eventide.runtime.tasks.task import TaskSpec
 
 GATE, GENERATORS, SPLITS = "gate", "generators", "splits"
-LOG, LATE, NUMBERS = "event time", "late", "numbers"
-SAVED = (GATE, GENERATORS, SPLITS, LOG, LATE, NUMBERS, "alignment", "window state")
+SAVED = (GATE, GENERATORS, SPLITS, *REMEMBERED, "alignment", "window state")
 """The small values that a savepoint has; the others say how the rest lies in a subtask."""
 
 Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
@@ -39,12 +39,12 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
         return json.dumps(_splits([json.loads(one) for one in by_subtask.values()], task, subtask)).encode()
     if name == GENERATORS:
         return _generators(task, by_subtask, subtask, of_splits=SPLITS in saved)
-    if name == LOG:
+    if name == EVENT_TIME:
         return first if subtask == 0 else None
     if name == LATE:
-        return _late(by_subtask) if subtask == 0 else None
+        return _late(_all_remembered(by_subtask)) if subtask == 0 else None
     if name == NUMBERS:
-        return _numbers(by_subtask) if subtask == 0 else None
+        return _numbers(_all_remembered(by_subtask)) if subtask == 0 else None
     return first
 
 
@@ -122,15 +122,22 @@ def _generators(task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, *
     return gathered((content for _, content in sorted(by_subtask.items())), choose)
 
 
-def _late(by_subtask: Mapping[int, bytes]) -> bytes:
+def _all_remembered(by_subtask: Mapping[int, bytes]) -> list[Any]:
+    """What subtasks remember under a name, in their order."""
+    found = (remembered(content) for _, content in sorted(by_subtask.items()))
+    return [content for content in found if content is not None]
+
+
+def _late(by_subtask: list[Any]) -> bytes:
     late = Lateness()
-    for _, content in sorted(by_subtask.items()):
-        late.take(Lateness.of(json.loads(content)))
-    return json.dumps(late.snapshot()).encode()
+    for one in by_subtask:
+        late.take(Lateness.of(one))
+    return stored(late.snapshot())
 
 
-def _numbers(by_subtask: Mapping[int, bytes]) -> bytes:
+def _numbers(by_subtask: list[Any]) -> bytes | None:
     """What all subtasks have counted; what they hold they say anew."""
-    said = [json.loads(content) for _, content in sorted(by_subtask.items())]
-    counters = add_up([one["counters"] for one in said])
-    return json.dumps({"name": said[0]["name"], "counters": counters, "held": {}}).encode()
+    if not by_subtask:
+        return None
+    counters = add_up([one["counters"] for one in by_subtask])
+    return stored({"name": by_subtask[0]["name"], "counters": counters, "held": {}})

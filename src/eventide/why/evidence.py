@@ -18,6 +18,7 @@ from eventide.runtime.metrics import OperatorCounters, add_up, held_together
 from eventide.runtime.state.bucket_store import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
+from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, remembered
 
 Json: TypeAlias = dict[str, Any]
 
@@ -105,27 +106,28 @@ class Evidence:
 
     def log(self, operator: Json) -> EventTimeLog:
         """What the operator remembers of its splits."""
-        stored = self._small(operator).get(0, {}).get("event time")
-        return EventTimeLog() if stored is None else EventTimeLog.of(json.loads(stored))
+        found = remembered(self._small(operator).get(0, {}).get(EVENT_TIME))
+        return EventTimeLog() if found is None else EventTimeLog.of(found)
 
     def lateness(self, operator: Json) -> Lateness:
         """What came too late, in all subtasks."""
         late = Lateness()
-        for _, small in sorted(self._small(operator).items()):
-            if "late" in small:
-                late.take(Lateness.of(json.loads(small["late"])))
+        for one in self._remembered(operator, LATE):
+            late.take(Lateness.of(one))
         return late
 
     def counters(self) -> OperatorCounters:
         """What was counted since the state began, by operator and counter, as in the metrics of a job."""
-        return add_up([one["counters"] for operator in self.operators for one in self._numbers(operator)])
+        return add_up([one["counters"] for operator in self.operators for one in self._remembered(operator, NUMBERS)])
 
     def held(self, operator: Json) -> dict[str, int]:
         """How much an operator holds, as far as it has a count at hand."""
-        return held_together([one["held"] for one in self._numbers(operator)])
+        return held_together([one["held"] for one in self._remembered(operator, NUMBERS)])
 
-    def _numbers(self, operator: Json) -> list[Json]:
-        return [json.loads(small["numbers"]) for small in self._small(operator).values() if "numbers" in small]
+    def _remembered(self, operator: Json, name: str) -> list[Any]:
+        """What the subtasks of an operator remember under a name, in their order."""
+        found = (remembered(small.get(name)) for _, small in sorted(self._small(operator).items()))
+        return [content for content in found if content is not None]
 
     def rows(self, operator: Json) -> dict[int, int]:
         """How much fixed windows hold, by the row of chunks that it lies in: a count of keys, or of elements."""

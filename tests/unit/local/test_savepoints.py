@@ -22,6 +22,7 @@ from eventide.runtime.eventtime.gate import Gate, GateEdge
 from eventide.runtime.exchange.reports import Report
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
+from eventide.runtime.tasks.remembered import remembered
 from eventide.savepoint import Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import groups_of
@@ -121,7 +122,7 @@ def test_an_environment_goes_on_from_a_savepoint_with_its_parallelism(saved):
 
 def test_what_was_counted_and_what_came_late_is_in_the_first_subtask(saved):
     counted = dict(small_of_subtask(saved, 0))
-    assert json.loads(counted["numbers"])["counters"]["contents"]["numRecordsIn"] == 2
+    assert remembered(counted["numbers"])["counters"]["contents"]["numRecordsIn"] == 2
     assert "numbers" not in dict(small_of_subtask(saved, 1))
 
 

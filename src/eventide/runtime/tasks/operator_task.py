@@ -27,12 +27,10 @@ from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
+from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, remembered, stored
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
-_LOG = "event time"
-_LATE = "late"
-_NUMBERS = "numbers"
 _NOTHING = Progress()
 
 
@@ -232,8 +230,8 @@ class OperatorTask:
 
     def _remember(self, inbox: Inbox) -> None:
         """Write down what the splits brought and who holds the watermark, for who asks."""
-        stored = self._backend.get(_LOG)
-        log = EventTimeLog() if stored is None else EventTimeLog.of(json.loads(stored))
+        before = remembered(self._backend.get(EVENT_TIME))
+        log = EventTimeLog() if before is None else EventTimeLog.of(before)
         names = {edge.edge: edge.name for edge in self._spec.edges if edge.is_source}
         arrived = [(names[edge], split, Arrivals.of(content)) for edge, split, content in inbox.arrivals]
         said = ((names[edge], report) for edge, report in inbox.all_reports() if edge in names)
@@ -241,26 +239,25 @@ class OperatorTask:
         known = self._gate.known_splits()
         log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
         log.stand(self._clock_ms, self._gate.watermark, self._gate.holder())
-        self._backend.put(_LOG, json.dumps(log.snapshot()).encode())
+        self._backend.put(EVENT_TIME, stored(log.snapshot()))
 
     def _remember_late(self) -> None:
         if self._metrics.lateness:
-            stored = self._backend.get(_LATE)
-            late = Lateness() if stored is None else Lateness.of(json.loads(stored))
+            before = remembered(self._backend.get(LATE))
+            late = Lateness() if before is None else Lateness.of(before)
             late.take(self._metrics.lateness)
-            self._backend.put(_LATE, json.dumps(late.snapshot()).encode())
+            self._backend.put(LATE, stored(late.snapshot()))
 
     def _remember_numbers(self) -> None:
         """Write down what was counted since the state began, and what the operator holds."""
         name, before = self._spec.name, OperatorCounters()
-        if (stored := self._backend.get(_NUMBERS)) is not None:
-            last = json.loads(stored)
+        if (last := remembered(self._backend.get(NUMBERS))) is not None:
             before = last["counters"]
             if last["name"] != name and last["name"] in before:  # it has another one in the program of today
                 before[name] = before.pop(last["name"])
         counters = add_up([before, self._metrics.counters()])
         numbers = {"name": name, "counters": counters, "held": dict(self._operator.held())}
-        self._backend.put(_NUMBERS, json.dumps(numbers).encode())
+        self._backend.put(NUMBERS, stored(numbers))
 
     def _store(self) -> None:
         self._remember_late()
