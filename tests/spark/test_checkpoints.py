@@ -50,7 +50,7 @@ def test_a_checkpoint_has_the_graph_of_its_program_which_may_change(spark: Spark
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(bound_ms).with_timestamp_assigner(lambda e, _: e[1])
         stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy)
         plan = env.get_plan(stream.key_by(lambda e: e[0]).count_window(2).reduce(max))
-        fit_checkpoint(spark, str(tmp_path), plan)
+        fit_checkpoint(spark, str(tmp_path), plan, "job")
         return written()[-1]
 
     def written() -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -29,6 +30,10 @@ class Savepoint:
     Args:
         location: the directory.
 
+    Attributes:
+        header: what is known of it without its state.
+        digest: tells it from any other.
+
     Raises:
         ProgramError: if Arrow cannot open it.
         StateError: if there is no savepoint, or one of another version.
@@ -44,6 +49,7 @@ class Savepoint:
                 "that `eventide savepoint` has written"
             )
         self.header = Header.from_text(text, location)
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
 
     @staticmethod
     def is_at(location: str) -> bool:
@@ -133,6 +139,13 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
 
 
 @lru_cache(maxsize=8)
-def opened_savepoint(location: str) -> Savepoint:
-    """A savepoint, read once in a process."""
-    return Savepoint(location)
+def opened_savepoint(location: str, digest: str) -> Savepoint:
+    """A savepoint, read once in a process; the digest tells it from another that was there before.
+
+    Raises:
+        StateError: if there is another one now.
+    """
+    found = Savepoint(location)
+    if found.digest != digest:
+        raise StateError(f"the savepoint {location} is another one than when the job was started; start it once more")
+    return found

@@ -202,8 +202,9 @@ def _through_level(
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
     payload = ship(*_shipped_of_level(level))
     clocked = frames.withColumn("clock", _time_of_batch())
+    begins = None if savepoint is None else (savepoint.location, savepoint.digest)
     return clocked.groupBy("subtask").transformWithState(
-        LevelProcessor(payload, level.targets, ids, level.needs_clock, savepoint.location if savepoint else None),
+        LevelProcessor(payload, level.targets, ids, level.needs_clock, begins),
         outputStructType=FRAME_SCHEMA,
         outputMode="Append",
         timeMode="ProcessingTime" if level.needs_clock else "None",

@@ -22,7 +22,8 @@ class LevelProcessor(StatefulProcessor):
 
     Frames for other levels pass through as they are. The meaning of everything is in the runtime: this class only
     brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
-    has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with.
+    has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
+    which is known by its location and digest.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class LevelProcessor(StatefulProcessor):
         targets: frozenset[int],
         ids: tuple[int, ...],
         has_timers: bool,
-        savepoint: str | None = None,
+        savepoint: tuple[str, str] | None = None,
     ) -> None:
         self._payload = payload
         self._targets = targets
@@ -80,7 +81,7 @@ class LevelProcessor(StatefulProcessor):
         level = opened_level(self._payload, subtask)
         backend = MapStateBackend(self._map_state)
         if self._savepoint is not None:
-            opened_savepoint(self._savepoint).restore(level, subtask, backend)
+            opened_savepoint(*self._savepoint).restore(level, subtask, backend)
         run = level.run(subtask, backend, clock_ms)
         for frame in run.run(frames):
             if frame.target != ALIGNMENT:

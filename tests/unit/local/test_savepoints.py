@@ -25,7 +25,7 @@ from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.tasks.remembered import remembered
 from eventide.savepoint import Savepoint
 from eventide.savepoint.fitting import check_fit
-from eventide.savepoint.saved import groups_of
+from eventide.savepoint.saved import groups_of, opened_savepoint
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of
@@ -145,6 +145,12 @@ def test_what_a_source_remembers_goes_to_its_place_in_the_program_once(saved, tm
         assert there.read_text() == "said" + goes_on
         there.write_text("said and more")
     assert [path.name for path in (tmp_path / "checkpoint" / "eventide-sources").iterdir()] == ["2"]
+
+
+def test_a_savepoint_that_was_replaced_is_not_taken_for_the_one_before(saved):
+    assert opened_savepoint(saved.location, saved.digest).offsets_of("source") == saved.offsets_of("source")
+    with pytest.raises(StateError, match="is another one"):
+        opened_savepoint(saved.location, "of another")
 
 
 def test_a_directory_without_the_last_file_is_no_savepoint(saved, tmp_path):
