@@ -1,9 +1,12 @@
-"""Users' data as bytes: plain pickles, in which a class of the program is a name and the program brings the class.
+"""Users' data as bytes: plain pickles, in which a class is a name, and only the classes of the program are made.
 
 Pickle itself names classes where it can: those that a module of that name has. It cannot name a class of a program's
 main file in a worker, whose main file is another one, nor one that was made inside a function. Those that the program
 brings (:func:`bring`) are named all the same. So what is stored holds no class, and who loads it gets objects of the
 class that the program has now.
+
+A pickle may name anything that Python can import, and have it called. Here it may name plain classes, and those of the
+program, and no function: what is stored is data, whoever has written it (decision 33).
 """
 
 from __future__ import annotations
@@ -11,93 +14,93 @@ from __future__ import annotations
 import importlib
 import io
 import pickle
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, TypeAlias
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
+from eventide.common._class_name import ClassName, class_name
+from eventide.common._plain_classes import OWN_PACKAGES, PLAIN_CLASSES
 from eventide.errors import StateError
-
-ClassName: TypeAlias = tuple[str, str]
-"""A module, and the qualified name of a class in it."""
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
 """What pickle raises where it finds no name for a class or a function."""
 
-_brought: dict[ClassName, type] = {}
+
+@dataclass(frozen=True, slots=True)
+class ProgramClasses:
+    """The classes of a program.
+
+    Attributes:
+        own: those that no module has, of the main file or made inside a function; they travel with the program.
+        packages: the top-level names of the modules that its functions and classes are from.
+        registered: classes, or functions that make objects, which the program names for itself.
+    """
+
+    own: tuple[type, ...] = ()
+    packages: frozenset[str] = frozenset()
+    registered: frozenset[ClassName] = frozenset()
+
+
+_found: dict[ClassName, Any] = {}
+"""What data may refer to, by its name: what programs brought to this process, and what was looked up before."""
+
 _names: dict[int, ClassName] = {}
+"""The names of the classes that programs brought."""
+
+_packages: set[str] = set()
+_registered: set[ClassName] = set()
 
 
-def class_name(kind: type) -> ClassName:
-    """The name under which data refers to a class."""
-    return kind.__module__, kind.__qualname__
-
-
-def bring(classes: Iterable[type]) -> None:
-    """Have data refer to these classes by their names in this process, from now on.
+def bring(classes: ProgramClasses) -> None:
+    """Have data refer to the classes of a program by their names in this process, from then on.
 
     Of two classes of one name, the one that was brought last is meant.
     """
-    for kind in classes:
+    for kind in classes.own:
         name = class_name(kind)
-        before = _brought.get(name)
+        before = _found.get(name)
         if before is not kind:
             _names.pop(id(before), None)
-            _brought[name] = kind
+            _found[name] = kind
             _names[id(kind)] = name
+    _packages.update(classes.packages)
+    _registered.update(classes.registered)
 
 
-def class_of_name(module: str, name: str) -> type:
-    """The class that data refers to: what the program brought, else what the module has.
+def class_of_name(module: str, name: str) -> Any:
+    """The class that data refer to: what the program brought, else what the module has, if it may have objects.
 
     Pickles call it by its own name, so it has to stay where it is.
 
     Raises:
-        StateError: if there is no such class.
+        StateError: if there is no such class, or the program does not know it.
     """
-    found: Any = _brought.get((module, name))
-    if found is None:
-        try:
-            found = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
-            raise StateError(
-                f"what is stored has objects of {name} of the module {module}, and the program has nothing of that "
-                "name. It must stay in the program, where it is and in use, as long as the checkpoint has objects of "
-                "it; bring it back, or start with a new checkpoint location"
-            ) from error
-    kind: type = found
-    return kind
+    found = _found.get((module, name))
+    return _admitted(module, name) if found is None else found
 
 
 def dumps(value: Any) -> bytes:
     """Pickle data.
 
-    A class that neither a module nor the program has by its name, such as one that was made while the program ran, goes
-    along by value; so does a function.
-
-    Raises what pickling raises where not even that helps, such as for a lock or a generator.
+    Raises what pickling raises: for a lock or a generator, and where neither a module nor the program has a class by
+    its name, such as one that was made while the program ran.
     """
     try:
         return pickle.dumps(value, protocol=5)
     except _NO_NAME:
-        pass
-    try:
-        return _dumped(value, _ByName)
-    except _NO_NAME:
-        return _dumped(value, _by_name_or_value())
+        with io.BytesIO() as file:
+            _ByName(file, protocol=5).dump(value)
+            return file.getvalue()
 
 
 def loads(data: Any) -> Any:
     """The inverse of :func:`dumps`.
 
     Raises:
-        StateError: if the program has no class of a name that the data refers to.
+        StateError: if the data refer to what the program has not, or does not know.
     """
-    try:
-        return pickle.loads(data)
-    except (ImportError, AttributeError):
-        return _FromNames(io.BytesIO(data)).load()
+    return _OfProgram(io.BytesIO(data)).load()
 
 
 def plain_loads(data: bytes) -> Any:
@@ -109,10 +112,11 @@ def plain_loads(data: bytes) -> Any:
     return _Plain(io.BytesIO(data)).load()
 
 
-def _dumped(value: Any, pickler: Callable[..., pickle.Pickler]) -> bytes:
-    with io.BytesIO() as file:
-        pickler(file, protocol=5).dump(value)
-        return file.getvalue()
+def copied(part: Any) -> Any:
+    """A copy of a part of the program in the process that has it, as it would travel. Raises what pickling raises."""
+    import cloudpickle
+
+    return pickle.loads(cloudpickle.dumps(part))
 
 
 class _ByName(pickle.Pickler):
@@ -124,19 +128,6 @@ class _ByName(pickle.Pickler):
         return NotImplemented if name is None else (class_of_name, name)
 
 
-@lru_cache(maxsize=1)
-def _by_name_or_value() -> Callable[..., pickle.Pickler]:
-    """The slowest, which pickles what has no name by value."""
-    import cloudpickle
-
-    class ByNameOrValue(cloudpickle.Pickler):  # type: ignore[misc]
-        def reducer_override(self, obj: Any) -> Any:
-            name = _names.get(id(obj))
-            return super().reducer_override(obj) if name is None else (class_of_name, name)
-
-    return ByNameOrValue
-
-
 class _Plain(pickle.Unpickler):
     """Makes nothing but what has a form of its own in pickles."""
 
@@ -144,11 +135,64 @@ class _Plain(pickle.Unpickler):
         raise StateError(f"what is stored should be plain values, and has {name} of the module {module}")
 
 
-class _FromNames(pickle.Unpickler):
-    """Looks for classes in the program too, and says which one is missing."""
+class _OfProgram(pickle.Unpickler):
+    """Makes objects of plain classes and of those of the program alone."""
 
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return super().find_class(module, name)
-        except (ImportError, AttributeError):
-            return class_of_name(module, name)
+        found = _found.get((module, name))
+        return class_of_name(module, name) if found is None else found
+
+
+def _admitted(module: str, name: str) -> Any:
+    """What a module has under a name, if data may refer to it.
+
+    A module may have under any name what is from elsewhere: what counts is where a class is from.
+    """
+    at, package = (module, name), module.partition(".")[0]
+    is_named = at in PLAIN_CLASSES or at in _registered
+    is_of_program = package in _packages or package == "__main__" or module.startswith(OWN_PACKAGES)
+    if not (is_named or is_of_program or _is_bound(at)):
+        raise _gone(at) if find_spec(package) is None else _unknown(at)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise _gone(at) from error
+    if not is_named:
+        if not isinstance(found, type):
+            raise _unknown(at)
+        if class_name(found) != at:
+            return class_of_name(*class_name(found))
+    _found[at] = found
+    return found
+
+
+def _is_bound(at: ClassName) -> bool:
+    """Whether a module of the program's packages has a class of another one under a name of its own.
+
+    What only modules are imported for is not known by that, and nothing of Python's own library is.
+    """
+    if at[0].partition(".")[0] in sys.stdlib_module_names:
+        return False
+    modules = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in _packages]
+    kinds = (kind for module in modules for kind in [*vars(module).values()] if isinstance(kind, type))
+    return any(class_name(kind) == at for kind in kinds)
+
+
+def _gone(at: ClassName) -> StateError:
+    module, name = at
+    return StateError(
+        f"what is stored has objects of {name} of the module {module}, and the program has nothing of that "
+        "name. It must stay in the program, where it is and in use, as long as the checkpoint has objects of "
+        "it; bring it back, or start with a new checkpoint location"
+    )
+
+
+def _unknown(at: ClassName) -> StateError:
+    module, name = at
+    return StateError(
+        f"what is stored refers to {name} of the module {module}, which is no class that the program is known to use. "
+        f"If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it "
+        "does not, somebody else has written into the checkpoint: nothing of it was run"
+    )

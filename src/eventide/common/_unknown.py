@@ -61,11 +61,8 @@ def _made(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 def loads_anyway(data: Any) -> Any:
-    """Unpickle data, with an :class:`Unknown` for each object of a class that is not here."""
-    try:
-        return pickle.loads(data)
-    except (ImportError, AttributeError):
-        return _WithUnknown(io.BytesIO(data)).load()
+    """Unpickle data, with an :class:`Unknown` for each object of a class that no program has brought here."""
+    return _WithUnknown(io.BytesIO(data)).load()
 
 
 def dumps_anyway(value: Any) -> bytes:

@@ -369,11 +369,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             )
         unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(sinks)
         if unnamed:
-            raise ProgramError(
-                f"auto generated uids are disabled, and these operators have none of their own: {', '.join(unnamed)}; "
-                "call uid(...) on each"
-            )
+            which = ", ".join(unnamed)
+            raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {which}")
         plan = compile_plan(sinks, min(self._planned_parallelism(), max_parallelism), max_parallelism)
+        plan = plan.with_registered_types(self._config.registered_types)
         return plan.with_job_parameters(self._config.get_global_job_parameters())
 
     def _declared_parallelism(self) -> int | None:

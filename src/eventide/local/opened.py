@@ -15,17 +15,20 @@ from eventide.runtime.tasks.task import TaskSpec
 class OpenedParts:
     """The sources and levels of a job, copied and opened for each of their subtasks that runs.
 
-    ``classes`` are those that travel with them on Spark.
+    ``classes`` are what is known of their classes, as on Spark.
 
     Raises:
         ProgramError: for what could not travel on Spark.
     """
 
-    def __init__(self, sources: Sequence[SourceSpec], levels: Sequence[Level]) -> None:
+    def __init__(
+        self, sources: Sequence[SourceSpec], levels: Sequence[Level], registered_types: Sequence[Any] = ()
+    ) -> None:
         self._levels_at = {level.number: len(sources) + place for place, level in enumerate(levels)}
         self._copies = Copies(
             [(source, f"the source {source.name!r} or a function behind it") for source in sources]
-            + [(level, f"an operator ({level.name}) or a function behind it") for level in levels]
+            + [(level, f"an operator ({level.name}) or a function behind it") for level in levels],
+            registered_types,
         )
         self.classes = self._copies.classes
         self._opened: dict[tuple[int, int], Any] = {}

@@ -92,7 +92,7 @@ class LocalRunner:
     ) -> None:
         self._plan = plan.in_batch() if in_batch else plan
         self._sources = [_own(source).pruned() for source in plan.sources]
-        self._opened = OpenedParts(self._sources, self._plan.levels)
+        self._opened = OpenedParts(self._sources, self._plan.levels, self._plan.registered_types)
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()

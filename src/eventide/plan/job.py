@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,6 +70,7 @@ class JobPlan:
     sinks: tuple[SinkSpec, ...]
     parallelism: int
     max_parallelism: int
+    registered_types: tuple[Any, ...] = ()
 
     @property
     def operators(self) -> tuple[TaskSpec, ...]:
@@ -125,6 +126,10 @@ class JobPlan:
             sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
             levels=tuple(level.with_job_parameters(job_parameters) for level in self.levels),
         )
+
+    def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:
+        """The same job, whose data may have objects of these classes too, or of what these functions make."""
+        return replace(self, registered_types=tuple(registered_types))
 
     def in_batch(self) -> JobPlan:
         """The same job for batch execution."""

@@ -7,51 +7,67 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
 
 import cloudpickle
 
-from eventide.common._pickles import ClassName, bring, class_name
+from eventide.common._class_name import ClassName, class_name
+from eventide.common._pickles import ProgramClasses, bring
 from eventide.errors import ProgramError
+
+_LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+"""Large packages that are nobody's program: what data may have of them is listed elsewhere, or registered."""
+
+
+_NO_CLASSES = ProgramClasses()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A part of a program, with those classes of the whole program that no module has.
+    """A part of a program, with what is known of the classes of the whole program.
 
     An element may meet any part of the program, and its class is named, not sent along: so each part brings them all.
     ``start`` names the start of the program that it is sent for: a worker may have served the one before.
     """
 
     part: Any
-    classes: tuple[type, ...]
+    classes: ProgramClasses
     start: str
 
 
-def classes_of(parts: Iterable[tuple[Any, str]]) -> tuple[type, ...]:
-    """The classes that travel with parts of a program, each given with what a message may call it.
+def classes_of(parts: Iterable[tuple[Any, str]], registered: Iterable[Any] = ()) -> ProgramClasses:
+    """The classes of a program in some parts, each given with what a message may call it.
 
-    They are those of the main file, and those made inside functions, that anything in the parts refers to. Where two
-    have one name, nobody could tell which of them a name means, so neither is among them.
+    Those that travel are of the main file, or were made inside functions, and anything in the parts refers to them.
+    Where two have one name, nobody could tell which of them a name means, so neither is among them.
+
+    Args:
+        parts: all parts of the program.
+        registered: what the program says that its data have objects of.
 
     Raises:
         ProgramError: as :func:`dumps_program`.
     """
-    return _by_name(_pickled(value, what, _Pickler).by_value for value, what in parts)
+    return _together([_pickled(value, what, _Pickler) for value, what in parts], tuple(registered))
 
 
-def _by_name(kinds_of_parts: Iterable[Iterable[type]]) -> tuple[type, ...]:
+def _together(parts: Sequence[_Pickled], registered: Sequence[Any]) -> ProgramClasses:
+    own_of_registered = _pickled(registered, "a registered type", _Pickler).by_value
     named: dict[ClassName, list[type]] = defaultdict(list)
-    for kind in chain.from_iterable(kinds_of_parts):
+    for kind in chain.from_iterable([*(part.by_value for part in parts), own_of_registered]):
         kinds = named[class_name(kind)]
         if not any(kind is known or _is_made_into(kind, known) for known in kinds):
             kinds.append(kind)
-    return tuple(kinds[0] for kinds in named.values() if len(kinds) == 1)
+    own = tuple(kinds[0] for kinds in named.values() if len(kinds) == 1)
+    packages = frozenset(chain.from_iterable(part.packages for part in parts)) - _LIBRARIES
+    return ProgramClasses(own, packages, frozenset(map(class_name, registered)))
 
 
 def _is_made_into(before: type, kind: type) -> bool:
@@ -60,7 +76,7 @@ def _is_made_into(before: type, kind: type) -> bool:
     return fields is not None and fields is vars(before).get("__dataclass_fields__")
 
 
-def dumps_program(value: Any, what: str, classes: tuple[type, ...] = (), start: str = "") -> bytes:
+def dumps_program(value: Any, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "") -> bytes:
     """Pickle a part of the user's program, functions and classes by value.
 
     Raises:
@@ -84,15 +100,16 @@ class Copies:
 
     Args:
         parts: each with what a message may call it.
+        registered: what the program says that its data have objects of.
 
     Raises:
         ProgramError: as :func:`dumps_program`.
     """
 
-    def __init__(self, parts: Sequence[tuple[Any, str]]) -> None:
+    def __init__(self, parts: Sequence[tuple[Any, str]], registered: Sequence[Any] = ()) -> None:
         self._parts = parts  # keeps their classes alive
         self._pickled = [_pickled(value, what, _CopyPickler) for value, what in parts]
-        self.classes = _by_name(pickled.by_value for pickled in self._pickled)
+        self.classes = _together(self._pickled, registered)
 
     def copy(self, number: int) -> Any:
         """Another copy of the part of a number, as it was when all this was made."""
@@ -107,6 +124,7 @@ _kept: WeakValueDictionary[int, type] = WeakValueDictionary()
 class _Pickled:
     content: bytes
     by_value: list[type]
+    packages: set[str]
 
 
 def _pickled(value: Any, what: str, kind: type[_Pickler]) -> _Pickled:
@@ -119,17 +137,20 @@ def _pickled(value: Any, what: str, kind: type[_Pickler]) -> _Pickled:
                 f"{what} cannot be sent to the workers: {error!r}. A function must not hold open files, locks, "
                 "connections or a SparkSession; create those in its open() method"
             ) from error
-        return _Pickled(file.getvalue(), pickler.by_value)
+        return _Pickled(file.getvalue(), pickler.by_value, pickler.packages)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Takes note of the classes that it pickles by value."""
+    """Takes note of the classes that it pickles by value, and of where functions and classes are from."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
         self.by_value: list[type] = []
+        self.packages: set[str] = set()
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type | FunctionType):
+            self.packages.add(str(obj.__module__).partition(".")[0])
         reduced = super().reducer_override(obj)
         if isinstance(obj, type) and reduced is not NotImplemented and obj.__module__ != "builtins":
             self.by_value.append(obj)

@@ -88,7 +88,8 @@ def shipping(plan: JobPlan) -> Ship:
         ProgramError: if functions cannot be sent to the workers.
     """
     to_kafka = [shipped_of_sink(sink) for sink in plan.sinks if isinstance(sink.sink, KafkaSink)]
-    classes = classes_of([*map(_shipped_of_source, plan.sources), *map(_shipped_of_level, plan.levels), *to_kafka])
+    parts = [*map(_shipped_of_source, plan.sources), *map(_shipped_of_level, plan.levels), *to_kafka]
+    classes = classes_of(parts, plan.registered_types)
     bring(classes)  # the driver reads what the job collects
     return partial(dumps_program, classes=classes, start=uuid.uuid4().hex)
 

@@ -91,7 +91,7 @@ def test_some_fields_of_a_tuple_are_a_tuple(env):
 def test_ids_can_be_asked_for(env):
     env.get_config().disable_auto_generated_uids()
     windows = timed(env, [("a", 1)]).window_all(TumblingEventTimeWindows.of(10)).reduce(lambda a, b: b)
-    with pytest.raises(ProgramError, match=r"auto generated uids are disabled, .*: TumblingEventTimeWindows\.reduce"):
+    with pytest.raises(ProgramError, match=r"auto generated uids are disabled; .*: TumblingEventTimeWindows\.reduce"):
         windows.execute_and_collect()
     assert list(windows.uid("last").execute_and_collect()) == [("a", 1)]
 

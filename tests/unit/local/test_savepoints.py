@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.common import Time, Types
-from eventide.common._pickles import bring, dumps, loads
+from eventide.common._pickles import ProgramClasses, bring, dumps, loads
 from eventide.common._unknown import Unknown, dumps_anyway, loads_anyway
 from eventide.datastream import RuntimeExecutionMode
 from eventide.datastream.window import TumblingEventTimeWindows
@@ -175,7 +175,7 @@ def test_objects_of_classes_that_are_not_here_are_written_as_they_were_read():
     assert all(isinstance(order, Unknown) for order in read["a"])
     written = dumps_anyway(read)
     back = written.replace(b"x" * len(__name__), __name__.encode())
-    bring([Order])
+    bring(ProgramClasses((Order,)))
     assert loads(back) == {"a": [Order(1), Order(2)]}
     assert pickle.loads(kept) == loads(back)
 

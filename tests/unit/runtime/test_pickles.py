@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from eventide.common._pickles import dumps, loads
 from eventide.errors import DataError, EventideError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.invoke import calling, shown, user_function_error
 from eventide.runtime.metrics import Metrics, add_up
@@ -18,7 +17,6 @@ def test_functions_and_local_classes_travel():
             return 2 * value
 
     assert loads_program(dumps_program(Local().double, "map")).part(21) == 42
-    assert loads(dumps(Local())).double(1) == 2
 
 
 def test_a_function_that_holds_a_lock_is_refused_with_advice():

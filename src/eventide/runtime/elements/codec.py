@@ -107,7 +107,8 @@ def _pickled(content: Any) -> bytes:
         return dumps(content)
     except Exception as error:
         raise DataError(
-            f"an element cannot be pickled: {error!r}. Elements must be plain data, not generators, locks or open files"
+            f"an element cannot be pickled: {error!r}. Elements must be plain data, or of a class that has a name in "
+            "the program; not generators, locks or open files"
         ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from eventide.common._pickles import dumps, loads, plain_loads
+from eventide.common._pickles import dumps, plain_loads
 from eventide.errors import StateError
 from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend, without_prefix
@@ -46,7 +46,7 @@ class OperatorStates:
         self._stored = backend.get(HEAD)
         head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
         if self._stored is not None:
-            head = loads(self._stored)
+            head = plain_loads(self._stored)
         check_format(head["format"])
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]

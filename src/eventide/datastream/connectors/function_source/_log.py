@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from eventide.common._pickles import dumps, plain_loads
 from eventide.datastream.connectors._folder import Folder
 from eventide.errors import StateError
 
@@ -105,7 +105,7 @@ class WriteAheadLog:
             )
 
     def _content(self, segment: Segment) -> tuple[list[bytes], bytes | None]:
-        content: tuple[list[bytes], bytes | None] = pickle.loads(self._folder.read(segment.name))
+        content: tuple[list[bytes], bytes | None] = plain_loads(self._folder.read(segment.name))
         return content
 
 
@@ -142,7 +142,7 @@ class LogWriter(WriteAheadLog):
             StateError: if a later writer has taken over.
         """
         segment = Segment(self.end, self.end + len(items), self._me)
-        self._folder.write(segment.name, pickle.dumps((list(items), state), protocol=5))
+        self._folder.write(segment.name, dumps((list(items), state)))
         self._check()
         self._segments.append(segment)
 

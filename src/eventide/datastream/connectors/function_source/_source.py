@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any
 
-from eventide.common._pickles import dumps, loads
+from eventide.common._pickles import copied, loads
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors._storage import absolute
@@ -156,7 +156,7 @@ class FunctionSource(Source):
     def _running(self) -> FunctionRun:
         """The function in its thread: a copy of the one that the program made, so that each run starts afresh."""
         if self._run is None:
-            function: SourceFunction = loads(dumps(self._function))
+            function: SourceFunction = copied(self._function)
             self._run = FunctionRun(function, LogWriter(self._place()), self._operator, self._job_parameters)
         return self._run
 

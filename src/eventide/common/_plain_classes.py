@@ -1,0 +1,52 @@
+"""Classes of Python and of its libraries for data that any data may have objects of: making one does nothing else."""
+
+from __future__ import annotations
+
+import builtins
+
+from eventide.common._class_name import ClassName
+
+_NAMES = {
+    "builtins": "bool int float complex str bytes bytearray list tuple dict set frozenset slice range object",
+    "array": "array _array_reconstructor",
+    "collections": "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque",
+    "datetime": "date datetime time timedelta timezone",
+    "decimal": "Decimal",
+    "fractions": "Fraction",
+    "ipaddress": "IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface IPv6Network",
+    "pathlib": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
+    "random": "Random",
+    "re": "_compile",
+    "statistics": "NormalDist",
+    "types": "SimpleNamespace",
+    "uuid": "SafeUUID UUID",
+    "zoneinfo": "ZoneInfo ZoneInfo._unpickle",
+    "numpy": "dtype ndarray",
+    "numpy._core.multiarray": "_reconstruct scalar",
+    "numpy._core.numeric": "_frombuffer",
+    "numpy.core.multiarray": "_reconstruct scalar",
+    "numpy.core.numeric": "_frombuffer",
+    "eventide.common._pickles": "class_of_name",
+    "eventide.common._unknown": "_made",
+    "eventide.common.types": "_restore",
+    "pyarrow.lib": (
+        "_reconstruct_record_batch _reconstruct_table _restore_array binary chunked_array decimal128 decimal256 "
+        "dictionary field large_list list_ map_ py_buffer scalar schema struct timestamp type_for_alias"
+    ),
+    "pandas._libs.tslibs.nattype": "_nat_unpickle",
+    "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
+    "pandas._libs.tslibs.timestamps": "_unpickle_timestamp",
+}
+
+PLAIN_CLASSES: frozenset[ClassName] = frozenset(
+    {(module, name) for module, names in _NAMES.items() for name in names.split()}
+    | {
+        ("builtins", name)
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, BaseException)
+    }
+)
+"""Their names, and those of the functions that make some of them."""
+
+OWN_PACKAGES = tuple(f"eventide.{part}." for part in ("advisor", "aggregates", "common", "datastream", "runtime"))
+"""Where eventide's own classes of data are."""
