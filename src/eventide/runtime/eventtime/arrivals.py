@@ -15,7 +15,7 @@ FIRST = 32
 
 
 BLOCK = 8_192
-_COUNTED = 16
+_COUNTED = 32
 """Of so many blocks, one is counted; another one is looked at where an element is further behind than any before."""
 
 
