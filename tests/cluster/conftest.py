@@ -8,6 +8,9 @@ import pytest
 
 from eventide.testing import SparkCluster
 
+collect_ignore = ["from_nothing.py", "killed_driver.py"]
+"""Programs of their own, which import from their folder."""
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[SparkCluster]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._words import length
-from eventide.runtime.lateness import Lateness
+from eventide.runtime.lateness import Lateness, LateOne
 from eventide.why.advice import Advice
 from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, LateFrom, Split, Standing
@@ -21,6 +21,7 @@ from eventide.why.windows import Phase, WindowStanding
 
 _SPLITS = 12
 _FROM = 5
+_LAST = 3
 _BARS = 8
 _WIDTH = 30
 
@@ -87,6 +88,7 @@ def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
         facts.add_row("  ended", Text(f"{standing.ended:,} split(s)"))
     if standing.late:
         facts.add_row("  too late", Text(_late(standing)))
+        facts.add_row("  the last", _last(standing))
         if late_from := standing.late_from:
             facts.add_row("  from", Text(_from(late_from)))
     yield facts
@@ -131,14 +133,19 @@ def _late(standing: Standing) -> str:
     said = (
         f"{behind.total:,}{share} elements; behind the watermark{since} by {length(half)} (half), {length(most)} (99%)"
     )
-    last = standing.late.last[-1]
-    count = f"{last.elements:,} elements of up to" if last.elements > 1 else "one of"
-    holder = standing.holder_at(last.watermark)
+    return f"{said}, {length(behind.longest_ms)} (all)"
+
+
+def _last(standing: Standing) -> Text:
+    """The late elements that came last, the newest first."""
+    return Text("\n".join(_late_one(standing, one) for one in list(standing.late.last)[: -_LAST - 1 : -1]))
+
+
+def _late_one(standing: Standing, one: LateOne) -> str:
+    count = f"{one.elements:,} elements of up to" if one.elements > 1 else "one of"
+    holder = standing.holder_at(one.watermark)
     by = "" if holder is None else f", where {holder!r} held it"
-    return (
-        f"{said}, {length(behind.longest_ms)} (all); the last: {count} {moment(last.timestamp)}, "
-        f"when the watermark was {moment(last.watermark)}{by}"
-    )
+    return f"{count} {moment(one.timestamp)}, when the watermark was {moment(one.watermark)}{by}"
 
 
 def _from(late: Sequence[LateFrom]) -> str:

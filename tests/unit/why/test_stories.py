@@ -124,6 +124,7 @@ def test_a_bound_that_is_too_small():
     assert standing.late.behind.longest_ms == 73_999
     assert [one.timestamp for one in standing.late.last] == [NOON + 35_000, NOON + 40_000]
     assert "from       'p1': 2, by up to 1 min 13 s" in str(answer)
+    assert str(answer).count("one of 2026-09-21 14:14:") == 2
     assert "when the watermark was 2026-09-21 14:15:48.999 UTC, where 'p0' held it" in str(answer)
     assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.total == 0
 
