@@ -19,7 +19,13 @@ ON_THE_TWIN = (
     "advise.md",
 )
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
-SHOWN_ALONE = ("command-line.md",)  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
+SHOWN_ALONE = (
+    "command-line.md",  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
+    "savepoints.md",  # tests/spark/test_savepoints.py
+    "cluster.md",  # tests/cluster
+    "clusters.md",  # says what was not tried
+    "locations.md",  # tests/unit/test_object_store.py
+)
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 
 
