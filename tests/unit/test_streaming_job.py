@@ -111,7 +111,7 @@ def test_a_job_that_failed_is_started_again_and_says_why(caplog):
         (1, "UserFunctionError: no such host", 0),
         (2, "OSError: disk", 0),
     ]
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "eventide"] == [
         "the job 'orders' has failed, and is started again in 0 ms, for the 1st time; the reason: "
         "UserFunctionError: no such host",
         "the job 'orders' has failed, and is started again in 0 ms, for the 2nd time; the reason: OSError: disk",
