@@ -40,6 +40,8 @@ export function chart(id, lines, data, options = {}) {
   } else {
     known.plot.setData(data);
   }
+  // Around a single micro-batch, uPlot would show years.
+  if (data[0].length === 1) known.plot.setScale("x", { min: data[0][0] - 30, max: data[0][0] + 30 });
 }
 
 export function noChart(id, text) {
@@ -76,7 +78,7 @@ function settings(place, lines, { form = number, isTime = false, bands = [], siz
         fill: line.fill ? color(line.color ?? i) : undefined,
         dash: line.dash,
         width: line.width ?? 1.5,
-        points: { show: line.points ?? false },
+        points: { show: line.points ?? ((plot) => plot.data[0].length === 1) },
         spanGaps: true,
         value: (_, __, series, index) => (index === null ? "" : (line.shown ?? ((value) => (value === null || value === undefined ? "" : form(value))))(line.raw ? line.raw()[index] : charts.get(place.id).plot.data[series][index])),
       })),
