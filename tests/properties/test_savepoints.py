@@ -6,14 +6,23 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.common import Row
+from eventide.common import Row, Types
 from eventide.local.runner import LocalRunner
 from eventide.local.savepoint import begun_from, take_savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.testing import local_environment
-from saved_program import streams
+from saved_program import ROWS, WIDE, of_type, streams
 from twin import plan_of
 
+_NUMBERS = st.sampled_from([Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()])
+_NARROW = st.builds(
+    lambda amount, at, gone: Types.ROW_NAMED(
+        ["key", "amount", "at", *gone], [Types.STRING(), amount, at, *gone.values()]
+    ),
+    _NUMBERS,
+    _NUMBERS,
+    st.sampled_from([{}, {"gone": Types.SQL_DATE()}]),
+)
 _ROWS = st.builds(Row, key=st.sampled_from("uvwxyz"), amount=st.integers(1, 9), at=st.integers(-6, 6))
 _BATCHES = st.lists(st.lists(st.tuples(st.sampled_from("ab"), _ROWS), max_size=5), min_size=2, max_size=5)
 _CUTS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 5]), st.integers(1, 3)), min_size=1, max_size=2)
@@ -24,16 +33,21 @@ def _moved(row, number):
     return Row(key=row["key"], amount=row["amount"], at=row["at"] + 8 * number)
 
 
-def _results(batches, cuts):
-    """What comes out, if the job is cut behind so many micro-batches under some parallelism, each time."""
+def _results(batches, cuts, narrow=None):
+    """What comes out, if the job is cut behind so many micro-batches under some parallelism, each time.
+
+    Elements have the ``narrow`` type until the first cut, and that of the program behind it.
+    """
     rules = [[("uvwxyz"[number], number)] for number in range(len(batches))]
     found, savepoint = Counter(), None
     with TemporaryDirectory() as directory:
         for number, (parallelism, until) in enumerate([*cuts, (2, None)]):
-            program = streams(local_environment(), batches, rules, bounded=True, has_another=number > 0)
+            kind = narrow if narrow and number == 0 and cuts else WIDE if narrow else ROWS
+            rows = [[(split, of_type(row, kind)) for split, row in batch] for batch in batches]
+            program = streams(local_environment(), rows, rules, bounded=True, has_another=number > 0, rows_type=kind)
             plan, begins = plan_of(*program.values(), parallelism=parallelism), None
             if savepoint is not None:
-                check_fit(savepoint, plan.identity(), allow_non_restored=False)
+                check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=False)
                 begins = begun_from(savepoint, plan)
             runner = LocalRunner(plan, clock=lambda: 0, checkpoint=begins)
             for batch in runner.batches():
@@ -46,8 +60,15 @@ def _results(batches, cuts):
     return Counter({text: times for text, times in found.items() if not text.startswith("another")})
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(_BATCHES, _CUTS)
 def test_the_results_are_those_of_the_uninterrupted_run(batches, cuts):
     moved = [[(split, _moved(row, number)) for split, row in batch] for number, batch in enumerate(batches)]
     assert _results(moved, cuts) == _results(moved, [])
+
+
+@settings(max_examples=8)
+@given(_BATCHES, _CUTS, _NARROW)
+def test_elements_may_have_a_narrower_type_until_it_is_cut(batches, cuts, narrow):
+    moved = [[(split, _moved(row, number)) for split, row in batch] for number, batch in enumerate(batches)]
+    assert _results(moved, cuts, narrow) == _results(moved, [], narrow)

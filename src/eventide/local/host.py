@@ -35,7 +35,7 @@ def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
     if settings.savepoint is None:
         return None
     savepoint = Savepoint(settings.savepoint)
-    check_fit(savepoint, plan.identity(), allow_non_restored=settings.allow_non_restored_state)
+    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=settings.allow_non_restored_state)
     return begun_from(savepoint, plan)
 
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eventide.errors import StateError
+from eventide.runtime.state.declared import obstacle_between
 from eventide.runtime.state.operators import changes_of
+from eventide.runtime.tasks.operator import OnColumns
+from eventide.runtime.tasks.operator_task import OperatorTaskSpec
+from eventide.runtime.tasks.task import TaskSpec
+from eventide.savepoint.header import SavedSource
 from eventide.savepoint.saved import Savepoint
+from eventide.savepoint.tables import obstacle
+from eventide.savepoint.widening import KEPT_FIELDS, accepted
 
-_DEALT_OUT = ("level", "parallelism")
-"""What may be another one for an operator, because its state is dealt out anew."""
+_DEALT_OUT = ("level", "parallelism", KEPT_FIELDS)
+"""What may be another one for an operator: its state is dealt out anew, and the tables show which fields it keeps."""
 
 DATA_FRAME = "DataFrame"
 """The kind of a source that only Spark can begin at a position."""
 
 
-def check_fit(savepoint: Savepoint, program: Mapping[str, Any], *, allow_non_restored: bool) -> None:
+def check_fit(
+    savepoint: Savepoint, program: Mapping[str, Any], tasks: Iterable[TaskSpec], *, allow_non_restored: bool
+) -> None:
     """Refuse a program that does not fit a savepoint. Operators, sources and sinks that are new in it do.
 
     Args:
         savepoint: the savepoint.
         program: what the program is, as `eventide.plan.identity.program_identity` has it.
+        tasks: its operators.
         allow_non_restored: whether state without an operator may be left behind, and a source at its position.
 
     Raises:
@@ -43,11 +53,14 @@ def check_fit(savepoint: Savepoint, program: Mapping[str, Any], *, allow_non_res
                 f"position: have it begin at {source.offsets}, with its options, or read it with a source of eventide's"
             )
         elif types[source.name] != source.element_type:
-            changes.append(
-                f"the source {source.name!r} had elements {source.element_type}, and has {types[source.name]}"
-            )
-    saved, planned = (_comparable(one["operators"]) for one in (found, program))
+            why = _why_not(source, types[source.name])
+            changes += [] if why is None else [f"the source {source.name!r} had elements {source.element_type}, {why}"]
+    planned = {operator: _comparable(one) for operator, one in program["operators"].items()}
+    saved = {
+        operator: accepted(_comparable(one), planned.get(operator, {})) for operator, one in found["operators"].items()
+    }
     changes += changes_of(saved, planned, may_miss=allow_non_restored)
+    changes += [] if changes else _obstacles_in_tables(savepoint, tasks)
     changes += [] if allow_non_restored else homeless
     if changes:
         raise StateError(
@@ -57,8 +70,28 @@ def check_fit(savepoint: Savepoint, program: Mapping[str, Any], *, allow_non_res
         )
 
 
-def _comparable(operators: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    return {
-        operator: {what: text for what, text in one.items() if what not in _DEALT_OUT}
-        for operator, one in operators.items()
-    }
+def _comparable(identity: Mapping[str, str]) -> dict[str, str]:
+    return {what: text for what, text in identity.items() if what not in _DEALT_OUT}
+
+
+def _why_not(source: SavedSource, now: str) -> str | None:
+    """Why a source cannot go on with elements of another type; None if it can."""
+    why = obstacle_between(source.element_type, now)
+    if why is not None:
+        return f"and has {now}: {why}"
+    if source.storage is not None:
+        return f"and has {now}; what it has emitted, and is not read yet, has the type that it had"
+    return None
+
+
+def _obstacles_in_tables(savepoint: Savepoint, tasks: Iterable[TaskSpec]) -> list[str]:
+    """Where what operators keep in columns does not fit those that they would keep."""
+    changes: list[str] = []
+    for task in tasks:
+        spec = task.operator if isinstance(task, OperatorTaskSpec) else None
+        if isinstance(spec, OnColumns):
+            for part, schema in savepoint.schemas(task.id).items():
+                may_change = KEPT_FIELDS in task.identity
+                why = obstacle(schema, spec.stored_schema(part), may_change=may_change)
+                changes += [] if why is None else [f"operator {task.name!r}: {why}"]
+    return changes

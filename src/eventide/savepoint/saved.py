@@ -15,13 +15,16 @@ from eventide.errors import StateError
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.operators import HEAD, OperatorStates
 from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.operator import OnColumns
+from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import NAME, SOURCES, Header
 from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
-from eventide.savepoint.rows import GROUP, PART
+from eventide.savepoint.rows import BROADCAST, GROUP, PART
 from eventide.savepoint.tasks import of_subtask
+from eventide.savepoint.widening import Widening
 
 
 class Savepoint:
@@ -98,15 +101,17 @@ class Savepoint:
         may_be = (pc.field("operator") == task.id) & (
             is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
         )
+        widening = Widening(self.header.program["operators"].get(task.id, {}), task.identity)
         by_part: dict[str, list[Row]] = {}
         for table in self._tables("keyed", may_be):
             for row in table.to_pylist():
                 by_part.setdefault(row["part"], []).append(row)
         for part, rows in by_part.items():
             if part:  # broadcast state, which every subtask has
-                keep_values(rows, PartOfState(state, part), 1)
+                name = part.removeprefix(BROADCAST).rstrip("/")
+                keep_values([widening.of_broadcast(row, name) for row in rows], PartOfState(state, part), 1)
             else:
-                own = mine(rows, groups, task.max_parallelism)
+                own = [widening.of_row(row) for row in mine(rows, groups, task.max_parallelism)]
                 keep_values(own, state, task.max_parallelism)
                 keep_windows(own, state)
 
@@ -119,13 +124,27 @@ class Savepoint:
         for part, found in by_part.items():
             table = pa.concat_tables(found)
             if len(table):
-                tables.keep(table, PartOfState(state, part))
+                tables.keep(_widened(table, task, part), PartOfState(state, part))
+
+    def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
+        """The columns of the tables of an operator, by the part of its state."""
+        folder, found = Directory.of_tables(operator), {}
+        for name in self._directory.names(folder):
+            schema = pq.read_schema(self._directory.path(f"{folder}/{name}"), filesystem=self._directory.store)
+            found[schema.metadata[PART].decode()] = schema.remove_metadata()
+        return found
 
     def _tables(self, folder: str, wanted: pc.Expression) -> Iterable[pa.Table]:
         """The rows that are wanted of each file in a folder, one file after the other."""
         for name in self._directory.names(folder):
             path = self._directory.path(f"{folder}/{name}")
             yield pq.read_table(path, filesystem=self._directory.store, filters=wanted, partitioning=None)
+
+
+def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:
+    """Rows with the columns that an operator keeps in a part of its state."""
+    spec = task.operator if isinstance(task, OperatorTaskSpec) else None
+    return tables.widened(table, spec.stored_schema(part)) if isinstance(spec, OnColumns) else table
 
 
 def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:

@@ -18,6 +18,10 @@ from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.savepoint.rows import CHUNK, DUE, GROUP, ROW
 
+_BESIDE = (GROUP, ROW, CHUNK, DUE)
+_DIGITS = 19
+"""How many digits a 64-bit integer has at most."""
+
 TIMES = "times"
 """The kind of time at which buckets of tables are due."""
 
@@ -55,6 +59,72 @@ def keep(table: pa.Table, backend: StateBackend) -> None:
             chunk = by_number.get(i, none)
             store.put(row, i, encode_table(chunk), len(chunk))
     store.flush()
+
+
+def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool) -> str | None:
+    """Why what lies in columns does not fit those of an operator, in words; None if it does.
+
+    ``may_change`` says that the operator keeps fields of its elements, which may come and go.
+    """
+    was = {field.name: field.type for field in before if field.name not in _BESIDE}
+    becomes = {field.name: field.type for field in now}
+    if was.keys() != becomes.keys() and not may_change:
+        return f"it keeps {', '.join(was)}, and would keep {', '.join(becomes)}"
+    for name in was.keys() & becomes.keys():
+        if not _holds(becomes[name], was[name]):
+            return f"the column {name!r} has {was[name]}, and would have {becomes[name]}"
+    return None
+
+
+def widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns that an operator keeps: with wider types, null in those that are new."""
+    if schema.equals(pa.schema([field for field in table.schema if field.name not in _BESIDE])):
+        return table
+    columns = {
+        field.name: _cast(table.column(field.name), field.type)
+        if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in schema
+    }
+    beside = {name: table.column(name) for name in table.column_names if name in _BESIDE}
+    return pa.table({**columns, **beside})
+
+
+def _holds(wider: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether a column of a type holds all values of another."""
+    if wider == kind:
+        return True
+    if pa.types.is_integer(kind) and pa.types.is_integer(wider):
+        return bool(kind.bit_width <= wider.bit_width)
+    if pa.types.is_integer(kind) and pa.types.is_decimal(wider):
+        return bool(wider.scale == 0 and wider.precision >= _DIGITS)
+    if pa.types.is_floating(kind) and pa.types.is_floating(wider):
+        return bool(kind.bit_width <= wider.bit_width)
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(wider):
+        return bool(kind.scale == wider.scale and kind.precision <= wider.precision)
+    if pa.types.is_list(kind) and pa.types.is_list(wider):
+        return _holds(wider.value_type, kind.value_type)
+    if pa.types.is_struct(kind) and pa.types.is_struct(wider):
+        types = {field.name: field.type for field in kind}
+        return all(field.name not in types or _holds(field.type, types[field.name]) for field in wider)
+    return False
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """A column of a type that holds all of its values."""
+    if column.type == kind:
+        return column
+    if not pa.types.is_struct(kind):
+        return column.cast(kind)
+    column = column.combine_chunks()
+    fields = [
+        _cast(pa.chunked_array([pc.struct_field(column, field.name)]), field.type)
+        if column.type.get_field_index(field.name) >= 0
+        else pa.nulls(len(column), field.type)
+        for field in kind
+    ]
+    arrays = [field.combine_chunks() if isinstance(field, pa.ChunkedArray) else field for field in fields]
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=column.is_null())
 
 
 def _with_groups(table: pa.Table, max_parallelism: int) -> pa.Table:

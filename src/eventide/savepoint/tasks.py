@@ -10,12 +10,13 @@ from eventide.runtime.chain.watermarks import Kept, gathered, lowest
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import add_up
+from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, REMEMBERED, remembered, stored
 from eventide.runtime.tasks.split_task import subtask_of_split
 from eventide.runtime.tasks.task import TaskSpec
 
 GATE, GENERATORS, SPLITS = "gate", "generators", "splits"
-SAVED = (GATE, GENERATORS, SPLITS, *REMEMBERED, "alignment", "window state")
+SAVED = (GATE, GENERATORS, SPLITS, DECLARED, *REMEMBERED, "alignment", "window state")
 """The small values that a savepoint has; the others say how the rest lies in a subtask."""
 
 Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
@@ -39,6 +40,8 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
         return json.dumps(_splits([json.loads(one) for one in by_subtask.values()], task, subtask)).encode()
     if name == GENERATORS:
         return _generators(task, by_subtask, subtask, of_splits=SPLITS in saved)
+    if name == DECLARED:
+        return declared_together(by_subtask.values())
     if name == EVENT_TIME:
         return first if subtask == 0 else None
     if name == LATE:

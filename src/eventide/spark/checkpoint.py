@@ -69,7 +69,7 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     if settings.savepoint is None:
         return None
     savepoint = Savepoint(resolved(spark, settings.savepoint))
-    check_fit(savepoint, plan.identity(), allow_non_restored=settings.allow_non_restored_state)
+    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=settings.allow_non_restored_state)
     return savepoint
 
 

@@ -8,15 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
-from eventide.common import Time, Types
+from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.common._pickles import ProgramClasses, bring, dumps, loads
 from eventide.common._unknown import Unknown, dumps_anyway, loads_anyway
-from eventide.datastream import RuntimeExecutionMode
-from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
+from eventide.datastream.functions import KeyedBroadcastProcessFunction
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalRunner
-from eventide.local.savepoint import take_savepoint
+from eventide.local.savepoint import begun_from, take_savepoint
 from eventide.runtime.elements.keys import subtask_of
 from eventide.runtime.eventtime.gate import Gate, GateEdge
 from eventide.runtime.exchange.reports import Report
@@ -42,6 +45,10 @@ def program(*, uid="windows", key_type=None, size=10, max_parallelism=128, name=
     windows = TumblingEventTimeWindows.of(Time.milliseconds(size))
     stream = stream.key_by(lambda e: e[0], key_type or Types.STRING()).window(windows).process(Contents())
     return plan_of(stream.uid(uid).name("contents"), parallelism=parallelism, max_parallelism=max_parallelism)
+
+
+def fit(saved, plan, *, allow_non_restored=False):
+    check_fit(saved, plan.identity(), plan.operators, allow_non_restored=allow_non_restored)
 
 
 @pytest.fixture
@@ -74,23 +81,23 @@ def test_state_by_key_is_rows_that_a_person_can_read(saved):
 )
 def test_what_does_not_fit_is_named_and_refused(saved, change, says):
     with pytest.raises(StateError, match="does not fit the savepoint") as refused:
-        check_fit(saved, program(**change).identity(), allow_non_restored=False)
+        fit(saved, program(**change))
     assert says in str(refused.value)
 
 
 def test_what_has_no_home_may_be_left_behind_and_what_differs_may_not(saved):
     for change in ({"uid": "others"}, {"keyed": False}, {"name": "other"}, {"parallelism": 5}):
-        check_fit(saved, program(**change).identity(), allow_non_restored=True)
+        fit(saved, program(**change), allow_non_restored=True)
     with pytest.raises(StateError, match="operator 'contents'"):
-        check_fit(saved, program(size=20).identity(), allow_non_restored=True)
+        fit(saved, program(size=20), allow_non_restored=True)
 
 
 def test_only_who_reads_a_data_frame_knows_how_to_begin_at_its_position(saved):
     [source] = saved.header.sources
     saved.header = replace(saved.header, sources=(replace(source, kind="DataFrame", offsets=[{"orders": {"0": 7}}]),))
     with pytest.raises(StateError, match=r"is a DataFrame.* have it begin at \[{'orders': {'0': 7}}\]"):
-        check_fit(saved, program().identity(), allow_non_restored=False)
-    check_fit(saved, program().identity(), allow_non_restored=True)
+        fit(saved, program())
+    fit(saved, program(), allow_non_restored=True)
 
 
 def test_the_command_line_shows_what_is_in_it(saved):
@@ -203,3 +210,147 @@ def test_new_channels_begin_where_the_lowest_old_one_that_counts_stood():
             assert new.watermark == 20
             new.advance([(1, Report(str(channel), watermark=40))])
         assert new.watermark == 40
+
+
+NARROW = Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.LONG()])
+WIDE = Types.ROW_NAMED(["note", "at", "key"], [Types.STRING(), Types.LONG(), Types.STRING()])
+BACKWARDS = Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.INT()])
+
+
+class Remembers(KeyedProcessFunction):
+    """Gives what it has kept before it keeps an element: in a value, a list and a map, each of a type."""
+
+    def __init__(self, kind, expires):
+        self.kind = kind
+        self.expires = expires
+
+    def open(self, runtime_context):
+        descriptors = (
+            ValueStateDescriptor("last", self.kind),
+            ListStateDescriptor("all", self.kind),
+            MapStateDescriptor("by time", Types.LONG(), self.kind),
+        )
+        for descriptor in descriptors if self.expires else ():
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+        self.last, self.all, self.by_time = (descriptor.bind(runtime_context) for descriptor in descriptors)
+
+    def process_element(self, value, ctx):
+        yield self.last.value(), list(self.all.get()), dict(self.by_time.items())
+        self.last.update(value)
+        self.all.add(value)
+        self.by_time[value["at"]] = value
+
+
+def remembering(kind, batches, expires=False, rows_type=None):
+    """A program that keeps rows, of a type, by key."""
+    env = local_environment()
+    script = [[("s", row) for row in batch] for batch in batches]
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row["at"])
+    rows = env.from_source(ScriptedSource(["s"], script), strategy, "rows", rows_type or kind)
+    return plan_of(rows.key_by(lambda row: row["key"]).process(Remembers(kind, expires)).uid("remembers"))
+
+
+def cut(plan, location):
+    """What a run gives in its first micro-batch, and what it leaves."""
+    runner = LocalRunner(plan, clock=lambda: 0)
+    next(batches := runner.batches())
+    batches.close()
+    return take_savepoint(plan, runner.checkpoint, str(location))
+
+
+@pytest.mark.parametrize(("before", "behind"), [(False, False), (True, True), (False, True), (True, False)])
+def test_what_functions_have_kept_is_brought_to_the_types_that_are_declared(before, behind, tmp_path):
+    saved = cut(remembering(NARROW, [[Row(key="k", at=1)], []], before), tmp_path / "saved")
+    plan = remembering(WIDE, [[], [Row(note="n", at=2, key="k")]], behind)
+    fit(saved, plan)
+    [found] = results(saved, plan)
+    was = Row(note=None, at=1, key="k")
+    assert found == (was, [was], {1: was})
+    assert found[0].get_field_names() == ["note", "at", "key"]
+
+
+def test_what_functions_have_kept_does_not_become_narrower(tmp_path):
+    saved = cut(remembering(NARROW, [[Row(key="k", at=1)], []]), tmp_path / "saved")
+    other = Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.STRING()])
+    plan = remembering(other, [[], []], rows_type=NARROW)
+    fit(saved, plan)
+    with pytest.raises(StateError) as refused:
+        results(saved, plan)
+    assert str(refused.value).startswith(
+        "the state 'last' was stored as ROW(key: STRING, at: LONG) and is now ROW(key: STRING, at: STRING), which is "
+        "not wider: the field 'at': STRING does not hold all values of LONG. "
+    )
+
+
+RULES = {kind: MapStateDescriptor("rules", Types.STRING(), kind) for kind in (NARROW, WIDE, BACKWARDS)}
+
+
+class Shows(KeyedBroadcastProcessFunction):
+    """Gives the rule of each element."""
+
+    def __init__(self, rules):
+        self.rules = rules
+
+    def process_element(self, value, ctx):
+        yield ctx.get_broadcast_state(self.rules).get(value["key"])
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(self.rules)[value["key"]] = value
+
+
+def ruled(kind, batches, rules):
+    """A program that shows rules, which are rows of a type."""
+    env = local_environment()
+    script, said = ([[("s", row) for row in batch] for batch in some] for some in (batches, rules))
+    rows = env.from_source(ScriptedSource(["s"], script), WatermarkStrategy.no_watermarks(), "rows", NARROW)
+    other = env.from_source(ScriptedSource(["s"], said), WatermarkStrategy.no_watermarks(), "rules", kind)
+    shown = rows.key_by(lambda row: row["key"]).connect(other.broadcast(RULES[kind])).process(Shows(RULES[kind]))
+    return plan_of(shown.uid("ruled"))
+
+
+def test_broadcast_state_is_brought_to_the_type_that_is_declared(tmp_path):
+    row = Row(key="k", at=1)
+    saved = cut(ruled(NARROW, [[], []], [[row], []]), tmp_path / "saved")
+    plan = ruled(WIDE, [[], [row]], [[], []])
+    fit(saved, plan)
+    assert results(saved, plan) == [Row(note=None, at=1, key="k")]
+    with pytest.raises(StateError, match="operator 'process beside a broadcast stream': broadcast state was "):
+        fit(saved, ruled(BACKWARDS, [[], []], [[], []]))
+
+
+def test_a_source_whose_elements_do_not_fit_is_refused_with_both_types(tmp_path):
+    saved = cut(remembering(NARROW, [[Row(key="k", at=1)], []]), tmp_path / "saved")
+    with pytest.raises(StateError) as refused:
+        fit(saved, remembering(BACKWARDS, [[], []]))
+    assert (
+        "the source 'rows' had elements ROW(key: STRING, at: LONG), and has ROW(key: STRING, at: INT): the field "
+        "'at': INT does not hold all values of LONG" in str(refused.value)
+    )
+    assert "operator '" not in str(refused.value)
+
+
+@pytest.mark.parametrize("size", [TEN, EventTimeSessionWindows.with_gap(Time.milliseconds(5))])
+def test_keys_and_aggregates_on_columns_become_wider_and_nothing_else(size, tmp_path):
+    def sums(kind, batches, **more):
+        script = [[("s", row) for row in batch] for batch in batches]
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row["at"])
+        types = Types.ROW_NAMED(["id", "x", "at"], [kind, kind, Types.LONG()])
+        rows = local_environment().from_source(ScriptedSource(["s"], script, **more), strategy, "rows", types)
+        windows = rows.key_by("id").window(size)
+        return plan_of(windows.aggregate(sum_("x"), min_("x"), mean("x")).uid("sums").map(tuple), parallelism=3)
+
+    first, second = [Row(id=n, x=n, at=1) for n in (1, 2)], [Row(id=n, x=n + 2, at=2) for n in (2, 3)]
+    saved = cut(sums(Types.SHORT(), [first, []]), tmp_path / "saved")
+    for kind in (Types.INT(), Types.LONG()):
+        plan = sums(kind, [[], second])
+        fit(saved, plan)
+        found = sorted(row[:1] + row[-3:] for row in results(saved, plan))
+        assert found == [(1, 1, 1, 1.0), (2, 6, 2, 3.0), (3, 5, 5, 5.0)]
+    with pytest.raises(StateError, match="key type was 'SHORT' and is now 'DOUBLE'"):
+        fit(saved, sums(Types.DOUBLE(), [[], []]))
+
+
+def results(saved, plan):
+    """What a program gives that begins with a savepoint."""
+    runner = LocalRunner(plan, clock=lambda: 0, checkpoint=begun_from(saved, plan))
+    return [value for batch in runner.batches() for rows in batch.elements.values() for value, _ in rows]

@@ -147,7 +147,7 @@ class KeyedStream(DataStream):
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 
     def _rolling(self, kind: str, function: ReduceFunction) -> DataStream:
-        rolling = Rolling(function, f"rolling {kind}")
+        rolling = Rolling(function, f"rolling {kind}", self.get_type())
         return processed((self._transformation,), rolling, self._env, self.get_type())
 
     def _field(self, method: str, field: int | str) -> int | str:

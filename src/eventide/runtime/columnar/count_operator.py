@@ -35,7 +35,7 @@ class CountOperator(ColumnarOperator):
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self._size = size
-        self._schema = pa.schema([*spec.key_fields, *spec.aggregation.partial_fields])
+        self._schema = spec.stored_schema("")
         self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:

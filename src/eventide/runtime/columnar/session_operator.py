@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
 
 START, END, _NEW = "__start", "__end", "__new"
+BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
+"""The columns of a session's bounds, in milliseconds; the end is exclusive."""
 _SESSION = "__session"
 Array = np.ndarray[Any, Any]
 
@@ -42,8 +44,7 @@ class SessionOperator(ColumnarOperator):
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self._gap_ms = gap_ms
-        bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
-        self._schema = pa.schema([*spec.key_fields, *bounds, *spec.aggregation.partial_fields])
+        self._schema = spec.stored_schema("")
         self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:

@@ -25,7 +25,7 @@ from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
 from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
-from eventide.runtime.columnar.session_operator import SessionOperator
+from eventide.runtime.columnar.session_operator import BOUNDS, SessionOperator
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 
@@ -79,6 +79,11 @@ class ColumnarWindow(OnColumns):
         """The columns of the key in tables."""
         fields = {field.name: field.type for field in self.value_type.arrow_type()}
         return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that it keeps."""
+        bounds = BOUNDS if isinstance(self.assigner, EventTimeSessionWindows) else []
+        return pa.schema([*self.key_fields, *bounds, *self.aggregation.partial_fields])
 
     def outlet(self, max_parallelism: int) -> ColumnOutlet:
         """How elements get here."""

@@ -69,7 +69,7 @@ class IntervalJoinOperator(WithoutClock):
         self._watermark = context.watermark_ms
         self._context = _Context()
         self._at = spec.key_at_hand
-        self._at.clock_ms = context.clock_ms
+        self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 

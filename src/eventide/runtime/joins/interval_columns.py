@@ -22,6 +22,9 @@ from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 _GOES = "__goes"
 """int64: the watermark at which nothing can meet a row any more, in milliseconds."""
 
+_PARTS = ("left/", "right/")
+"""Where the rows of each side lie."""
+
 _TIMES = [pa.field(TIMESTAMP, pa.int64()), pa.field(_GOES, pa.int64())]
 
 
@@ -36,8 +39,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         super().__init__(spec.name, spec.sides, spec.selection, context)
         self._bounds = spec.bounds
         self._tables = [
-            KeyedTable(PartOfState(backend, prefix), pa.schema([*side.schema, *_TIMES]), self.keys)
-            for prefix, side in zip(("left/", "right/"), spec.sides, strict=True)
+            KeyedTable(PartOfState(backend, prefix), spec.stored_schema(prefix), self.keys) for prefix in _PARTS
         ]
 
     @property
@@ -114,6 +116,10 @@ class IntervalColumns(OnColumns):
     bounds: Bounds
     sides: tuple[Side, Side]
     selection: Selection
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables of a side."""
+        return pa.schema([*self.sides[_PARTS.index(part)].schema, *_TIMES])
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""

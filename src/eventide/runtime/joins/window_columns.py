@@ -30,6 +30,9 @@ from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
 
+_PARTS = ("first/", "second/")
+"""Where the rows of each side lie."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
@@ -66,9 +69,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
         self._panes = spec.panes
         self._lateness_ms = spec.lateness_ms
         self._keeps = KEEPS[spec.how]
-        self._stores: list[ChunkStore[pa.Table]] = [
-            ChunkStore(PartOfState(backend, f"{'first' if number == 0 else 'second'}/"), _Rows()) for number in (0, 1)
-        ]
+        self._stores: list[ChunkStore[pa.Table]] = [ChunkStore(PartOfState(backend, part), _Rows()) for part in _PARTS]
         self._added: list[dict[int, list[pa.Table]]] = [{}, {}]
 
     @property
@@ -176,6 +177,10 @@ class WindowColumns(OnColumns):
     how: str
     sides: tuple[Side, Side]
     selection: Selection
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables of a side."""
+        return self.sides[_PARTS.index(part)].schema
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""

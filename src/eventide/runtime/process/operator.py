@@ -95,7 +95,7 @@ class KeyedProcessOperator(_ProcessOperator):
         super().__init__(spec, context)
         self._keyed = keyed
         self._at: KeyAtHand = spec.key_at_hand
-        self._at.clock_ms = context.clock_ms
+        self._at.begin(keyed, context.clock_ms)
         self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
         self._on_timer = spec.processing.on_timer
 

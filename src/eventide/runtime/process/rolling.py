@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 from eventide.common._ms import MAX_MS
-from eventide.common.typeinfo import Types
+from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
 from eventide.datastream.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
 from eventide.datastream.state import ReducingStateDescriptor
@@ -19,14 +19,15 @@ from eventide.runtime.process.functions import Handle, Results
 class _Reduces(KeyedProcessFunction):
     """Keeps the result of each key; in batch execution it comes out at the end, as in Flink."""
 
-    def __init__(self, function: ReduceFunction) -> None:
+    def __init__(self, function: ReduceFunction, element_type: TypeInformation) -> None:
         self._function = function
+        self._element_type = element_type
         self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""
         self._function.open(runtime_context)
-        descriptor = ReducingStateDescriptor("reduced", self._function, Types.PICKLED_BYTE_ARRAY())
+        descriptor = ReducingStateDescriptor("reduced", self._function, self._element_type)
         self._state = runtime_context.get_reducing_state(descriptor)
 
     def close(self) -> None:
@@ -53,8 +54,8 @@ class Rolling:
     user_function: _Reduces
     kind: str
 
-    def __init__(self, function: ReduceFunction, kind: str) -> None:
-        object.__setattr__(self, "user_function", _Reduces(function))
+    def __init__(self, function: ReduceFunction, kind: str, element_type: TypeInformation) -> None:
+        object.__setattr__(self, "user_function", _Reduces(function, element_type))
         object.__setattr__(self, "kind", kind)
 
     @property

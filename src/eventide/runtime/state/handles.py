@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
 from eventide.datastream.state import (
     AggregatingState,
@@ -28,6 +29,8 @@ from eventide.runtime.state.keyed import KeyedState
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
 Cells: TypeAlias = "Callable[[str], Cell]"
 """Makes the cell of a name."""
+Declares: TypeAlias = Callable[[str, TypeInformation], None]
+"""Is told the type of each name."""
 Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Slot, TimeToLive]]
 """Makes the slot of a name for a state of some form that expires."""
 
@@ -55,11 +58,6 @@ class ScopedCell:
         self._keyed = keyed
         self._name = name
         self._scope = scope
-
-    @staticmethod
-    def under(keyed: KeyedState, prefix: str, scope: Scope) -> Cells:
-        """Cells by name; a prefix keeps apart those who may use equal names."""
-        return lambda name: ScopedCell(keyed, f"{prefix}{name}", scope)
 
     def read(self) -> Any:
         """What is stored; None if nothing is."""
@@ -234,10 +232,14 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
 
 
 class StateHandles(KeyedStateStore):
-    """Builds each state object once, on the cell of its name; ``slots`` has those of states that expire."""
+    """Builds each state object once, on the cell of its name.
 
-    def __init__(self, cells: Cells, slots: Slots | None = None) -> None:
+    ``declares`` is told the type of each first; ``slots`` has the cells of states that expire.
+    """
+
+    def __init__(self, cells: Cells, declares: Declares, slots: Slots | None = None) -> None:
         self._cells = cells
+        self._declares = declares
         self._slots = slots
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
@@ -251,6 +253,7 @@ class StateHandles(KeyedStateStore):
             )
         handle = self._handles.get(descriptor.name)
         if handle is None:
+            self._declares(descriptor.name, descriptor.type_info)
             handle = self._handles[descriptor.name] = build()
         return handle
 
@@ -319,3 +322,11 @@ class StateHandles(KeyedStateStore):
                 "aggregating state, or let the trigger's can_merge return False"
             )
         handle.merge_from(namespaces)
+
+
+def handles_under(keyed: KeyedState, prefix: str, scope: Scope) -> StateHandles:
+    """State objects on keyed state, whose key and namespace a function tells, with a prefix to names."""
+    return StateHandles(
+        lambda name: ScopedCell(keyed, f"{prefix}{name}", scope),
+        lambda name, type_info: keyed.declare(f"{prefix}{name}", type_info),
+    )

@@ -6,13 +6,14 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from eventide.common._ms import MIN_MS
+from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.functions import Function
 from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
 from eventide.runtime.state.bucket import Pickled, live
 from eventide.runtime.state.expiring import SUFFIX, TimeToLive, with_times, without_times
 from eventide.runtime.state.handles import StateHandles
-from eventide.runtime.state.keyed import unpickled
+from eventide.runtime.state.keyed import KeyedState, unpickled
 
 FUNCTION_STATE = "global:"
 """What the names of the state of functions begin with: windows have others beside it."""
@@ -31,18 +32,36 @@ class KeyAtHand:
         expires: whether any state has a time to live.
     """
 
-    __slots__ = ("clock_ms", "expires", "key", "store", "values")
+    __slots__ = ("_declared", "_keyed", "clock_ms", "expires", "key", "store", "values")
 
     def __init__(self) -> None:
         self.key: Any = None
         self.values: Mapping[str, dict[Any, Any]] = _NO_VALUES
         self.clock_ms = MIN_MS
         self.expires = False
-        self.store = StateHandles(self._cell, self._slot)
+        self.store = StateHandles(self._cell, self._declare, self._slot)
+        self._keyed: KeyedState | None = None
+        self._declared: dict[str, TypeInformation] = {}
+
+    def begin(self, keyed: KeyedState, clock_ms: int) -> None:
+        """Begin a micro-batch of a time by the clock, on the state that an operator has in it.
+
+        Raises:
+            StateError: if a state was stored with a type that does not widen to the one that the program declares.
+        """
+        self._keyed, self.clock_ms = keyed, clock_ms
+        for name, type_info in self._declared.items():
+            keyed.declare(name, type_info)
 
     def leave(self) -> None:
         """Have no key at hand: what a function does with state now is a mistake."""
         self.key, self.values = None, _NO_VALUES
+
+    def _declare(self, name: str, type_info: TypeInformation) -> None:
+        """Take down the type of a state; what was stored with another one is brought to it before it is used."""
+        self._declared[FUNCTION_STATE + name] = type_info
+        if self._keyed is not None:
+            self._keyed.declare(FUNCTION_STATE + name, type_info)
 
     def _cell(self, name: str) -> _CellOfKey:
         """The cell of a state without a time to live; if it had one before, what it kept then stays."""

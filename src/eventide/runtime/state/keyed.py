@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
@@ -17,6 +18,7 @@ from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
+from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
 from eventide.runtime.state.filling import NO_BUCKET, buckets_of
 from eventide.runtime.state.linear_hashing import address, addresses
@@ -70,6 +72,7 @@ class KeyedState:
         self._stored: dict[int, _Stored] = {}
         self._looked_through: set[int] = set()
         numbers = self._store.numbers or [0, 0]
+        self._types = DeclaredTypes(backend)
         self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
         self.event_timers, self.processing_timers = self._timers
 
@@ -118,6 +121,25 @@ class KeyedState:
         names = self.values if namespace is None else self._spaces
         for name in [name for name in names if name.startswith(prefix)]:
             self.take(key, namespace, name)
+
+    def declare(self, name: str, type_info: TypeInformation) -> None:
+        """Say the type of what is stored under a name: what was stored with a narrower one is brought to it.
+
+        Raises:
+            StateError: if what is stored has a type that does not widen to this one.
+        """
+        convert = self._types.declare(name, type_info)
+        if convert is None:
+            return
+        self.open_everything()
+        for of_name, expires in ((name, False), (name + SUFFIX, True)):
+            for key, value in self.items(of_name):
+                self.values[of_name][key] = widened(value, convert, expires=expires)
+            for key in self._spaces[of_name]:
+                spaces = unpickled(self._spaces[of_name], key)
+                self._spaces[of_name][key] = {
+                    space: widened(value, convert, expires=expires) for space, value in spaces.items()
+                }
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
         """The keys at hand that have a value without a namespace under a name, and their values."""
@@ -218,6 +240,7 @@ class KeyedState:
             for timers in self._timers:
                 timers.clear()
         self._store.flush()
+        self._types.flush()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
         """Have keys of another state for one's own, with their values and timers; here there is nothing yet.

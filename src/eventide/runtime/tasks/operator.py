@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore
@@ -12,6 +13,9 @@ from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import StateBackend
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +138,14 @@ class OperatorSpec(Protocol):
         """What ``explain`` says of it: topic and text, line by line."""
 
 
-class OnColumns:
+class OnColumns(ABC):
     """The part of a description of an operator on columns: nothing of it is the user's code, or waits for the clock."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that it keeps in a part of its state; empty is the name where there is one."""
 
     @property
     def needs_clock(self) -> bool:

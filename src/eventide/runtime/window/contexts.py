@@ -10,7 +10,7 @@ from eventide.datastream.functions import KeyedStateStore, ProcessWindowFunction
 from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.state.handles import ScopedCell, StateHandles
+from eventide.runtime.state.handles import handles_under
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 
@@ -48,7 +48,7 @@ class TriggerView(Trigger.OnMergeContext):
     def __init__(self, moment: Moment, keyed: KeyedState) -> None:
         self._moment = moment
         self._keyed = keyed
-        self._states = StateHandles(ScopedCell.under(keyed, TRIGGER_STATE, moment.window_scope))
+        self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
 
     def get_current_processing_time(self) -> int:
         """The time of the micro-batch, in milliseconds."""
@@ -90,7 +90,7 @@ class AssignerView(WindowAssigner.WindowAssignerContext):
 
     def __init__(self, moment: Moment, keyed: KeyedState) -> None:
         self._moment = moment
-        self._states = StateHandles(ScopedCell.under(keyed, ASSIGNER_STATE, moment.key_scope))
+        self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
 
     def get_runtime_context(self) -> KeyedStateStore:
         """The assigner's state for the key at hand."""
@@ -125,7 +125,7 @@ class FiringContext(ProcessWindowFunction.Context[Any]):
         self._at = at
         self._merging = merging
         self.uses_window_state = False
-        self._window_state = StateHandles(ScopedCell.under(keyed, WINDOW_STATE, moment.window_scope))
+        self._window_state = handles_under(keyed, WINDOW_STATE, moment.window_scope)
 
     def window(self) -> Any:
         """The window that fires."""

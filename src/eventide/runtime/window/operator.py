@@ -69,7 +69,7 @@ class WindowOperator:
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_at_hand)
         self._at = spec.key_at_hand
-        self._at.clock_ms = context.clock_ms
+        self._at.begin(keyed, context.clock_ms)
         self._is_rich = is_rich(spec.function.user_function)
         self._out = Collector(spec.name, spec.output_type)
 

@@ -13,7 +13,7 @@ from eventide.datastream.state import (
 )
 from eventide.errors import ProgramError
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.handles import ScopedCell, StateHandles
+from eventide.runtime.state.handles import handles_under
 from eventide.runtime.state.keyed import KeyedState
 
 
@@ -45,7 +45,7 @@ class Store:
         self.scope = ("k", "w")
         self.backend = MemoryBackend()
         self.keyed = KeyedState(self.backend, 4)
-        self.handles = StateHandles(ScopedCell.under(self.keyed, "p:", lambda: self.scope))
+        self.handles = handles_under(self.keyed, "p:", lambda: self.scope)
 
     def stored(self):
         return self.keyed.all_entries()
@@ -158,7 +158,7 @@ def test_all_kinds_come_back_after_a_flush():
     store.handles.get_reducing_state(SUM).add(4)
     store.handles.get_aggregating_state(MEAN).add(5)
     store.keyed.flush()
-    again = StateHandles(ScopedCell.under(KeyedState(store.backend, 4), "p:", lambda: store.scope))
+    again = handles_under(KeyedState(store.backend, 4), "p:", lambda: store.scope)
     assert again.get_state(VALUE).value() == 1
     assert list(again.get_list_state(LIST)) == [2]
     assert again.get_map_state(MAP).get("a") == 3

@@ -1,0 +1,104 @@
+"""The declared types of named states, beside those of what is stored: another one widens, or is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo._texts import type_of_text
+from eventide.common.typeinfo._widening import Conversion, conversion, obstacle
+from eventide.errors import StateError
+from eventide.runtime.state.backend import StateBackend
+
+DECLARED = "declared types"
+"""Under this name lies the text of the type of each named state of an operator."""
+
+
+class DeclaredTypes:
+    """Which types the program declares for named states, beside those that it declared when they were stored."""
+
+    def __init__(self, backend: StateBackend) -> None:
+        self._backend = backend
+        self._types: dict[str, str] | None = None
+        self._has_changed = False
+
+    def declare(self, name: str, type_info: TypeInformation) -> Conversion | None:
+        """Say the type of a state; what becomes of the values that were stored with another one, None if they stay.
+
+        Raises:
+            StateError: if the type that they were stored with does not widen to it, with both types.
+        """
+        if self._types is None:
+            self._types = json.loads(self._backend.get(DECLARED) or b"{}")
+        before, text = self._types.get(name), str(type_info)
+        if before == text:
+            return None
+        self._types[name] = text
+        self._has_changed = True
+        return None if before is None else conversion_of_texts(before, text, f"the state {name.partition(':')[2]!r}")
+
+    def flush(self) -> None:
+        """Store what the program has declared, if that is another than before."""
+        if self._has_changed:
+            self._backend.put(DECLARED, json.dumps(self._types, sort_keys=True).encode())
+            self._has_changed = False
+
+
+def conversion_of_texts(before: str, now: str, what: str) -> Conversion | None:
+    """What becomes of values, given the texts of the type that they have and of the one that they get.
+
+    Raises:
+        StateError: if they do not fit; ``what`` they are is said in it.
+    """
+    why = obstacle_between(before, now)
+    if why is not None:
+        raise StateError(
+            f"{what} was stored as {before} and is now {now}, which is not wider: {why}. Declare the type that it had, "
+            "or give the state another name, under which it begins empty"
+        )
+    if now == _ANYTHING:
+        return None
+    return conversion(type_of_text(before), type_of_text(now))
+
+
+def obstacle_between(before: str, now: str, *, is_key: bool = False) -> str | None:
+    """Why values of a type do not fit another one, given the texts of both; None if they do."""
+    if before == now or (now == _ANYTHING and not is_key):
+        return None
+    try:
+        types = type_of_text(before), type_of_text(now)
+    except ValueError:
+        return "they are different"
+    return obstacle(*types, is_key=is_key)
+
+
+_ANYTHING = "PICKLED_BYTE_ARRAY"
+
+
+def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
+    """What several subtasks have, as one: where one of them has not yet widened a type, the narrower one."""
+    found: dict[str, list[str]] = {}
+    for stored in of_subtasks:
+        for name, text in json.loads(stored).items():
+            found.setdefault(name, []).append(text)
+    return json.dumps({name: reduce(_narrower, texts) for name, texts in found.items()}, sort_keys=True).encode()
+
+
+def _narrower(one: str, other: str) -> str:
+    return one if obstacle_between(one, other) is None else other
+
+
+def widened(stored: Any, convert: Conversion, *, expires: bool) -> Any:
+    """What is stored of a state, with all its values converted; each has its time beside it where it expires."""
+    if not expires:
+        return convert(stored)
+    ttl_ms, form, kept = stored
+    if isinstance(kept, list):
+        return ttl_ms, form, [(time_ms, convert([value])[0]) for time_ms, value in kept]
+    if isinstance(kept, dict):
+        return ttl_ms, form, {key: (time_ms, convert({key: value})[key]) for key, (time_ms, value) in kept.items()}
+    time_ms, value = kept
+    return ttl_ms, form, (time_ms, convert(value))
