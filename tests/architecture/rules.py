@@ -36,6 +36,7 @@ FLOORS = {
     "eventide.datastream._watching": 6,
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.advisor": 7,
+    "eventide.state_processor": 7,
     "eventide.testing": 7,
     "eventide.cli": 8,
     "eventide.__main__": 9,

@@ -17,6 +17,7 @@ ON_THE_TWIN = (
     "joins.md",
     "why.md",
     "advise.md",
+    "state-processor.md",
 )
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
 SHOWN_ALONE = (

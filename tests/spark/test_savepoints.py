@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.common import Row, Types
-from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
+from eventide.datastream.functions import RuntimeContext
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark
@@ -72,3 +75,34 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
         _program(env, until, tmp_path / "out2", saved_program.WIDE, has_another=True)
         env.execute()
     assert _lines(tmp_path / "out1", tmp_path / "out2") == expected
+
+
+class Totals(KeyedStateBootstrapFunction):
+    """Keeps the total of each user."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.total.update((self.total.value() or 0) + value["amount"])
+
+
+class Shows(KeyedProcessFunction):
+    """Gives the total of each user that is asked for."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield value, self.total.value()
+
+
+def test_state_is_made_of_a_data_frame_in_parallel(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0, 1_000, 1, 4).selectExpr("cast(id % 100 as string) as user", "id as amount")
+    totals = OperatorTransformation.bootstrap_with(rows).key_by("user").transform(Totals())
+    location = tmp_path / "saved"
+    SavepointWriter.new_savepoint(parallelism=3).with_operator("totals", totals).write(str(location))
+    assert len([*location.glob("keyed/bootstrapped/totals/*.parquet")]) == 3
+    asked = local_environment().from_savepoint(str(location)).from_collection([str(user) for user in range(100)])
+    found = asked.key_by(lambda user: user).process(Shows()).uid("totals").execute_and_collect()
+    assert dict(found) == {str(user): 10 * user + 4_500 for user in range(100)}

@@ -62,9 +62,10 @@ def say(found: Savepoint, *, as_json: bool) -> None:
 def _view(location: str, header: Header) -> str:
     operators = header.program["operators"]
     names = ", ".join(sorted(one["name"] for one in operators.values())) or "none"
+    of_job = f"micro-batch {header.batch} of the job in {header.checkpoint}"
     return (
-        f"The savepoint {location}: micro-batch {header.batch} of the job in {header.checkpoint}\n"
+        f"The savepoint {location}: {'written by a program' if header.checkpoint is None else of_job}\n"
         f"  state of   {names}\n"
-        f"  sources    {', '.join(source.name for source in header.sources)}\n"
+        f"  sources    {', '.join(source.name for source in header.sources) or 'none'}\n"
         f"Begin with it by env.from_savepoint({location!r}), with a new checkpoint location"
     )

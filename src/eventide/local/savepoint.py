@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 from eventide import __version__
+from eventide.common._pickles import bring
+from eventide.local.opened import OpenedParts
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
 from eventide.runtime.sources.offsets import restored
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.savepoint import Header, SavedSource, Savepoint, SavepointWriter
+from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 
 
 def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) -> Savepoint:
@@ -24,7 +26,7 @@ def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) ->
     Raises:
         StateError: if there is something at the location.
     """
-    writer = SavepointWriter(location, plan.max_parallelism)
+    writer = StateWriter(location, plan.max_parallelism)
     writer.begin()
     small = [
         row
@@ -45,6 +47,7 @@ def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) ->
 
 def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
     """Where a run of a plan begins with a savepoint."""
+    bring(OpenedParts([], plan.levels, plan.registered_types).classes)
     checkpoint = LocalCheckpoint()
     checkpoint.offsets = {
         source.name: restored(offsets)

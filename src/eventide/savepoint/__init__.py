@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from eventide.savepoint.header import Header, SavedSource
 from eventide.savepoint.saved import Savepoint
-from eventide.savepoint.taking import SavepointWriter
+from eventide.savepoint.taking import StateWriter
 
-__all__ = ["Header", "SavedSource", "Savepoint", "SavepointWriter"]
+__all__ = ["Header", "SavedSource", "Savepoint", "StateWriter"]

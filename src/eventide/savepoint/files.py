@@ -27,6 +27,7 @@ class Directory:
     """
 
     def __init__(self, location: str) -> None:
+        self._location = location
         self._store, self._root = opened(location)
 
     @property
@@ -37,6 +38,10 @@ class Directory:
     def path(self, name: str) -> str:
         """The path of a file there."""
         return f"{self._root}/{name}"
+
+    def below(self, folder: str) -> Directory:
+        """A folder of it."""
+        return Directory(f"{self._location.rstrip('/')}/{folder}")
 
     @staticmethod
     def of_tables(operator: str) -> str:

@@ -35,7 +35,7 @@ class Header:
     """What is known of a savepoint without its state.
 
     Attributes:
-        checkpoint: where the checkpoint was that it was taken of.
+        checkpoint: where the checkpoint was that it was taken of; None where a program has written it.
         batch: the last micro-batch of it.
         parallelism: that of a job that begins with it and does not say its own.
         program: what the state depends on, as `eventide.plan.identity.program_identity` has it.
@@ -44,9 +44,9 @@ class Header:
         versions: those of eventide, and of Spark if the job ran there.
     """
 
-    checkpoint: str
-    batch: int
-    parallelism: int
+    checkpoint: str | None
+    batch: int | None
+    parallelism: int | None
     program: Mapping[str, Any]
     description: Mapping[str, Any] | None
     sources: tuple[SavedSource, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -49,6 +49,9 @@ known without its class. ``namespace`` is the window. ``number`` says in which o
 
 TASKS = pa.schema([("operator", pa.string()), ("subtask", pa.int32()), ("name", pa.string()), ("content", pa.binary())])
 """What is small in the state of a subtask: JSON, but for the generators of the user's."""
+
+Small: TypeAlias = tuple[str, int, str, bytes]
+"""A row of what is small: operator, subtask, name and content."""
 
 GROUP, ROW, CHUNK, DUE = "__group", "__row", "__chunk", "__due"
 """The columns of a table beside its own: the key group; and the row and the chunk that it lies in, or, where it lies in

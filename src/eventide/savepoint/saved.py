@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from eventide.savepoint import tables
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import NAME, SOURCES, Header
 from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
-from eventide.savepoint.rows import BROADCAST, GROUP, PART
+from eventide.savepoint.rows import BROADCAST, GROUP, PART, Small
 from eventide.savepoint.tasks import of_subtask
 from eventide.savepoint.widening import Widening
 
@@ -36,6 +36,7 @@ class Savepoint:
     Attributes:
         header: what is known of it without its state.
         digest: tells it from any other.
+        directory: its files.
 
     Raises:
         ProgramError: if Arrow cannot open it.
@@ -44,8 +45,8 @@ class Savepoint:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        self._directory = Directory(location)
-        text = self._directory.text(NAME)
+        self.directory = Directory(location)
+        text = self.directory.text(NAME)
         if text is None:
             raise StateError(
                 f"there is no savepoint at {location}: it has no {NAME}, which is written last; give the directory "
@@ -69,7 +70,7 @@ class Savepoint:
         for number, name in enumerate(names, start=1):
             storage, target = storage_of.get(name), Directory(f"{checkpoint}/{SOURCES}/{number}")
             if storage is not None and target.is_empty():
-                copy_files(self._directory, storage, target)
+                copy_files(self.directory, storage, target)
 
     def restore(self, level: Level, subtask: int, backend: StateBackend) -> None:
         """Give a subtask of a level its share, if it has no state of its own yet."""
@@ -87,13 +88,27 @@ class Savepoint:
                 self._restore_tables(task, groups, state)
         states.flush()
 
+    def small_rows(self) -> list[Small]:
+        """What is small of all subtasks."""
+        with self.directory.store.open_input_file(self.directory.path("tasks.parquet")) as file:
+            columns = pq.read_table(file).columns
+        return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+    def keyed_rows(self, operator: str) -> Iterator[pa.Table]:
+        """What belongs to keys of an operator, one table after the other."""
+        return self._read("keyed", pc.field("operator") == operator)
+
+    def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
+        """What an operator keeps on columns, each table with the part of its state that it belongs to."""
+        for table in self._read(Directory.of_tables(operator), None):
+            yield table.schema.metadata[PART].decode(), table.replace_schema_metadata(None)
+
     @cached_property
     def _small(self) -> Mapping[str, dict[str, dict[int, bytes]]]:
         """What is small, by operator, name and subtask."""
         found: dict[str, dict[str, dict[int, bytes]]] = {}
-        with self._directory.store.open_input_file(self._directory.path("tasks.parquet")) as file:
-            for row in pq.read_table(file).to_pylist():
-                found.setdefault(row["operator"], {}).setdefault(row["name"], {})[row["subtask"]] = row["content"]
+        for operator, subtask, name, content in self.small_rows():
+            found.setdefault(operator, {}).setdefault(name, {})[subtask] = content
         return found
 
     def _restore_keyed(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
@@ -103,7 +118,7 @@ class Savepoint:
         )
         widening = Widening(self.header.program["operators"].get(task.id, {}), task.identity)
         by_part: dict[str, list[Row]] = {}
-        for table in self._tables("keyed", may_be):
+        for table in self._read("keyed", may_be):
             for row in table.to_pylist():
                 by_part.setdefault(row["part"], []).append(row)
         for part, rows in by_part.items():
@@ -118,7 +133,7 @@ class Savepoint:
     def _restore_tables(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
         by_part: dict[str, list[pa.Table]] = {}
-        for table in self._tables(Directory.of_tables(task.id), is_mine):
+        for table in self._read(Directory.of_tables(task.id), is_mine):
             part = table.schema.metadata[PART].decode()
             by_part.setdefault(part, []).append(table.replace_schema_metadata(None))
         for part, found in by_part.items():
@@ -129,16 +144,16 @@ class Savepoint:
     def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
         """The columns of the tables of an operator, by the part of its state."""
         folder, found = Directory.of_tables(operator), {}
-        for name in self._directory.names(folder):
-            schema = pq.read_schema(self._directory.path(f"{folder}/{name}"), filesystem=self._directory.store)
+        for name in self.directory.names(folder):
+            schema = pq.read_schema(self.directory.path(f"{folder}/{name}"), filesystem=self.directory.store)
             found[schema.metadata[PART].decode()] = schema.remove_metadata()
         return found
 
-    def _tables(self, folder: str, wanted: pc.Expression) -> Iterable[pa.Table]:
-        """The rows that are wanted of each file in a folder, one file after the other."""
-        for name in self._directory.names(folder):
-            path = self._directory.path(f"{folder}/{name}")
-            yield pq.read_table(path, filesystem=self._directory.store, filters=wanted, partitioning=None)
+    def _read(self, folder: str, wanted: pc.Expression | None) -> Iterator[pa.Table]:
+        """The rows that are wanted, None stands for all, of each file in a folder, one file after the other."""
+        for name in self.directory.names(folder):
+            path = self.directory.path(f"{folder}/{name}")
+            yield pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
 
 
 def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:

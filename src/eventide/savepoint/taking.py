@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,11 +21,8 @@ from eventide.savepoint import tables
 from eventide.savepoint.files import Directory
 from eventide.savepoint.header import NAME, Header
 from eventide.savepoint.keyed import Keys, Row, rows_of_buckets, rows_of_windows
-from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS
+from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, Small
 from eventide.savepoint.tasks import SAVED
-
-Small: TypeAlias = tuple[str, int, str, bytes]
-"""A row of what is small: operator, subtask, name and content."""
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"
 _PICKLE = b"\x80"
@@ -34,7 +31,7 @@ _ROWS = 65_536
 
 
 @dataclass(frozen=True)
-class SavepointWriter:
+class StateWriter:
     """Writes a savepoint into a directory that is new. It is picklable: subtasks may be written anywhere.
 
     Args:

@@ -19,6 +19,9 @@ Identity: TypeAlias = Mapping[str, str]
 """What the state of an operator depends on."""
 
 ELEMENT_TYPES = ("element type", "element types")
+BOOTSTRAPPED = "bootstrapped"
+"""What the identity of an operator has whose state no job has made: it says only what is known of it."""
+
 KEPT_FIELDS = "kept fields"
 """What follows from the types of elements, and is seen in the tables themselves."""
 
@@ -29,6 +32,8 @@ _BY_NAME = re.compile(r"MapStateDescriptor\('(.*?)', (MAP\(.*?\))\)(?=, MapState
 
 def accepted(before: Identity, now: Identity) -> dict[str, str]:
     """What the state of an operator depended on, with the types of the program where those before widen to them."""
+    if BOOTSTRAPPED in before:
+        before = {**now, **{what: text for what, text in before.items() if what != BOOTSTRAPPED}}
     found = dict(before)
     keeps_columns = before.get(_CONTENTS, "").startswith("AggregatedColumns")
     for what in (*ELEMENT_TYPES, _KEY_TYPE):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from eventide import __version__
 from eventide.errors import StateError
-from eventide.savepoint import Header, SavedSource, Savepoint, SavepointWriter
+from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
 from eventide.spark.checkpoint import recorded_program
@@ -54,7 +54,7 @@ def take_savepoint(
             "sinks may have some of it. Run it once more with env.set_available_now(), which finishes it; or have it "
             "read again with --repeat, and take it that results of it come twice"
         )
-    writer = SavepointWriter(target, found.max_parallelism)
+    writer = StateWriter(target, found.max_parallelism)
     writer.begin()
     small = []
     with reading_state(location):
@@ -105,13 +105,13 @@ def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, 
     for number, name in enumerate(names, start=1):
         there, folder = Directory(checkpoint), f"{SOURCES}/{number}"
         if there.names(folder):
-            copy_files(there, folder, Directory(f"{target}/{folder}"))
+            copy_files(there, folder, Directory(target).below(folder))
             saved[name] = folder
     return saved
 
 
 def _writing(
-    writer: SavepointWriter, level: int, ids: tuple[int, ...]
+    writer: StateWriter, level: int, ids: tuple[int, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What writes the state of those subtasks of a level that a task of Spark's has: all of each of them."""
 

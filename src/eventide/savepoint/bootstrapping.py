@@ -1,0 +1,93 @@
+"""State that no job has made: a function is called with elements, and what it keeps is a savepoint's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from eventide.common._ms import MIN_MS
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import KeyedProcessFunction, RuntimeContext
+from eventide.errors import ProgramError
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.process.functions import ProcessEach
+from eventide.runtime.process.spec import ProcessSpec
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.operators import OperatorStates
+from eventide.runtime.tasks.lifecycle import close_function, open_function
+from eventide.runtime.tasks.operator import OperatorContext
+from eventide.savepoint.widening import BOOTSTRAPPED
+
+_AT_ONCE = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """How the state of an operator is made; picklable.
+
+    Attributes:
+        operator: its ``uid``.
+        function: is called with each element, for its key.
+        select: finds the key of an element.
+        key_type: the type of keys; None leaves it open.
+        clock_ms: the time by the clock, in milliseconds, at which it is made: state with a time to live is used then.
+    """
+
+    operator: str
+    function: KeyedProcessFunction
+    select: Callable[[Any], Any]
+    key_type: TypeInformation | None
+    clock_ms: int
+
+    def identity(self) -> dict[str, str]:
+        """What its state depends on, as far as that is known without a program."""
+        typed = {} if self.key_type is None else {"key type": str(self.key_type)}
+        return {"name": self.operator, "stored form": "keyed state", BOOTSTRAPPED: "yes", **typed}
+
+    def run(
+        self, elements: Iterable[tuple[Any, Any]], max_parallelism: int, subtask: int = 0, parallelism: int = 1
+    ) -> dict[str, bytes]:
+        """The state of a subtask, given its elements with their keys.
+
+        Raises:
+            UserFunctionError: if the function raised.
+            ProgramError: if it gives something: nobody takes it.
+        """
+        spec = ProcessSpec(self.operator, ProcessEach(self.function), has_keys=True)
+        where = RuntimeContext(
+            self.operator, parallelism, subtask, max_parallelism=max_parallelism, state=spec.state_of_functions
+        )
+        values: dict[str, bytes] = {}
+        states = OperatorStates(MemoryBackend(values), {self.operator: self.identity()})
+        state = states.of(self.operator)
+        open_function(self.function, where)
+        waiting = iter(elements)
+        while some := [*islice(waiting, _AT_ONCE)]:
+            context = OperatorContext(max_parallelism, Metrics(self.clock_ms), MIN_MS, self.clock_ms, in_batch=False)
+            operator = spec.open(state, context)
+            operator.inputs[0]([_elements(some)])
+            if operator.take_outputs():
+                raise ProgramError(
+                    f"the function that makes the state of {self.operator!r} gives elements, and nobody takes them; "
+                    "return None from process_element"
+                )
+            operator.flush()
+        close_function(self.operator, self.function)
+        states.flush()
+        return values
+
+    def with_keys(self, elements: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """Elements with their keys."""
+        return [(element, self.select(element)) for element in elements]
+
+    def named(self, operator: str) -> Bootstrap:
+        """The same, for the operator of a ``uid``."""
+        return replace(self, operator=operator)
+
+
+def _elements(some: Sequence[tuple[Any, Any]]) -> Elements:
+    values, keys = zip(*some, strict=True)
+    return Elements([*values], [None] * len(values), [*range(len(values))], [*keys])

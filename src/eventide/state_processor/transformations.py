@@ -1,0 +1,90 @@
+"""From data to the state of an operator, step by step, as the names of Flink's State Processor API have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import KeySelector
+from eventide.errors import ProgramError
+from eventide.savepoint.bootstrapping import Bootstrap
+from eventide.state_processor.data import check_data
+from eventide.state_processor.functions import KeyedStateBootstrapFunction
+
+
+class OperatorTransformation:
+    """Where it begins."""
+
+    @staticmethod
+    def bootstrap_with(data: Any) -> OneInputOperatorTransformation:
+        """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
+
+        Args:
+            data: an iterable; a pandas DataFrame, or a table of Arrow's; or a Spark DataFrame, whose rows become state
+                where Spark has them, in parallel.
+
+        >>> OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
+        KeyedOperatorTransformation of list
+        """
+        check_data(data)
+        return OneInputOperatorTransformation(data)
+
+
+@dataclass(frozen=True)
+class OneInputOperatorTransformation:
+    """Data without keys."""
+
+    data: Any
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedOperatorTransformation:
+        """Say the key of each element, as `DataStream.key_by` does: a function and the type of keys, or fields by name.
+
+        It must find the keys that the job finds. A type that is given here is compared with that of the job.
+
+        Raises:
+            ProgramError: if it is neither.
+        """
+        if isinstance(key_selector, str):
+            names = [key_selector, *([] if key_type is None else [key_type]), *more]
+            if not all(isinstance(name, str) for name in names):
+                raise ProgramError(f"key_by takes one function, or the names of fields, not {names!r}")
+            return KeyedOperatorTransformation(self.data, itemgetter(*names), None)
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        if not callable(select) or more or not isinstance(key_type, TypeInformation | None):
+            raise ProgramError(f"key_by takes a function and the type of keys, or names, not {key_selector!r}")
+        return KeyedOperatorTransformation(self.data, select, key_type)
+
+
+@dataclass(frozen=True, repr=False)
+class KeyedOperatorTransformation:
+    """Data by key."""
+
+    data: Any
+    select: Callable[[Any], Any]
+    key_type: TypeInformation | None
+
+    def transform(self, function: KeyedStateBootstrapFunction) -> StateBootstrapTransformation:
+        """Say what makes state of them.
+
+        Raises:
+            ProgramError: if it is no `KeyedStateBootstrapFunction`.
+        """
+        if not isinstance(function, KeyedStateBootstrapFunction):
+            raise ProgramError(f"transform needs a KeyedStateBootstrapFunction, not {function!r}")
+        made = Bootstrap("", function, self.select, self.key_type, time.time_ns() // 1_000_000)
+        return StateBootstrapTransformation(self.data, made)
+
+    def __repr__(self) -> str:
+        return f"KeyedOperatorTransformation of {type(self.data).__name__}"
+
+
+@dataclass(frozen=True)
+class StateBootstrapTransformation:
+    """What makes the state of an operator; it is done when the savepoint is written."""
+
+    data: Any
+    bootstrap: Bootstrap
