@@ -1,8 +1,9 @@
 """A job for the kill tests: from Kafka through windows and a join to Kafka, exactly once.
 
-python kafka_to_kafka_job.py SERVERS NAME CHECKPOINT ORDERS PAYMENTS
+python kafka_to_kafka_job.py SERVERS NAME CHECKPOINT ORDERS PAYMENTS [PARALLELISM [SAVEPOINT]]
 
-It reads the topics ORDERS and PAYMENTS to their ends, and writes to the topics NAME-windows and NAME-pairs.
+It reads the topics ORDERS and PAYMENTS to their ends, and writes to the topics NAME-windows and NAME-pairs. It
+may begin with a savepoint.
 """
 
 from __future__ import annotations
@@ -60,8 +61,18 @@ def into(servers: str, topic: str, kind: CompositeTypeInfo) -> KafkaSink:
     )
 
 
-def run(servers: str, name: str, checkpoint: str, orders_topic: str, payments_topic: str) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
+def run(
+    servers: str,
+    name: str,
+    checkpoint: str,
+    orders_topic: str,
+    payments_topic: str,
+    parallelism: str = "2",
+    savepoint: str = "",
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(int(parallelism)).set_available_now()
+    if savepoint:
+        env.from_savepoint(savepoint)
     env.set_max_rows_per_batch(ROWS_AT_ONCE)
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
     orders = events(env, servers, orders_topic).key_by("user")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eventide.datastream.connectors.kafka._sink_progress import Mark, Run, first_batch_to_write, temporary
@@ -47,6 +49,20 @@ def test_a_mark_that_was_lost_does_not_matter_to_a_new_micro_batch() -> None:
 def test_the_mark_of_another_checkpoint_stops_a_job(run: Run) -> None:
     with pytest.raises(StateError, match=r"'group' belongs to a job with another checkpoint \(other\)"):
         first([Mark(3, OTHER)], run, 0)
+
+
+@pytest.mark.parametrize("marked", [3, 8])
+def test_a_job_that_begins_with_a_savepoint_takes_the_place_of_the_one_before(marked: int) -> None:
+    run = Run(MINE, savepoint=Mark(8, OTHER))
+    assert first([Mark(marked, OTHER)], run, 0) == 0
+    assert first([Mark(marked, OTHER), Mark(2, MINE)], replace(run, has_begun=True), 2) == 2
+    with pytest.raises(StateError, match=r"belongs to a job with another checkpoint \(third\)"):
+        first([Mark(marked, OTHER), Mark(1, "third")], run, 0)
+
+
+def test_a_job_that_has_gone_on_behind_its_savepoint_stops_the_one_that_begins_with_it() -> None:
+    with pytest.raises(StateError, match="before 9, the savepoint is of those before 8: that job has gone on"):
+        first([Mark(9, OTHER)], Run(MINE, savepoint=Mark(8, OTHER)), 0)
 
 
 def test_a_temporary_checkpoint_stands_in_nobodys_way_and_nobody_in_its() -> None:

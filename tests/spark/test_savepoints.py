@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
+from eventide.errors import StateError
+from eventide.spark.savepoint import take_savepoint
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 
@@ -57,6 +60,14 @@ def _lines(*outputs: Path) -> Counter[str]:
     return Counter({line: times for line, times in found.items() if not line.startswith("another")})
 
 
+def _killed_before_its_last_commit(checkpoint: Path) -> int:
+    """Take the last commit away, as if the job had been killed before, and say of which micro-batch it was."""
+    last = max(int(file.name) for file in (checkpoint / "commits").glob("[0-9]*"))
+    for name in (f"{last}", f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink()
+    return last
+
+
 def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, tmp_path: Path) -> None:
     undisturbed = local_environment()
     streams = saved_program.streams(undisturbed, BATCHES, RULES, bounded=True)
@@ -66,9 +77,19 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
 
     env = _job(one, 2)
     _program(env, 2, tmp_path / "out1", NARROW)
-    env.execute()
+    running = env.execute_async()
+    with pytest.raises(StateError, match="is running"):
+        take_savepoint(spark, str(one), str(tmp_path / "saved"))
+    running.get_job_execution_result().result()
+    last = _killed_before_its_last_commit(one)
+    if written := [*(tmp_path / "out1").glob(f"part-{last:08d}-*")]:
+        said = CliRunner().invoke(app, ["savepoint", str(one), str(tmp_path / "saved")])
+        assert f"has begun micro-batch {last} and not finished it" in said.output
+        for file in written:  # it was killed before the sink had anything
+            file.unlink()
     said = CliRunner().invoke(app, ["savepoint", str(one), str(tmp_path / "saved"), "--json"])
     assert said.exit_code == 0, said.output
+    assert json.loads(said.output)["batch"] == last - 1
 
     for until in (3, 4):  # the second run finds a checkpoint, which counts, whatever the program says
         env = _job(other, 3).from_savepoint(str(tmp_path / "saved"))

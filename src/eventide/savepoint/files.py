@@ -52,6 +52,11 @@ class Directory:
         """Whether there is nothing at the location."""
         return not self.names("")
 
+    def delete(self) -> None:
+        """Delete all of it, if there is anything."""
+        if not self.is_empty():
+            self._store.delete_dir(self._root)
+
     def names(self, folder: str) -> list[str]:
         """The paths of all files in a folder, and in those in it, from the folder on; in their order."""
         from pyarrow.fs import FileSelector

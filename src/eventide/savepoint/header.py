@@ -42,6 +42,7 @@ class Header:
         description: the graph, as `eventide.plan.description.describe` has it.
         sources: the sources.
         versions: those of eventide, and of Spark if the job ran there.
+        checkpoint_id: the id of that checkpoint, by which sinks know it.
     """
 
     checkpoint: str | None
@@ -51,6 +52,7 @@ class Header:
     description: Mapping[str, Any] | None
     sources: tuple[SavedSource, ...]
     versions: Mapping[str, str]
+    checkpoint_id: str | None = None
 
     def to_text(self) -> str:
         """JSON."""

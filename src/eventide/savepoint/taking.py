@@ -89,6 +89,10 @@ class StateWriter:
             if name in SAVED
         ]
 
+    def abandon(self) -> None:
+        """Delete what was written: it will be no savepoint."""
+        Directory(self.location).delete()
+
     def finish(self, header: Header, small: Iterable[Small]) -> None:
         """Write what is small of all subtasks, and, when all is there, what makes it a savepoint."""
         columns = [list(column) for column in zip(*sorted(small), strict=True)] or [[] for _ in TASKS]

@@ -90,7 +90,7 @@ class FileDirectory:
         """Write a micro-batch, and return the number of its files."""
         filled = self._write_out_of_sight(rows)
         folder = self._folder or _folder_of(rows.sparkSession, self._path)
-        prefix = f"part-{batch_id:08d}-"
+        prefix = _prefix(batch_id)
         written = {name: match for name in folder.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
         # Spark writes a file of the first task in any case.
         kept = {name: match["ending"] or "" for name, match in written.items() if int(match["task"]) in filled}
@@ -122,6 +122,19 @@ class FileDirectory:
         options = _WHERE_NOBODY_LOOKS | self._options
         observed.write.format(self._format).options(**options).mode("overwrite").save(f"{self._path}/{self._stage}")
         return set(observation.get["tasks"])
+
+
+def has_files_of(path: str, batch_id: int) -> bool:
+    """Whether a directory of a file sink, whose location says its scheme, has anything of a micro-batch.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+    """
+    return any(name.startswith(_prefix(batch_id)) for name in _Folder(*opened(path)).names())
+
+
+def _prefix(batch_id: int) -> str:
+    return f"part-{batch_id:08d}-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Inspection:
 
     Attributes:
         location: its directory.
+        id: the id of the checkpoint, by which sinks know it.
         query: the id of Spark's query, which is that of the job; None before its first start.
         created_ms: when the query was started for the first time.
         job: the name that the job was last started under; None if it was not written down.
@@ -88,6 +89,7 @@ class Inspection:
     """
 
     location: str
+    id: str | None
     query: str | None
     created_ms: int | None
     job: str | None
@@ -142,6 +144,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
     query = files.query()
     return Inspection(
         location=files.location,
+        id=next((str(one["id"]) for one in started if "id" in one), None),
         query=query[0] if query else None,
         created_ms=query[1] if query else None,
         job=record.get("job"),

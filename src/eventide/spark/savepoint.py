@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +14,13 @@ from eventide.errors import StateError
 from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
+from eventide.savepoint.rows import Small
 from eventide.spark.checkpoint import recorded_program
+from eventide.spark.files import has_files_of
 from eventide.spark.inspection import Inspection, committed_offsets, inspect
 from eventide.spark.locations import resolved
 from eventide.spark.state_reader import levels_of_state, reading_state
+from eventide.spark.submit import is_used_here
 from eventide.spark.subtasks import subtask_ids
 
 _SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
@@ -33,38 +36,60 @@ def take_savepoint(
         checkpoint: the checkpoint's directory.
         target: a new directory.
         parallelism: that of a job that begins with it and does not say its own; by default as before.
-        repeat: whether a micro-batch that was begun and not finished may be left out, to be read again: what it has
-            given to sinks comes twice then.
+        repeat: whether a micro-batch that was begun and not finished may be left out though sinks may have some of it:
+            that comes twice then. One that no sink has anything of is left out in any case, and is read again.
 
     Raises:
         ProgramError: if a location cannot be opened.
-        StateError: if it is no checkpoint of eventide's, if nothing is committed, if a micro-batch is not finished, or
-            if there is something at the target.
+        StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
+            have some of a micro-batch that is not finished, or if there is something at the target.
     """
     location, target = resolved(spark, checkpoint), resolved(spark, target)
+    if is_used_here(location):
+        raise _runs(checkpoint)
     found = inspect(location)
     program = recorded_program(spark, location)
     if found.committed is None or program is None:
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
     if found.description is None:
         raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
-    if found.unfinished is not None and _reads(found) and not repeat:
+    if not repeat and _may_be_in_sinks(found):
         raise StateError(
-            f"the job in {checkpoint} has begun micro-batch {found.unfinished.number} and not finished it, so its "
-            "sinks may have some of it. Run it once more with env.set_available_now(), which finishes it; or have it "
-            "read again with --repeat, and take it that results of it come twice"
+            f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
+            "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
+            "which finishes it; or have it read again with --repeat, and take it that results of it come twice"
         )
     writer = StateWriter(target, found.max_parallelism)
     writer.begin()
-    small = []
-    with reading_state(location):
-        levels = levels_of_state(spark, location, found.committed.number) if found.operators else []
+    try:
+        small = _write_state(spark, found, found.committed.number, writer)
+        sources = _saved_sources(found, program, target)
+        if _last(inspect(location)) != _last(found):
+            raise _runs(checkpoint)
+        writer.finish(_header(found, parallelism, program, sources), small)
+    except BaseException:
+        writer.abandon()
+        raise
+    return Savepoint(target)
+
+
+def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
+    """Write the state behind a micro-batch, level by level, and return what is small of it."""
+    small: list[Small] = []
+    with reading_state(found.location):
+        levels = levels_of_state(spark, found.location, batch) if found.operators else []
         for number, level in enumerate(levels):
             written = level.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
             small += [(row.operator, row.subtask, row.name, bytes(row.content)) for row in written]
+    return small
+
+
+def _saved_sources(found: Inspection, program: Mapping[str, Any], target: str) -> tuple[SavedSource, ...]:
+    """Where the sources stood; what they remember themselves is copied."""
     types = {source["name"]: source["element type"] for source in program["sources"]}
-    storage = _saved_storage(location, target, [*types])
-    sources = tuple(
+    storage = _saved_storage(found.location, target, [*types])
+    described = (found.description or {})["sources"]
+    return tuple(
         SavedSource(
             source["name"],
             source["kind"],
@@ -72,15 +97,29 @@ def take_savepoint(
             offsets[0] if source["kind"] != "DataFrame" and offsets else offsets,
             storage.get(source["name"]),
         )
-        for source, offsets in zip(found.description["sources"], committed_offsets(found), strict=True)
+        for source, offsets in zip(described, committed_offsets(found), strict=True)
     )
-    writer.finish(_header(found, parallelism, program, sources), small)
-    return Savepoint(target)
 
 
-def _reads(found: Inspection) -> bool:
-    """Whether the unfinished micro-batch reads anything; one for the clock alone is left out, and comes again."""
-    return any(part.planned != part.committed for source in found.sources for part in source.parts)
+def _last(found: Inspection) -> int | None:
+    """The number of the last micro-batch that was begun."""
+    last = found.unfinished or found.committed
+    return None if last is None else last.number
+
+
+def _may_be_in_sinks(found: Inspection) -> bool:
+    """Whether sinks may have something of a micro-batch that is not finished; directories of files show it."""
+    if found.unfinished is None:
+        return False
+    are_all_files = len(found.directories) == len(found.sinks)
+    return not are_all_files or any(has_files_of(path, found.unfinished.number) for path in found.directories)
+
+
+def _runs(checkpoint: str) -> StateError:
+    return StateError(
+        f"the job in {checkpoint} is running, and what it does from now on would be done again by the one that begins "
+        "with the savepoint; stop it, and take the savepoint then"
+    )
 
 
 def _header(
@@ -96,6 +135,7 @@ def _header(
         found.description,
         sources,
         {"eventide": __version__, "spark": pyspark.__version__},
+        found.id,
     )
 
 

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.datastream.connectors.kafka._sink_progress import Run
+from eventide.datastream.connectors.kafka._sink_progress import Mark, Run
+from eventide.savepoint import Savepoint
 from eventide.spark.locations import texts
 from eventide.spark.records import KAFKA_PLACE
 
@@ -27,23 +28,33 @@ class SinkRun:
         self._location: str | None = None
         self._repeated: int | None = None
         self._begun: set[str] = set()
+        self._savepoint: Mark | None = None
         self.checkpoint = ""
 
-    def starts(self, checkpoint: str, location: str | None = None, repeated: int | None = None) -> None:
+    def starts(
+        self,
+        checkpoint: str,
+        location: str | None = None,
+        repeated: int | None = None,
+        savepoint: Savepoint | None = None,
+    ) -> None:
         """Say where the run starts from.
 
         Args:
             checkpoint: the id of the checkpoint.
             location: where it is; None if nobody will go on with it.
             repeated: the number of the micro-batch that the run before began and did not finish.
+            savepoint: what the job began with.
         """
+        if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
+            self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
         there = None if location is None else texts(self._spark, self._path(location))
         self._begun = {json.loads(row.value)["group"] for row in there.collect()} if there is not None else set()
 
     def run_of(self, group: str) -> Run:
         """The run, as the sink with a group sees it."""
-        return Run(self.checkpoint, self._repeated, group in self._begun)
+        return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint)
 
     def has_begun(self, group: str) -> bool:
         """Whether the checkpoint knows that the sink with a group has left a mark in Kafka; so if nobody will ask."""

@@ -169,7 +169,7 @@ class SparkHost(Host):
             if settings.checkpoint_location is None:
                 sinks.starts(temporary(checkpoint), repeated=repeated)
             else:
-                sinks.starts(checkpoint, location, repeated)
+                sinks.starts(checkpoint, location, repeated, savepoint)
             with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
         except BaseException:
@@ -242,6 +242,11 @@ def _take(location: str, settings: JobSettings) -> None:
                 "process; cancel that one, wait for its end, or use another checkpoint location"
             )
         _in_use.add(_one_name(location))
+
+
+def is_used_here(location: str) -> bool:
+    """Whether a job of this process uses a checkpoint."""
+    return _one_name(location) in _in_use
 
 
 def _leave(location: str, settings: JobSettings) -> None:

@@ -123,12 +123,16 @@ class SavepointWriter:
         writer = StateWriter(location, self.max_parallelism)
         writer.begin()
         small: list[Small] = []
-        if self.existing is not None:
-            small += copy_state(self.existing, Directory(location), self.removed)
-        for uid, transformation in self.added.items():
-            bootstrap = transformation.bootstrap.named(uid)
-            small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}", self)
-        writer.finish(self._header(), small)
+        try:
+            if self.existing is not None:
+                small += copy_state(self.existing, Directory(location), self.removed)
+            for uid, transformation in self.added.items():
+                bootstrap = transformation.bootstrap.named(uid)
+                small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}", self)
+            writer.finish(self._header(), small)
+        except BaseException:
+            writer.abandon()
+            raise
 
     @property
     def _operators(self) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ PARTS = tuple(Part(f"topic-{n}", 10 * n, 10 * n + 5 if n == 3 else None, ended=n
 def inspection() -> Inspection:
     return Inspection(
         location="/data/[jobs]/orders",
+        id="4f2e",
         query="6b1c",
         created_ms=NOW_MS - 90_000_000,
         job="orders [daily]",

@@ -29,11 +29,13 @@ class Run:
         checkpoint: the id of the checkpoint.
         repeated: the number of the micro-batch that the run before began and did not finish; None if there is none.
         has_begun: whether a run on this checkpoint has left a mark before.
+        savepoint: what the checkpoint before should have left, if the job began with a savepoint of it.
     """
 
     checkpoint: str
     repeated: int | None = None
     has_begun: bool = False
+    savepoint: Mark | None = None
 
     @property
     def is_temporary(self) -> bool:
@@ -64,12 +66,20 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
     own = [mark.next_batch for mark in found if mark.checkpoint == run.checkpoint]
     others = sorted({m.checkpoint for m in found} - {run.checkpoint})
     if not own:
-        kept = [checkpoint for checkpoint in others if not checkpoint.startswith(_TEMPORARY)]
+        before = run.savepoint
+        kept = [one for one in others if not one.startswith(_TEMPORARY) and not (before and one == before.checkpoint)]
         if kept and not run.is_temporary:
             raise StateError(
                 f"the transactional id prefix {group!r} belongs to a job with another checkpoint ({kept[0]}), and this "
                 f"one is {run.checkpoint}: give each sink a prefix of its own. If that job is given up, choose a new "
                 f"prefix, or delete the consumer group {group}"
+            )
+        further = [m.next_batch for m in found if before and m.checkpoint == before.checkpoint]
+        if before is not None and max(further, default=0) > before.next_batch:
+            raise StateError(
+                f"the consumer group {group!r} says that the job before has written all micro-batches before "
+                f"{max(further)}, the savepoint is of those before {before.next_batch}: that job has gone on since, "
+                "and what it wrote would be written again. Take the savepoint anew, or start with a new prefix"
             )
         if run.has_begun and run.repeated == batch:
             raise StateError(
