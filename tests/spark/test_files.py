@@ -21,6 +21,7 @@ from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
+from eventide.spark.inspection import inspect
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark
@@ -103,10 +104,14 @@ def test_what_is_there_goes_into_csv_and_json_and_a_second_run_adds_what_is_new(
         columns = [spark.read.json(str(tmp_path / "json")), from_csv]
         return tuple(sorted((row.user, row.ms) for row in df.collect()) for df in columns)  # type: ignore[return-value]
 
-    events(folder / "1", 1, 2)
-    assert run() == ([("a", 2), ("b", 1)],) * 2
-    events(folder / "2", 4)
-    assert run() == ([("a", 2), ("a", 4), ("b", 1)],) * 2
+    for number in range(120):  # so many that have been read lie packed in the checkpoint
+        events(folder / f"{number:03}", 2 * number)
+    first = [("a", 2 * number) for number in range(120)]
+    assert run() == (first,) * 2
+    [source] = inspect(str(tmp_path / "checkpoint")).sources
+    assert [(part.committed, part.ended) for part in source.parts] == [(3, True)] * 120
+    events(folder / "next", 1_000)
+    assert run() == ([*first, ("a", 1_000)],) * 2
 
 
 def test_what_is_written_as_orc_is_read_again(env: StreamExecutionEnvironment, tmp_path: Path) -> None:

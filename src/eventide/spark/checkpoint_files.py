@@ -9,6 +9,7 @@ from typing import Any
 
 from eventide.datastream.connectors._storage import opened
 from eventide.errors import StateError
+from eventide.runtime.sources.packing import unpacked
 
 _PLANNED = "offsets"
 _COMMITTED = "commits"
@@ -125,4 +126,5 @@ def _time_ms(entry: Any) -> int:
 
 def _offset(line: str) -> Any:
     """A line of the log: JSON, or nothing where a source has had nothing yet."""
-    return None if line == "-" else json.loads(line)
+    offset = None if line == "-" else json.loads(line)
+    return unpacked(offset) if isinstance(offset, dict) else offset

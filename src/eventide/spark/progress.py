@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
 
+from eventide.runtime.sources.packing import unpacked
+
 _SPENT = {
     "planning": ("latestOffset", "getOffset", "getBatch", "queryPlanning"),
     "running": ("addBatch",),
@@ -60,9 +62,10 @@ def _offset(text: str | None) -> Any:
     if not text:
         return None
     try:
-        return json.loads(text)
+        offset = json.loads(text)
     except ValueError:
-        return ast.literal_eval(text)
+        offset = ast.literal_eval(text)
+    return unpacked(offset) if isinstance(offset, dict) else offset
 
 
 class NothingNew:

@@ -22,6 +22,7 @@ from eventide.runtime.sources.offsets import (
     ranges_between,
     source_ends,
 )
+from eventide.runtime.sources.packing import packed, unpacked
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
@@ -119,7 +120,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
         So its start is in Spark's log with its end.
         """
-        return self._begins
+        return packed(self._begins)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember what is there now: nothing later is read in this run."""
@@ -129,28 +130,30 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         with self._planning():
-            self._resume(start or {})
+            begin = unpacked(start or {})
+            self._resume(begin)
             self._rest()
             if start is None:
                 # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 self._target = self._target or self._source.latest_positions()
-                return everything(self._source, self._audience)
+                return packed(everything(self._source, self._audience))
             facts = {} if self._facts is None else self._facts.latest()
             standing = self._spec.standing(facts)
-            end = next_offsets(self._source, start, self._max_rows, self._target, self._audience, standing)
-            self._rests = end == start
-            return end
+            end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
+            self._rests = end == begin
+            return dict(start) if self._rests else packed(end)
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch, which may be one from before this run."""
         with self._planning():
-            self._resume(end)
-            return self._partitions(start, end)
+            begin, reached = unpacked(start), unpacked(end)
+            self._resume(reached)
+            return self._partitions(begin, reached)
 
-    def commit(self, end: Offsets) -> None:
+    def commit(self, end: dict[str, Any]) -> None:
         """What lies before an offset has been handled."""
-        self._source.commit({part: at["position"] for part, at in end.items()})
+        self._source.commit({part: at["position"] for part, at in unpacked(end).items()})
 
     def stop(self) -> None:
         """The query has ended."""
