@@ -39,6 +39,8 @@ _LOCAL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     "spark.ui.enabled": "false",
+    # Spark keeps the plans of 1,000 queries in memory for that page, some 0.4 MB for a micro-batch.
+    "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.showConsoleProgress": "false",
 }
 _ON_THIS_MACHINE_ALONE = {
