@@ -21,11 +21,11 @@ _PACKED = "\0ended"
 
 
 def packed(offsets: Offsets) -> dict[str, Any]:
-    """Offsets for the log; those of parts that have ended are compressed where they are many.
+    r"""Offsets for the log; those of parts that have ended are compressed where they are many.
 
     >>> offsets = {f"file-{n:03}": {"start": 0, "position": n, "ended": n < 500} for n in range(501)}
     >>> sorted(packed(offsets))
-    ['\\x00ended', 'file-500']
+    ['\x00ended', 'file-500']
     >>> unpacked(packed(offsets)) == offsets
     True
     """

@@ -1,0 +1,137 @@
+"""./run soak: run the job for a while, beside what feeds it and what looks at it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import machine
+from eventide.testing import KafkaBroker
+from soak import heap, page
+from soak.feed import Feed
+from soak.findings import findings, settled_minute
+from soak.samples import Sampler, by_minute
+
+LOG = "log"
+_END_S = 60
+_MISSED = 2
+"""So many minutes may be lost, at the beginning and at the end."""
+
+
+def main(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=130)
+    if options.page:
+        page.write()
+        console.print(f"{page.PAGE} and {page.PICTURE} show {page.RESULTS}", highlight=False)
+        return 0
+    place = Path(tempfile.mkdtemp(prefix="eventide-soak-", dir=options.place))
+    console.print(f"soaking for {options.minutes:g} minutes in {place}", highlight=False)
+    began = datetime.datetime.now(datetime.UTC)
+    code = soak(place, options.minutes)
+    if code != 0:
+        console.print(f"the job ended with code {code}; it said, in {place / LOG}:", style="red", highlight=False)
+        console.print((place / LOG).read_text()[-4_000:], markup=False, highlight=False)
+        return code
+    table = by_minute(place)
+    if len(table) < options.minutes - _MISSED:
+        console.print(f"only {len(table)} minutes were looked at, in {place}", style="red", highlight=False)
+        return 1
+    page.RESULTS.parent.mkdir(exist_ok=True)
+    table.to_csv(page.RESULTS, float_format="%.6g")
+    page.ABOUT.write_text(json.dumps(_about(arguments, began), indent=2) + "\n")
+    if not options.keep:
+        shutil.rmtree(place)
+    grown = _show(table, console)
+    return 1 if options.check and grown else 0
+
+
+def _show(table: pd.DataFrame, console: Console) -> list[str]:
+    """Print what was found; return what has grown more than it may."""
+    grown: list[str] = []
+    for group, found in findings(table).items():
+        shown = Table(title=group, title_justify="left", box=None, pad_edge=False)
+        shown.add_column("", min_width=44)
+        minutes = settled_minute(len(table)), table.index.max()
+        for heading in (*(f"minute {minute}" for minute in minutes), "an hour", "may grow by"):
+            shown.add_column(heading, justify="right", min_width=14)
+        for one in found:
+            bound = "" if one.measure.most is None else page.shown(one.measure.most, one.measure.unit)
+            shown.add_row(*page.cells(one), bound, style="red" if one.grown else None)
+            grown += [f"{group}: {one.measure.name}"] if one.grown else []
+        console.print(shown, "", highlight=False)
+    if grown:
+        console.print(f"grown more than it may: {'; '.join(grown)}", style="red", highlight=False)
+    return grown
+
+
+def _about(arguments: list[str], began: datetime.datetime) -> dict[str, object]:
+    """What ran, when, and on what."""
+    known = machine()
+    versions = {name: known[name] for name in ("python", "pyspark", "pyarrow")} | {"eventide": version("eventide")}
+    return {
+        "command": " ".join(["./run soak", *arguments]),
+        "began": began.strftime("%d %B %Y at %H:%M UTC").lstrip("0"),
+        "cores": known["cores"],
+        "cpu": known["cpu"],
+        "system": platform.platform(),
+        "versions": versions,
+    }
+
+
+def soak(place: Path, minutes: float) -> int:
+    """Run it; return the exit code of the job."""
+    with KafkaBroker() as broker, Feed(broker, place / "files", place / "folders") as feed:
+        job = _start(broker.bootstrap_servers, place)
+        try:
+            with Sampler(job.pid, place):
+                until = time.monotonic() + minutes * 60
+                while job.poll() is None and feed.error is None and time.monotonic() < until:
+                    time.sleep(1)
+                job.communicate(timeout=_END_S)
+        finally:
+            job.kill()
+            job.wait()
+        if feed.error is not None:
+            raise feed.error
+    return job.returncode
+
+
+def _start(servers: str, place: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"JAVA_TOOL_OPTIONS": heap.options(place)}
+    with (place / LOG).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "soak.life", servers, str(place)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./run soak", description="Run one job for long, and see what of it grows.")
+    parser.add_argument("--minutes", type=float, default=60, help="for how long; an hour by default")
+    parser.add_argument("--place", type=Path, help="a folder for checkpoint and data; by default, the system's own")
+    parser.add_argument("--check", action="store_true", help="fail if there is more of something than there may be")
+    parser.add_argument("--page", action="store_true", help=f"run nothing; put the last run into {page.PAGE}")
+    parser.add_argument("--keep", action="store_true", help="leave checkpoint and data there")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

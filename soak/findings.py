@@ -1,0 +1,121 @@
+"""What an hour showed: each measure at the tenth minute, at the end, and what an hour more would add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+SETTLED = 10
+"""From this minute on everything should be level; from the sixth of ten."""
+_AROUND = 2
+"""A value at a minute is the median of the minutes around it, so many on each side."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something that must not grow.
+
+    Attributes:
+        name: what it is called on the page.
+        column: where its values are.
+        unit: of the values.
+        most: how much more of it there may be at the end than at the minute from which it should be level: what a
+            shorter run checks, of counts alone.
+    """
+
+    name: str
+    column: str
+    unit: str = ""
+    most: float | None = None
+
+
+GROUPS: dict[str, tuple[Measure, ...]] = {
+    "Memory": (
+        Measure("driver, resident", "driver: MB", "MB"),
+        Measure("JVM, resident", "jvm: MB", "MB"),
+        Measure("JVM, heap behind a collection", "jvm: heap behind a collection, MB", "MB"),
+        Measure("JVM, classes", "jvm: classes, MB", "MB"),
+        Measure("Python workers, resident, together", "workers: MB", "MB"),
+        Measure("their daemons", "daemons: MB", "MB"),
+        Measure("planners of sources", "planners: MB", "MB"),
+    ),
+    "Processes, threads, open files": (
+        Measure("Python workers", "workers: processes", most=2),
+        Measure("their daemons", "daemons: processes", most=0),
+        Measure("planners of sources", "planners: processes", most=0),
+        Measure("threads of the driver", "driver: threads", most=4),
+        Measure("threads of the JVM", "jvm: threads", most=40),
+        Measure("open files of the driver", "driver: open files", most=8),
+        Measure("open files of the JVM", "jvm: open files", most=40),
+        Measure("sockets of the JVM", "jvm: sockets", most=10),
+        Measure("open files of Python workers", "workers: open files", most=30),
+        Measure("open files of planners", "planners: open files", most=4),
+    ),
+    "What the job holds": (
+        Measure("splits", "splits", most=4),
+        Measure("keys with state or timers", "numKeys", most=80),
+        Measure("timers", "numTimers", most=150),
+        Measure("open windows", "numOpenWindows", most=3),
+        Measure("open sessions", "numOpenSessions", most=40),
+        Measure("state, as Spark's store says", "state_bytes", "bytes"),
+    ),
+    "The checkpoint": (
+        Measure("files", "checkpoint/all: files", most=400),
+        Measure("of them, state", "checkpoint/state: files", most=300),
+        Measure("of them, offsets", "checkpoint/offsets: files", most=10),
+        Measure("of them, commits", "checkpoint/commits: files", most=10),
+        Measure("of them, eventide's own", "checkpoint/eventide: files", most=0),
+        Measure("of them, those of the Kafka sink", "checkpoint/eventide-sinks: files", most=0),
+        Measure("size", "checkpoint/all: kB", "kB"),
+        Measure("offsets of a micro-batch", "offsets of a micro-batch, kB", "kB", most=2),
+    ),
+    "A micro-batch": (
+        Measure("time", "took_ms", "ms"),
+        Measure("of it, planning", "planning_ms", "ms"),
+        Measure("of it, running", "running_ms", "ms"),
+        Measure("of it, committing", "committing_ms", "ms"),
+        Measure("CPU time of all processes", "CPU ms of a micro-batch", "ms"),
+        Measure("elements of sources", "rows_in"),
+        Measure("load of the machine", "load"),
+    ),
+    "What the job's page answers": (Measure("the last 1,000 micro-batches", "page, kB", "kB"),),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A measure at the minute from which it should be level, at the end, and by how much it grows in an hour."""
+
+    measure: Measure
+    settled: float
+    end: float
+    slope: float
+
+    @property
+    def grown(self) -> bool:
+        """Whether there is more of it than there may be."""
+        return self.measure.most is not None and self.end - self.settled > self.measure.most
+
+
+def settled_minute(minutes: int) -> int:
+    """The minute from which everything should be level, in a run of so many."""
+    return min(SETTLED, minutes * 6 // 10)
+
+
+def findings(table: pd.DataFrame) -> dict[str, list[Finding]]:
+    """What is found in a table by minute, by group."""
+    first = settled_minute(len(table))
+    return {
+        group: [_found(measure, table[measure.column], first) for measure in measures if measure.column in table]
+        for group, measures in GROUPS.items()
+    }
+
+
+def _found(measure: Measure, values: pd.Series, first: int) -> Finding:
+    level = values[values.index >= first].dropna()
+    at_first = values[(values.index >= first - _AROUND) & (values.index <= first + _AROUND)].median()
+    at_end = values[values.index > values.index.max() - _AROUND * 2 - 1].median()
+    slope = np.polyfit(level.index / 60, level, 1)[0] if len(level) > 1 else float("nan")
+    return Finding(measure, float(at_first), float(at_end), float(slope))

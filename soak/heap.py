@@ -1,0 +1,27 @@
+"""What lives in the JVM, from its own log of garbage collections."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_COLLECTED = re.compile(r"\[gc *\] GC\(\d+\) Pause .*?(\d+)M->(\d+)M\((\d+)M\)")
+_CLASSES = re.compile(r"\[gc,metaspace *\] GC\(\d+\) Metaspace: (\d+)K")
+
+
+def options(folder: Path) -> str:
+    """What tells a JVM to write its log into a folder, under the number of its process."""
+    return f"-Xlog:gc,gc+metaspace=info:file={folder}/gc-%p.log:uptime,tags:filecount=0"
+
+
+def taken(folder: Path, process: int) -> dict[str, float]:
+    """The heap behind the last collection, and what classes take outside of it; nothing before there was one."""
+    log = folder / f"gc-{process}.log"
+    text = log.read_text() if log.exists() else ""
+    heap, classes = _COLLECTED.findall(text), _CLASSES.findall(text)
+    found = {"collections": float(len(heap))}
+    if heap:
+        found["heap behind a collection, MB"] = float(heap[-1][1])
+    if classes:
+        found["classes, MB"] = int(classes[-1]) / 1e3
+    return {f"jvm: {what}": number for what, number in found.items()}

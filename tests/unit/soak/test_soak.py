@@ -1,0 +1,121 @@
+"""The soak's own parts that need no Spark: what it sees, what it finds, its page."""
+
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+
+from soak import disk, heap, page, processes
+from soak.findings import GROUPS, Finding, Measure, findings, settled_minute
+from soak.life import PROGRESS
+from soak.samples import SAMPLES, by_minute
+
+
+def table(minutes: int, **changed: np.ndarray) -> pd.DataFrame:
+    columns = {measure.column: np.full(minutes, 50.0) for measures in GROUPS.values() for measure in measures}
+    columns |= {"micro-batches": np.full(minutes, 20.0)} | changed
+    return pd.DataFrame(columns, index=pd.RangeIndex(minutes, name="minute"))
+
+
+def finding(of: pd.DataFrame, name: str) -> Finding:
+    return next(one for found in findings(of).values() for one in found if one.measure.name == name)
+
+
+def test_what_stays_level_has_not_grown_and_what_rises_has() -> None:
+    level = finding(table(60), "splits")
+    assert (level.settled, level.end, round(level.slope, 6), level.grown) == (50, 50, 0, False)
+    rising = finding(table(60, splits=np.arange(60.0)), "splits")
+    assert (rising.settled, rising.end, round(rising.slope, 6), rising.grown) == (10, 57, 60, True)
+
+
+def test_what_happens_before_the_tenth_minute_does_not_count_nor_does_one_minute_behind_it() -> None:
+    beginning = finding(table(60, splits=np.concatenate([np.zeros(8), np.full(52, 9.0)])), "splits")
+    assert not beginning.grown
+    assert abs(beginning.slope) < 1e-6
+    burst = table(60)
+    burst.loc[58, "splits"] = 1_000
+    assert not finding(burst, "splits").grown
+
+
+def test_times_and_memory_are_shown_and_not_held() -> None:
+    assert not finding(table(60, **{"jvm: MB": np.arange(60.0) * 100}), "JVM, resident").grown
+    assert [settled_minute(minutes) for minutes in (60, 10)] == [10, 6]
+
+
+def test_samples_and_micro_batches_of_a_minute_become_a_row(tmp_path: Path) -> None:
+    began_s = 1_000
+    batches = [
+        {"batch": n, "ended_ms": (began_s + 1 + 10 * n) * 1_000, "took_ms": 1_000 + n % 6, "splits": n}
+        for n in range(18)
+    ]
+    samples = [
+        {"at": began_s + 5 * n, "CPU seconds": 3.0 * n, "jvm: heap behind a collection, MB": 100 + n % 12}
+        for n in range(36)
+    ]
+    for name, lines in ((PROGRESS, batches), (SAMPLES, samples)):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = by_minute(tmp_path)
+    assert list(found.index) == [0, 1]  # the third minute may not be whole
+    assert list(found["micro-batches"]) == [6, 6]
+    assert list(found["splits"]) == [2.5, 8.5]
+    assert list(found["jvm: heap behind a collection, MB"]) == [100, 100]
+    assert found["CPU ms of a micro-batch"].iloc[1] == pytest.approx(36_000 / 6)
+
+
+def test_files_are_counted_by_the_folder_that_they_lie_in(tmp_path: Path) -> None:
+    for path, size in (("offsets/0", 1_000), ("state/0/1/2.changelog", 3_000), ("metadata", 500)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"x" * size)
+    assert disk.taken(tmp_path, "checkpoint") == {
+        "checkpoint/all: files": 3,
+        "checkpoint/all: kB": 4.5,
+        "checkpoint/offsets: files": 1,
+        "checkpoint/offsets: kB": 1,
+        "checkpoint/state: files": 1,
+        "checkpoint/state: kB": 3,
+    }
+
+
+def test_the_log_of_a_jvm_tells_what_lives(tmp_path: Path) -> None:
+    (tmp_path / "gc-7.log").write_text(
+        "[0.9s][gc,metaspace] GC(0) Metaspace: 21000K(21504K)->21000K(21504K) NonClass: 1K(2K)->1K(2K)\n"
+        "[0.9s][gc          ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 25M->8M(256M) 9.511ms\n"
+        "[1.9s][gc,metaspace] GC(1) Metaspace: 44000K(44504K)->44000K(44504K) NonClass: 1K(2K)->1K(2K)\n"
+        "[1.9s][gc          ] GC(1) Pause Young (Concurrent Start) (Metadata GC Threshold) 96M->31M(256M) 12.1ms\n"
+        "[2.0s][gc          ] GC(2) Concurrent Mark Cycle 20.1ms\n"
+    )
+    assert heap.taken(tmp_path, 7) == {
+        "jvm: collections": 2,
+        "jvm: heap behind a collection, MB": 31,
+        "jvm: classes, MB": 44,
+    }
+    assert heap.taken(tmp_path, 8) == {"jvm: collections": 0}
+
+
+def test_the_processes_of_a_driver_are_told_apart() -> None:
+    me = psutil.Process(os.getpid())
+    found = processes.taken(me)
+    assert found["driver: processes"] == 1
+    assert found["driver: MB"] > 10
+    assert found["driver: open files"] >= 3
+    assert found["CPU seconds"] > 0
+
+
+def test_the_page_has_a_place_for_each_group_and_shows_it() -> None:
+    text = "".join(f"<!-- soak: {name} -->\n<!-- end -->\n" for name in ["machine", *map(page.name_of, GROUPS)])
+    about = {"command": "./run soak", "began": "1 May", "cores": "2", "cpu": "x", "versions": {"python": "3"}}
+    shown = page.filled(text, table(60, splits=np.arange(60.0)), about)
+    assert "| splits | 10 | 57 | +60 |" in shown.splitlines()
+    assert "60 whole minutes and 1,200 micro-batches" in shown
+    assert len(re.findall(r"^\| \| minute 10 \| minute 59 \|", shown, re.MULTILINE)) == len(GROUPS)
+
+
+def test_a_number_that_cannot_be_known_is_said_so() -> None:
+    assert math.isnan(finding(table(1), "splits").slope)
+    assert page.cells(Finding(Measure("m", "c"), 1, 1, math.nan))[-1] == "-"
