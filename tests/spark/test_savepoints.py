@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from tests import saved_program
 from typer.testing import CliRunner
 
+from eventide.aggregates import count
 from eventide.cli.app import app
-from eventide.common import Row, Types
+from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 from eventide.spark.savepoint import take_savepoint
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
@@ -26,6 +30,7 @@ from eventide.testing import local_environment
 pytestmark = pytest.mark.spark
 
 KEYS = "uvwxyz"
+TEN = Time.milliseconds(10)
 BATCHES = [
     [("ab"[(i + j) % 2], Row(key=KEYS[(7 * i + 5 * j) % 6], amount=1 + (3 * i + j) % 9, at=8 * i + (5 * j) % 13 - 6))
      for j in range(6)]
@@ -96,6 +101,56 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
         _program(env, until, tmp_path / "out2", saved_program.WIDE, has_another=True)
         env.execute()
     assert _lines(tmp_path / "out1", tmp_path / "out2") == expected
+
+
+class Counting(DataSource):
+    """Numbers from one to another, which are milliseconds too."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "counting"
+
+    def schema(self) -> str:
+        return "key string, n bigint"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        options = self.options
+
+        class Reader(DataSourceStreamReader):
+            def initialOffset(self) -> dict[str, int]:  # noqa: N802
+                return {"n": int(options["start"])}
+
+            def latestOffset(self) -> dict[str, int]:  # noqa: N802
+                return {"n": int(options["end"])}
+
+            def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+                return [InputPartition((start["n"], end["n"]))]
+
+            def read(self, partition: InputPartition) -> Iterator[tuple[str, int]]:
+                yield from ((f"k{n % 2}", n) for n in range(*partition.value))
+
+        return Reader()
+
+
+def test_a_data_frame_begins_where_the_one_before_stood(spark: SparkSession, tmp_path: Path) -> None:
+    spark.dataSource.register(Counting)
+    saved, position = str(tmp_path / "saved"), None
+    for run, parallelism in ((1, 1), (2, 2)):
+        env = _job(tmp_path / f"checkpoint{run}", parallelism)
+        if run == 2:
+            position = env.from_savepoint(saved).saved_position()
+            assert position == {"n": 19}
+        start = {"start": "0" if position is None else str(position["n"])}
+        rows = spark.readStream.format("counting").options(**start, end=str([19, 35][run - 1])).load()
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("n")
+        windows = env.from_data_frame(rows, strategy).key_by("key").window(TumblingEventTimeWindows.of(TEN))
+        counts = windows.aggregate(count()).map(lambda row: f"{row['key']} {row['count']}", Types.STRING())
+        counts.sink_to(FormatSink("text", {"path": str(tmp_path / f"out{run}")}))
+        env.execute()
+        if run == 1:
+            take_savepoint(spark, str(tmp_path / "checkpoint1"), saved)
+    assert _lines(tmp_path / "out1") == {"k0 5": 1, "k1 5": 1}
+    assert _lines(tmp_path / "out2") == {"k0 5": 2, "k1 5": 2}
 
 
 class Totals(KeyedStateBootstrapFunction):

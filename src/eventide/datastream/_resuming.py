@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from eventide.errors import ProgramError
-from eventide.plan.settings import Host
+from eventide.plan.settings import Beginning, Host
 
 
 class Resuming:
@@ -14,6 +14,7 @@ class Resuming:
     def __init__(self) -> None:
         self._savepoint: str | None = None
         self._allow_non_restored_state = False
+        self._placed: set[str] = set()
 
     def from_savepoint(self, location: str, allow_non_restored_state: bool = False) -> Self:
         """Have the job begin with a savepoint: its state, and the positions of its sources.
@@ -37,6 +38,43 @@ class Resuming:
         self._savepoint = location
         self._allow_non_restored_state = allow_non_restored_state
         return self
+
+    def saved_position(self, source_name: str = "data frame") -> Any:
+        """Where a DataFrame stood, in Spark's words, to be given to the reader of the one that takes its place.
+
+        Spark itself begins a new query where the options of its readers say. So a program asks here, and says it there;
+        a job with a DataFrame whose position nobody has asked for is refused. Once the job has a checkpoint of its own,
+        Spark passes over such options, so the call may stay in the program, as :meth:`from_savepoint` may.
+
+        Args:
+            source_name: the name of the source, which is ``data frame``, and has a number where there are several.
+
+        Returns:
+            What Spark's log has, as values of JSON: for Kafka, the offset by topic and partition, as the option
+            ``startingOffsets`` takes them; for a data source of Python, what its reader gives as offsets. A list where
+            the DataFrame reads from several places. None where there is no savepoint.
+
+        Raises:
+            ProgramError: if the savepoint has no such DataFrame.
+            StateError: if there is no savepoint where :meth:`from_savepoint` says.
+        """
+        if self._savepoint is None:
+            return None
+        from eventide.savepoint import Savepoint
+
+        found = {s.name: s.offsets for s in Savepoint(self._savepoint).header.sources if s.kind == "DataFrame"}
+        if source_name not in found:
+            there = ", ".join(map(repr, found)) or "none"
+            raise ProgramError(f"the savepoint has no DataFrame {source_name!r}; it has {there}")
+        self._placed.add(source_name)
+        offsets = found[source_name]
+        return offsets[0] if len(offsets) == 1 else offsets
+
+    def _beginning(self) -> Beginning | None:
+        """What the job begins with."""
+        if self._savepoint is None:
+            return None
+        return Beginning(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
 
     def _parallelism_before(self, host: Host, checkpoint: str | None) -> int | None:
         """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it begins anew."""

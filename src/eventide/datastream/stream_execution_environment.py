@@ -394,6 +394,5 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             max_rows_per_batch=self._max_rows_per_batch,
             dashboard_url=self.get_dashboard_url(),
             restart_strategy=self._strategy_in_force(),
-            savepoint=self._savepoint,
-            allow_non_restored_state=self._allow_non_restored_state,
+            beginning=self._beginning(),
         )

@@ -32,10 +32,11 @@ def _why(
 
 def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
     """What the run goes on with; None if it begins anew."""
-    if settings.savepoint is None:
+    beginning = settings.beginning
+    if beginning is None:
         return None
-    savepoint = Savepoint(settings.savepoint)
-    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=settings.allow_non_restored_state)
+    savepoint = Savepoint(beginning.savepoint)
+    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=beginning.allow_non_restored_state)
     return begun_from(savepoint, plan)
 
 

@@ -14,14 +14,28 @@ from eventide.plan.job import JobPlan
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """A savepoint that a job begins with.
+
+    Attributes:
+        savepoint: its location.
+        allow_non_restored_state: whether some of it may be left behind.
+        placed: the DataFrames whose readers the program has had begin where they stood, by the names of their sources.
+    """
+
+    savepoint: str
+    allow_non_restored_state: bool = False
+    placed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class JobSettings:
     """The settings of one execution.
 
     ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
     ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
-    ``savepoint`` is where a job begins that has no checkpoint yet; ``allow_non_restored_state`` says whether some of
-    that may be left behind.
+    ``beginning`` is where a job begins that has no checkpoint yet; None if it begins with nothing.
     """
 
     job_name: str
@@ -32,8 +46,7 @@ class JobSettings:
     max_rows_per_batch: int | None = None
     dashboard_url: str | None = None
     restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
-    savepoint: str | None = None
-    allow_non_restored_state: bool = False
+    beginning: Beginning | None = None
 
 
 def refuse_savepoint(settings: JobSettings, why: str) -> None:
@@ -42,8 +55,8 @@ def refuse_savepoint(settings: JobSettings, why: str) -> None:
     Raises:
         ProgramError: saying why it cannot.
     """
-    if settings.savepoint is not None:
-        raise ProgramError(f"the job cannot begin with the savepoint {settings.savepoint}: {why}")
+    if settings.beginning is not None:
+        raise ProgramError(f"the job cannot begin with the savepoint {settings.beginning.savepoint}: {why}")
 
 
 class Host(ABC):

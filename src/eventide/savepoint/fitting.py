@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from eventide.errors import StateError
@@ -19,12 +20,19 @@ from eventide.savepoint.widening import KEPT_FIELDS, accepted
 _DEALT_OUT = ("level", "parallelism", KEPT_FIELDS)
 """What may be another one for an operator: its state is dealt out anew, and the tables show which fields it keeps."""
 
+_MOST_SHOWN = 200
+
 DATA_FRAME = "DataFrame"
 """The kind of a source that only Spark can begin at a position."""
 
 
 def check_fit(
-    savepoint: Savepoint, program: Mapping[str, Any], tasks: Iterable[TaskSpec], *, allow_non_restored: bool
+    savepoint: Savepoint,
+    program: Mapping[str, Any],
+    tasks: Iterable[TaskSpec],
+    *,
+    allow_non_restored: bool,
+    placed: Collection[str] = (),
 ) -> None:
     """Refuse a program that does not fit a savepoint. Operators, sources and sinks that are new in it do.
 
@@ -32,6 +40,7 @@ def check_fit(
         savepoint: the savepoint.
         program: what the program is, as `eventide.plan.identity.program_identity` has it.
         tasks: its operators.
+        placed: the names of DataFrames that the program has begin where they stood.
         allow_non_restored: whether state without an operator may be left behind, and a source at its position.
 
     Raises:
@@ -47,10 +56,12 @@ def check_fit(
     for source in header.sources:
         if source.name not in types:
             homeless.append(f"the source {source.name!r} is missing in the program")
-        elif source.kind == DATA_FRAME:
+        elif source.kind == DATA_FRAME and source.name not in placed:
             homeless.append(
-                f"the source {source.name!r} is a DataFrame, and only what it reads from knows how to begin at a "
-                f"position: have it begin at {source.offsets}, with its options, or read it with a source of eventide's"
+                f"the source {source.name!r} is a DataFrame, and only what it reads from knows how to begin at "
+                f"{_shown(source.offsets)}: ask for that position with env.saved_position({source.name!r}), and give "
+                "it to the reader, such as by the option startingOffsets for Kafka; where the reader has no such "
+                "option, as for files, read them with a source of eventide's"
             )
         elif types[source.name] != source.element_type:
             why = _why_not(source, types[source.name])
@@ -72,6 +83,12 @@ def check_fit(
 
 def _comparable(identity: Mapping[str, str]) -> dict[str, str]:
     return {what: text for what, text in identity.items() if what not in _DEALT_OUT}
+
+
+def _shown(offsets: Sequence[Any]) -> str:
+    """The position of a DataFrame; a long one is cut."""
+    text = json.dumps(offsets[0] if len(offsets) == 1 else offsets)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _why_not(source: SavedSource, now: str) -> str | None:

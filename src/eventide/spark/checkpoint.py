@@ -66,10 +66,12 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     if found is not None:
         began = found.get("savepoint")
         return None if began is None else Savepoint(began)
-    if settings.savepoint is None:
+    beginning = settings.beginning
+    if beginning is None:
         return None
-    savepoint = Savepoint(resolved(spark, settings.savepoint))
-    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=settings.allow_non_restored_state)
+    savepoint = Savepoint(resolved(spark, beginning.savepoint))
+    allowed = beginning.allow_non_restored_state
+    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=allowed, placed=beginning.placed)
     return savepoint
 
 

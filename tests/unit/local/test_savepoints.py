@@ -95,8 +95,10 @@ def test_what_has_no_home_may_be_left_behind_and_what_differs_may_not(saved):
 def test_only_who_reads_a_data_frame_knows_how_to_begin_at_its_position(saved):
     [source] = saved.header.sources
     saved.header = replace(saved.header, sources=(replace(source, kind="DataFrame", offsets=[{"orders": {"0": 7}}]),))
-    with pytest.raises(StateError, match=r"is a DataFrame.* have it begin at \[{'orders': {'0': 7}}\]"):
+    with pytest.raises(StateError, match=r'is a DataFrame.* how to begin at {"orders": {"0": 7}}: ask for .* with env'):
         fit(saved, program())
+    plan = program()
+    check_fit(saved, plan.identity(), plan.operators, allow_non_restored=False, placed={source.name})
     fit(saved, program(), allow_non_restored=True)
 
 
