@@ -1,12 +1,31 @@
 """Types that widen: no value is lost, and the text of a type says all of it."""
 
-from hypothesis import given
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide.aggregates import (
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
+    collect_list,
+    collect_set,
+    count_distinct,
+    first,
+    last,
+    max_,
+    mean,
+    min_,
+    sum_,
+    variance,
+)
 from eventide.common import Row, Types
 from eventide.common.typeinfo._texts import type_of_text
 from eventide.common.typeinfo._widening import conversion, obstacle
+from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.elements.keys import stable_hash
+from eventide.savepoint.tables import widened
 from properties.row_values import SINGLE
 
 _NAMES = st.lists(st.text("ab_ ,(", min_size=1, max_size=4), min_size=1, max_size=4, unique=True)
@@ -62,3 +81,41 @@ def test_a_row_keeps_what_it_has_and_has_nothing_in_new_fields(before, more, dat
     assert convert(values) == expected
     assert convert(tuple(values.values())) == tuple(expected.values())
     assert becomes.to_arrow([convert(Row(**values))]).to_pylist() == [expected]
+
+
+_AGGREGATES = [
+    *(name("x") for name in (sum_, min_, max_, mean, variance, first, last)),
+    *(name("x") for name in (collect_list, collect_set, count_distinct, approx_count_distinct)),
+    approx_quantiles("x", [0.5]),
+    approx_top_k("x", 3),
+]
+_PAIRS = [
+    (Types.BYTE(), Types.SHORT()),
+    (Types.SHORT(), Types.LONG()),
+    (Types.INT(), Types.LONG()),
+    (Types.FLOAT(), Types.DOUBLE()),
+]
+
+
+@pytest.mark.parametrize("aggregate", _AGGREGATES, ids=lambda aggregate: type(aggregate).__name__ + repr(aggregate))
+@settings(max_examples=10)
+@given(st.sampled_from(_PAIRS), st.data())
+def test_what_aggregates_keep_of_a_narrower_type_is_what_they_keep_of_the_wider(aggregate, pair, data):
+    before, now = pair
+    values = data.draw(st.lists(st.none() | SINGLE[before], min_size=1, max_size=8))
+    narrow, wide = (Aggregation.of([aggregate], {"x": kind.arrow_type()}) for kind in pair)
+    rows = pa.table({"k": ["a"] * len(values), "x": before.to_arrow(values), TIMESTAMP: [*range(len(values))]})
+    widened_rows = rows.set_column(1, "x", rows.column("x").cast(now.arrow_type()))
+    expected = wide.partial(widened_rows, ["k"])
+    kept = widened(narrow.partial(rows, ["k"]), expected.schema)
+    found, [wanted] = ([_result(wide, one, expected) for one in some] for some in ([kept, expected], [expected]))
+    assert found == [wanted, wanted]
+
+
+def _result(aggregation, *partials):
+    """What comes of partial results, however what is in a set is ordered."""
+    [result] = aggregation.finish(aggregation.merge(pa.concat_tables(partials), ["k"]))
+    [value] = result.to_pylist()
+    if isinstance(value, float):
+        return pytest.approx(value, nan_ok=True)
+    return sorted(map(repr, value)) if isinstance(value, list) else value

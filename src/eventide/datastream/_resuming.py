@@ -47,7 +47,7 @@ class Resuming:
         Spark passes over such options, so the call may stay in the program, as :meth:`from_savepoint` may.
 
         Args:
-            source_name: the name of the source, which is ``data frame``, and has a number where there are several.
+            source_name: the name of the source, which is ``data frame``; of several, ``data frame-2`` and so on.
 
         Returns:
             What Spark's log has, as values of JSON: for Kafka, the offset by topic and partition, as the option

@@ -6,7 +6,12 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from eventide.common.typeinfo import CompositeTypeInfo
+from eventide.common.typeinfo._texts import type_of_text
 from eventide.errors import StateError
+from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.state.declared import obstacle_between
 from eventide.runtime.state.operators import changes_of
 from eventide.runtime.tasks.operator import OnColumns
@@ -104,11 +109,33 @@ def _why_not(source: SavedSource, now: str) -> str | None:
 def _obstacles_in_tables(savepoint: Savepoint, tasks: Iterable[TaskSpec]) -> list[str]:
     """Where what operators keep in columns does not fit those that they would keep."""
     changes: list[str] = []
+    operators = savepoint.header.program["operators"]
     for task in tasks:
         spec = task.operator if isinstance(task, OperatorTaskSpec) else None
+        if isinstance(spec, ColumnarWindow) and task.id in operators:
+            why = _other_form(spec, operators[task.id].get("element type", ""))
+            if why is not None:
+                changes.append(f"operator {task.name!r}: {why}")
+                continue
         if isinstance(spec, OnColumns):
             for part, schema in savepoint.schemas(task.id).items():
                 may_change = KEPT_FIELDS in task.identity
                 why = obstacle(schema, spec.stored_schema(part), may_change=may_change)
                 changes += [] if why is None else [f"operator {task.name!r}: {why}"]
     return changes
+
+
+def _other_form(spec: ColumnarWindow, before: str) -> str | None:
+    """Why aggregates of elements of a type, given as text, are not those of what comes; None if they are.
+
+    Sums, and sketches of what there is, have another form for decimal numbers of Arrow's than for integers.
+    """
+    was = type_of_text(before) if before != str(spec.value_type) else spec.value_type
+    if not isinstance(was, CompositeTypeInfo) or not isinstance(spec.value_type, CompositeTypeInfo):
+        return None
+    types, now = (dict(zip(kind.field_names, kind.types, strict=True)) for kind in (was, spec.value_type))
+    for name in spec.aggregation.input_columns:
+        becomes = now[name]
+        if name in types and types[name] != becomes and pa.types.is_decimal(becomes.arrow_type()):
+            return f"{name!r} was {types[name]} and is now {becomes}, of which aggregates are kept in another form"
+    return None

@@ -348,6 +348,8 @@ def test_keys_and_aggregates_on_columns_become_wider_and_nothing_else(size, tmp_
         fit(saved, plan)
         found = sorted(row[:1] + row[-3:] for row in results(saved, plan))
         assert found == [(1, 1, 1, 1.0), (2, 6, 2, 3.0), (3, 5, 5, 5.0)]
+    with pytest.raises(StateError, match="'x' was SHORT and is now BIG_INT, of which aggregates are kept in another"):
+        fit(saved, sums(Types.BIG_INT(), [[], []]))
     with pytest.raises(StateError, match="key type was 'SHORT' and is now 'DOUBLE'"):
         fit(saved, sums(Types.DOUBLE(), [[], []]))
 
