@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer what takes too long for every day."""
     parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
     parser.addoption("--kills", type=int, default=1, help="how often the job of a kill test is killed")
-    parser.addoption("--seed", type=int, default=None, help="what the moments of kills on a cluster follow from")
+    parser.addoption("--seed", type=int, default=None, help="what the moments of kills follow from")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose a seed where nobody says one."""
+    if config.getoption("--seed") is None:
+        config.option.seed = random.randrange(10**6)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which, to have the same moments again."""
+    return f"kills: --kills={config.getoption('--kills')} --seed={config.getoption('--seed')}"
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 RUN = Path(__file__).parents[2] / "run"
+NIGHTLY = RUN.parent / ".ci" / "nightly"
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="plants shell scripts on the PATH")
 
@@ -103,3 +105,31 @@ def test_a_java_that_is_only_a_stub_is_said(tmp_path: Path) -> None:
     done = run("doctor", PATH=str(tmp_path))
     assert done.returncode == 2
     assert "is no working Java; it said:\n  Unable to locate a Java Runtime." in done.stderr
+
+
+@posix_only
+def test_a_night_goes_on_behind_a_failure_and_fails_with_the_list_of_those(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "nightly").write_text(NIGHTLY.read_text())
+    program(tmp_path, "run", 'case $1 in kills) exit 3 ;; cluster) exit 1 ;; esac; echo "did $*"')
+    command = ["bash", str(tmp_path / ".ci" / "nightly"), "4711"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the seed 4711" in done.stdout
+    assert "did soak --minutes 10 --check" in done.stdout
+    assert done.stderr.splitlines() == [
+        "nightly: ./run kills --kills=50 --seed=4711",
+        "nightly: ./run cluster --kills=5 --seed=4711",
+    ]
+    lines = done.stdout.partition("seconds\n")[2].splitlines()
+    assert [line.split("  ")[-1] for line in lines] == ["passed"] * 2 + [
+        "failed with exit code 3",
+        "failed with exit code 1",
+        "passed",
+    ]
+
+
+def test_a_night_runs_tasks_that_there_are(script: ModuleType) -> None:
+    tasks = re.findall(r'^    "(\w+) ', NIGHTLY.read_text(), re.MULTILINE)
+    assert len(tasks) > 3
+    assert set(tasks) <= script.TASKS.keys()

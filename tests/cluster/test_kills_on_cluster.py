@@ -20,9 +20,7 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
     spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     """Every kind of job, each with an executor, a worker, the driver and the master killed; `--kills=5` five times."""
-    seed = pytestconfig.getoption("--seed") or random.randrange(10**6)
-    print(f"\n--seed={seed}")
-    dice = random.Random(seed)
+    dice = random.Random(pytestconfig.getoption("--seed"))
     folder = tmp_path / "input"
     killed_job.write_input(folder)
     undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}

@@ -163,7 +163,7 @@ def test_windows_and_joins_from_topic_to_topic_are_exact_whatever_is_killed_when
     assert quiet.ends(quiet.start()) == 0, quiet.said()
     expected = quiet.written()
     assert all(len(of_key) > 5 for of_topic in expected for of_key in of_topic.values())
-    chosen = random.Random(kills)
+    chosen = random.Random(pytestconfig.getoption("--seed"))
     for series in range(0, kills, KILLS_OF_A_RUN):
         job = FromTopicToTopic(broker, tmp_path / f"killed-{series}", orders, payments)
         for kill in range(min(KILLS_OF_A_RUN, kills - series)):

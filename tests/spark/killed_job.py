@@ -1,6 +1,6 @@
 """Jobs for the kill test, each of several pipelines side by side in one query.
 
-python killed_job.py bounded|function CHECKPOINT OUTPUT INPUT
+python killed_job.py bounded|function CHECKPOINT OUTPUT INPUT [PARALLELISM SAVEPOINT]
 
 It starts Spark, and the job when a line comes on its standard input, so that one life of a job can start Spark while
 the one before it still works.
@@ -331,9 +331,13 @@ JOBS = {"bounded": (bounded, 200), "function": (function, 100)}
 """The jobs, each with its limit of rows per micro-batch: both have some 14 micro-batches."""
 
 
-def main(job: str, checkpoint: str, output: str, folder: str) -> None:
-    """Build and run a job."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+def main(
+    job: str, checkpoint: str, output: str, folder: str, parallelism: str = "2", savepoint: str | None = None
+) -> None:
+    """Build and run a job, from where its checkpoint stands, or from a savepoint."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(int(parallelism))
+    if savepoint is not None:
+        env.from_savepoint(savepoint)
     build, max_rows = JOBS[job]
     env.set_max_rows_per_batch(max_rows).get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
     build(env, output, folder)

@@ -12,14 +12,20 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark import killed_job
+from tests.spark import killed_job, killed_states
 
+from eventide.errors import StateError
 from eventide.spark.evidence import evidence
+from eventide.spark.savepoint import take_savepoint
 from eventide.why import why
+
+PROGRAMS: dict[str, ModuleType] = {"bounded": killed_job, "function": killed_job, "states": killed_states}
+"""The program of each job."""
 
 _PATIENCE_S = 400
 _MOST_KILLS = 5
@@ -35,36 +41,105 @@ _FURTHER_BATCHES = 2
 def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
     spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Elements and columns with several sinks, a function and the clock with one; `--kills=50` for long."""
+    """State, windows, sources and sinks of every kind, and the clock; `--kills=50` for long, `--seed=` for the same."""
     killed_job.write_input(tmp_path / "input")
-    undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
-    kills = pytestconfig.getoption("--kills")
+    undisturbed = {job: tmp_path / "undisturbed" / job for job in PROGRAMS}
+    kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
     for series in range(0, kills, _MOST_KILLS):
-        killed = {job: tmp_path / f"killed-{series}" / job for job in killed_job.JOBS}
+        killed = {job: tmp_path / f"killed-{series}" / job for job in PROGRAMS}
         with ThreadPoolExecutor(len(killed)) as pool:
-            moments = [random.Random(f"{job} {series}") for job in killed]
+            moments = [random.Random(f"{seed} {job} {series}") for job in killed]
             times = [min(_MOST_KILLS, kills - series)] * len(killed)
             codes = pool.map(_killed_again_and_again, killed, killed.values(), moments, times)
             for job, place in undisturbed.items() if series == 0 else ():
-                killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
-            assert list(codes) == [0, 0]
+                _run_here(job, place)
+            assert list(codes) == [0] * len(killed)
         check(spark, killed, undisturbed)
 
 
+@pytest.mark.spark
+@pytest.mark.kill
+def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism_and_is_killed_again(
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """It is killed until no sink has anything of the micro-batch that it died in; `--kills=50` does this ten times."""
+    job = "bounded"
+    killed_job.write_input(tmp_path / "input")
+    undisturbed = tmp_path / "undisturbed" / job
+    _run_here(job, undisturbed)
+    expected = _output(spark, undisturbed)
+    kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
+    for series in range(0, kills, _MOST_KILLS):
+        moments = random.Random(f"{seed} savepoint {series}")
+        before, behind = (tmp_path / f"series-{series}" / name for name in ("before", "behind"))
+        saved = str(tmp_path / f"series-{series}" / "saved")
+        _killed_until_it_can_be_saved(spark, job, before, moments, saved)
+        assert _killed_again_and_again(job, behind, moments, 1, "3", saved) == 0
+        found = _output(spark, before)
+        for sink, lines in _output(spark, behind).items():
+            found[sink] = sorted([*found.get(sink, []), *lines])
+        assert found == expected, f"--seed={seed}, series {series}"
+
+
+def _killed_until_it_can_be_saved(
+    spark: SparkSession, job: str, place: Path, moments: random.Random, saved: str
+) -> None:
+    """Kill a job in mid work, again if its sinks may have some of a micro-batch that is not finished; then save it."""
+    place.mkdir(parents=True)
+    for _ in range(_MOST_KILLS):
+        life = _start(job, place)
+        try:
+            _kill_in_mid_work(life, place, moments.uniform(0, 1))
+        finally:
+            _end(life)
+        try:
+            take_savepoint(spark, str(place / "checkpoint"), saved)
+        except StateError as error:
+            refused = str(error)  # a sink has begun to write, or nothing is committed yet
+        else:
+            return
+    pytest.fail(f"killed {_MOST_KILLS} times, each time when there was nothing to save: {refused}")
+
+
+def _run_here(job: str, place: Path) -> None:
+    """Run a job to its end in this process."""
+    folder = place.parents[1] / "input"
+    PROGRAMS[job].main(job, str(place / "checkpoint"), str(place / "output"), str(folder))
+
+
 def check(spark: SparkSession, killed: dict[str, Path], undisturbed: dict[str, Path]) -> None:
-    found, expected = (_output(spark, places["bounded"]) for places in (killed, undisturbed))
+    """Compare what jobs have left, some killed and the same undisturbed."""
+    for job, place in killed.items():
+        _CHECKS[job](spark, place, undisturbed[job])
+
+
+def _check_bounded(spark: SparkSession, killed: Path, undisturbed: Path) -> None:
+    found, expected = (_output(spark, place) for place in (killed, undisturbed))
     assert sorted(expected) == ["columns", "late", "pairs", "processes", "sessions", "totals"]
     assert all(len(lines) > 40 for lines in expected.values())
     assert found == expected
-    told, expected_told = (_remembered(spark, places["bounded"]) for places in (killed, undisturbed))
+    told, expected_told = (_remembered(spark, place) for place in (killed, undisturbed))
     assert len(expected_told) > 3
     assert told == expected_told
 
-    by_pipeline, expected_by_pipeline = (_by_pipeline(_output(spark, p["function"])) for p in (killed, undisturbed))
-    assert len(expected_by_pipeline["function"]) > 100
-    assert by_pipeline["function"] == expected_by_pipeline["function"]
-    for pipelines in (by_pipeline, expected_by_pipeline):
+
+def _check_function(spark: SparkSession, killed: Path, undisturbed: Path) -> None:
+    found, expected = (_by_pipeline(_output(spark, place), "everything") for place in (killed, undisturbed))
+    assert len(expected["function"]) > 100
+    assert found["function"] == expected["function"]
+    for pipelines in (found, expected):
         _check_what_the_clock_decides(pipelines)
+
+
+def _check_states(spark: SparkSession, killed: Path, undisturbed: Path) -> None:
+    found, expected = (_output(spark, place) for place in (killed, undisturbed))
+    pipelines = {**_by_pipeline(expected, "functions"), **_by_pipeline(expected, "windows")}
+    assert set(pipelines) == killed_states.PIPELINES
+    assert all(len(lines) > 100 for lines in pipelines.values())
+    assert found == expected
+
+
+_CHECKS = {"bounded": _check_bounded, "function": _check_function, "states": _check_states}
 
 
 def _check_what_the_clock_decides(pipelines: dict[str, list[dict[str, Any]]]) -> None:
@@ -85,32 +160,31 @@ def _time_of(line: dict[str, Any]) -> int:
     return int(killed_job.event(n if n >= 0 else -1 - n)["ts"])
 
 
-def _killed_again_and_again(job: str, place: Path, moments: random.Random, times: int) -> int:
-    """Kill a job so many times, then let it end; return its exit code."""
+def _killed_again_and_again(job: str, place: Path, moments: random.Random, times: int, *more: str) -> int:
+    """Kill a job so many times, then let it end; return its exit code. Its program may get ``more`` arguments."""
     place.mkdir(parents=True)
-    lives = [_start(job, place)]
+    lives = [_start(job, place, *more)]
     try:
         for _ in range(times):
-            lives.append(_start(job, place))
+            lives.append(_start(job, place, *more))
             _kill_in_mid_work(lives[-2], place, moments.uniform(0, 1))
         lives[-1].communicate(_GO, _PATIENCE_S)
         return lives[-1].returncode
     finally:
         for life in lives:
-            if life.poll() is None:
-                _kill(life)
+            _end(life)
 
 
-def _start(job: str, place: Path) -> subprocess.Popen[bytes]:
+def _start(job: str, place: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start a process for a job, which begins to work when it is told so.
 
     Its many Python processes need not all compile the same modules, even where the tests write no compiled ones.
     """
     root = place.parent.parent
-    arguments = [job, str(place / "checkpoint"), str(place / "output"), str(root / "input")]
+    arguments = [job, str(place / "checkpoint"), str(place / "output"), str(root / "input"), *more]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPYCACHEPREFIX": str(root / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, killed_job.__file__, *arguments]
+    command = [sys.executable, str(PROGRAMS[job].__file__), *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
@@ -129,6 +203,12 @@ def _kill_in_mid_work(life: subprocess.Popen[bytes], place: Path, seconds: float
     assert _planned(place) > before, "the job did not get any further"
     assert life.poll() is None, "the job ended before it could be killed; give it more to do"
     _kill(life)
+
+
+def _end(life: subprocess.Popen[bytes]) -> None:
+    """Kill a life that has not ended."""
+    if life.poll() is None:
+        _kill(life)
 
 
 def _kill(life: subprocess.Popen[bytes]) -> None:
@@ -159,9 +239,9 @@ def _remembered(spark: SparkSession, place: Path) -> list[dict[str, Any]]:
     return operators
 
 
-def _by_pipeline(output: dict[str, list[str]]) -> dict[str, list[dict[str, Any]]]:
-    """The lines of the one sink of a job, by the pipeline that they name."""
+def _by_pipeline(output: dict[str, list[str]], sink: str) -> dict[str, list[dict[str, Any]]]:
+    """The lines of a sink of a job, by the pipeline that they name."""
     pipelines = defaultdict(list)
-    for line in map(json.loads, output["everything"]):
+    for line in map(json.loads, output[sink]):
         pipelines[line["pipeline"]].append(line)
     return dict(pipelines)
