@@ -11,6 +11,8 @@ SETTLED = 10
 """From this minute on everything should be level; from the sixth of ten."""
 _AROUND = 2
 """A value at a minute is the median of the minutes around it, so many on each side."""
+_TELLING = 20
+"""Fewer minutes say nothing about an hour."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ GROUPS: dict[str, tuple[Measure, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """A measure at the minute from which it should be level, at the end, and by how much it grows in an hour."""
+    """A measure when it should be level, at the end, and by how much it grows in an hour, if that can be said."""
 
     measure: Measure
     settled: float
@@ -117,5 +119,5 @@ def _found(measure: Measure, values: pd.Series, first: int) -> Finding:
     level = values[values.index >= first].dropna()
     at_first = values[(values.index >= first - _AROUND) & (values.index <= first + _AROUND)].median()
     at_end = values[values.index > values.index.max() - _AROUND * 2 - 1].median()
-    slope = np.polyfit(level.index / 60, level, 1)[0] if len(level) > 1 else float("nan")
+    slope = np.polyfit(level.index / 60, level, 1)[0] if len(level) >= _TELLING else float("nan")
     return Finding(measure, float(at_first), float(at_end), float(slope))
