@@ -80,8 +80,9 @@ def check_fit(
     changes += [] if allow_non_restored else homeless
     if changes:
         raise StateError(
-            f"the program does not fit the savepoint {savepoint.location}: {'; '.join(changes)}. Undo these changes; "
-            "where an operator or a source is missing, from_savepoint(..., allow_non_restored_state=True) leaves its "
+            f"the program does not fit the savepoint {savepoint.location}: {'; '.join(changes)}. Undo these changes. "
+            "An operator that is missing because it has another id keeps its state with the id that it had as its "
+            "uid(...); where one, or a source, is gone, from_savepoint(..., allow_non_restored_state=True) leaves its "
             "state behind"
         )
 

@@ -86,6 +86,8 @@ class Inspection:
         committed: the last micro-batch that is committed.
         unfinished: the micro-batch behind it, if one was begun: the job is in it, or ended in it and will repeat it.
         listing: how large it is.
+        has_newer_program: whether another program was started behind the last micro-batch that is committed, so that
+            what there is of the next one is in its sinks.
     """
 
     location: str
@@ -106,6 +108,7 @@ class Inspection:
     committed: MicroBatch | None
     unfinished: MicroBatch | None
     listing: Listing
+    has_newer_program: bool = False
 
 
 def inspect(location: str) -> Inspection:
@@ -161,6 +164,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         committed=_micro_batch(committed, before, plans, commits) if commits else None,
         unfinished=_micro_batch(last, behind, plans, commits) if behind else None,
         listing=files.listing(),
+        has_newer_program=record is not started[-1],
     )
 
 

@@ -53,7 +53,7 @@ def take_savepoint(
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
     if found.description is None:
         raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
-    if not repeat and _may_be_in_sinks(found):
+    if not repeat and may_be_in_sinks(found):
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
@@ -107,11 +107,15 @@ def _last(found: Inspection) -> int | None:
     return None if last is None else last.number
 
 
-def _may_be_in_sinks(found: Inspection) -> bool:
-    """Whether sinks may have something of a micro-batch that is not finished; directories of files show it."""
+def may_be_in_sinks(found: Inspection) -> bool:
+    """Whether sinks may have something of a micro-batch that is not finished; directories of files show it.
+
+    Raises:
+        ProgramError: if Arrow cannot open a directory.
+    """
     if found.unfinished is None:
         return False
-    are_all_files = len(found.directories) == len(found.sinks)
+    are_all_files = len(found.directories) == len(found.sinks) and not found.has_newer_program
     return not are_all_files or any(has_files_of(path, found.unfinished.number) for path in found.directories)
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
@@ -110,6 +112,16 @@ def test_rows_of_a_table_are_elements_with_their_fields_by_name(table, tmp_path)
         {"key": "a", "total": 15, "all": [10, 5], "places": [(10, 1), (5, 2)]},
         {"key": "b", "total": 20, "all": [20], "places": [(20, 1)]},
         {"key": "c", "total": 7, "all": [7], "places": [(7, 1)]},
+    ]
+
+
+def test_the_command_line_says_that_no_job_has_left_it(tmp_path):
+    bootstrapped(ACCOUNTS, tmp_path / "saved")
+    said = CliRunner().invoke(app, ["checkpoint", str(tmp_path / "saved")]).output.splitlines()
+    assert said[:3] == [
+        f"The savepoint {tmp_path / 'saved'}: written by a program",
+        "  state of   accounts",
+        "  sources    none",
     ]
 
 
