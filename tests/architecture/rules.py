@@ -71,6 +71,35 @@ PICKLES = (
     "eventide.runtime.pickles",
     "eventide.datastream.connectors.function_source._log",
 )
+# Where a location of the program's becomes a file system, and which modules are loaded when one is wanted.
+FILE_SYSTEMS = ("eventide.datastream.connectors._storage", "eventide.datastream.connectors._hdfs")
+LOADED_LATE = ("eventide.datastream.connectors._hdfs",)
+MAKERS_OF_FILE_SYSTEMS = frozenset(
+    {
+        "from_uri",
+        "FSSpecHandler",
+        "PyFileSystem",
+        "LocalFileSystem",
+        "S3FileSystem",
+        "HadoopFileSystem",
+        "GcsFileSystem",
+    }
+)
+# Files that are of this machine by their nature: what ships with eventide, programs, temporary files, tests.
+ON_THIS_MACHINE = (
+    "eventide.advisor",
+    "eventide.cli",
+    "eventide.dashboard.app",
+    "eventide.datastream.formats._avro_schema",
+    "eventide.local.host",
+    "eventide.spark.demo",
+    "eventide.spark.java",
+    "eventide.spark.python_files",
+    "eventide.spark.session",
+    "eventide.spark.submit",
+    "eventide.testing",
+)
+LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 400
 
@@ -145,7 +174,9 @@ def values_and_vocabulary_are_light(root: Path) -> list[str]:
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
         late = imported.is_of("pyarrow", "msgspec", "cloudpickle") and imported.place != "module"
-        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not own and not late
+        too_early = imported.is_of(*LOADED_LATE) and imported.place == "module"
+        light = module.name in LOADED_LATE or ((own or late) and not too_early)
+        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not light
 
     return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")
 
@@ -157,6 +188,33 @@ def pickles_are_made_in_few_places(root: Path) -> list[str]:
         return imported.is_of("pickle", "cloudpickle") and module.name not in PICKLES
 
     return _imports(root, is_wrong, "knows no classes of the program: use dumps and loads of eventide.common._pickles")
+
+
+def files_are_opened_in_one_way(root: Path) -> list[str]:
+    """What a job reads and keeps may lie in any store: all of it is opened by connectors._storage."""
+
+    def is_of(module: Module, names: tuple[str, ...]) -> bool:
+        return any(f"{module.name}.".startswith(f"{name}.") for name in names)
+
+    def is_wrong(node: ast.AST) -> bool:
+        match node:
+            case ast.Call(func=ast.Name(id="open")):
+                return True
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                return name in MAKERS_OF_FILE_SYSTEMS
+        return False
+
+    def is_local(module: Module, imported: Import) -> bool:
+        return imported.is_of(*LOCAL_FILES) and not is_of(module, ON_THIS_MACHINE)
+
+    advice = "is for files of this machine alone: use opened() of eventide.datastream.connectors._storage"
+    elsewhere = (module for module in modules(root) if not is_of(module, FILE_SYSTEMS + ON_THIS_MACHINE))
+    return _imports(root, is_local, advice) + [
+        module.at(node.lineno, "files are opened elsewhere: use opened() of eventide.datastream.connectors._storage")
+        for module in elsewhere
+        for node in ast.walk(module.tree)
+        if is_wrong(node)
+    ]
 
 
 def runtime_sees_no_world(root: Path) -> list[str]:
@@ -245,6 +303,7 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     spark_is_in_spark_alone,
     values_and_vocabulary_are_light,
     pickles_are_made_in_few_places,
+    files_are_opened_in_one_way,
     runtime_sees_no_world,
     jvm_is_not_touched,
     nothing_is_asserted,

@@ -29,6 +29,7 @@ class Disturbed:
         input: the location of its files.
         dice: which worker is killed, and when.
         variables: more of the environment of its driver.
+        started_by: the command that starts its driver.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class Disturbed:
         input: str,
         dice: random.Random,
         variables: Mapping[str, str] | None = None,
+        started_by: Sequence[str] = (),
     ) -> None:
-        self._cluster, self._dice, self._variables = cluster, dice, variables or {}
+        self._cluster, self._dice, self._variables, self._started_by = cluster, dice, variables or {}, started_by
         self._checkpoint = f"{place}/checkpoint"
         self._arguments = [job, self._checkpoint, f"{place}/output", input]
         self._driver = self._start()
@@ -82,7 +84,9 @@ class Disturbed:
         self._driver.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
-        return started(_PROGRAM, self._cluster, *self._arguments, variables=self._variables)
+        return started(
+            _PROGRAM, self._cluster, *self._arguments, variables=self._variables, started_by=self._started_by
+        )
 
     def _planned(self) -> int:
         return max(CheckpointFiles(self._checkpoint).planned(), default=-1)

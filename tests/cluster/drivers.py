@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eventide.testing import SparkCluster
@@ -19,6 +19,7 @@ def started(
     *arguments: object,
     python: str = sys.executable,
     variables: Mapping[str, str] | None = None,
+    started_by: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
     """Start a program, whose functions an interpreter runs that finds no modules of the tests by itself."""
     environment = {
@@ -29,13 +30,19 @@ def started(
         "MASTER": cluster.master,
         **(variables or {}),
     }
-    command = [sys.executable, str(program), *map(str, arguments)]
+    command = [*started_by, sys.executable, str(program), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
 
 
-def ended(program: Path, cluster: SparkCluster, *arguments: object, python: str = sys.executable) -> str:
+def ended(
+    program: Path,
+    cluster: SparkCluster,
+    *arguments: object,
+    python: str = sys.executable,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """Run a program to its end, and return what it printed."""
-    driver = started(program, cluster, *arguments, python=python)
+    driver = started(program, cluster, *arguments, python=python, variables=variables)
     printed, _ = driver.communicate(timeout=PATIENCE_S)
     assert driver.returncode == 0
     return printed

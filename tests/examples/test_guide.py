@@ -25,7 +25,7 @@ SHOWN_ALONE = (
     "savepoints.md",  # tests/spark/test_savepoints.py
     "cluster.md",  # tests/cluster
     "clusters.md",  # says what was not tried
-    "locations.md",  # tests/unit/test_object_store.py
+    "locations.md",  # tests/stores
 )
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 

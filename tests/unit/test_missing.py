@@ -10,6 +10,10 @@ BRING = (
     "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("
     "{'spark.master': ...})) make the session, which brings it along"
 )
+JARS = (
+    "name the package that has it in spark.jars.packages before the session is made: for S3, "
+    "org.apache.hadoop:hadoop-aws in the version of PySpark's own Hadoop"
+)
 TASK = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 4207, in invoke_udf\n'
 PLANNER = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/sql/worker/create_data_source.py", line 9, in main\n'
 
@@ -46,6 +50,20 @@ def no(module: str) -> str:
             "on an executor, Python is 3.9, and the program runs in 3.11; say with "
             "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
             "there on every machine, the driver's included",
+        ),
+        (
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem "
+            "not found\n\tat org.apache.hadoop.conf.Configuration.getClass(Configuration.java:2724)",
+            "Spark has no class org.apache.hadoop.fs.s3a.S3AFileSystem, which opens a location of the program's; "
+            + JARS,
+        ),
+        (
+            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat org',
+            f"Spark knows no file system for s3://; {JARS}. S3 is s3a:// there",
+        ),
+        (
+            "fs.AbstractFileSystem.gs.impl=null: No AbstractFileSystem configured for scheme: gs",
+            f"Spark knows no file system for gs://; {JARS}. S3 is s3a:// there",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a Python process of Spark's lacks, in one sentence, from what Spark says of its end."""
+"""What a Python process of Spark's lacks, or Spark itself, in one sentence, from what Spark says of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
 _OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in driver: (?P<here>[\d.]+)")
+_NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
+_NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
 _TASK = "/pyspark/worker.py"
 _PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py")
@@ -15,6 +17,11 @@ _PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py")
 _SAME_EVERYWHERE = (
     "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
     "there on every machine, the driver's included"
+)
+
+_JARS = (
+    "name the package that has it in spark.jars.packages before the session is made: for S3, "
+    "org.apache.hadoop:hadoop-aws in the version of PySpark's own Hadoop"
 )
 
 
@@ -32,6 +39,10 @@ def what_is_missing(text: str) -> str | None:
         return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {_SAME_EVERYWHERE}"
     if found := _NO_PYTHON.search(text):
         return f"{where}, there is no Python interpreter {found['program']!r}; {_SAME_EVERYWHERE}"
+    if found := _NO_CLASS.search(text):
+        return f"Spark has no class {found['name']}, which opens a location of the program's; {_JARS}"
+    if found := _NO_FILE_SYSTEM.search(text):
+        return f"Spark knows no file system for {found['scheme']}://; {_JARS}. S3 is s3a:// there"
     return None
 
 

@@ -39,6 +39,8 @@ class SparkCluster:
         memory: What a worker may give to executors, as Spark writes it.
         environment: Variables of their processes, beside ``PATH``, ``HOME`` and ``JAVA_HOME`` of this process.
         java_options: Options of their Java; these let it start sooner, and work slower, than Java's own.
+        started_by: A command that each of them is started by, such as ``("nice",)``; theirs follows as its arguments,
+            and must take its place (``exec``).
 
     Raises:
         ProgramError: There is no pyspark with its jars, or no Java.
@@ -60,12 +62,14 @@ class SparkCluster:
         memory: str = "1g",
         environment: Mapping[str, str] | None = None,
         java_options: Sequence[str] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        started_by: Sequence[str] = (),
     ) -> None:
         self._count = workers
         self._cores = cores
         self._memory = memory
         self._more = dict(environment or {})
         self._java_options = " ".join(java_options)
+        self._started_by = tuple(started_by)
         self._home: Path | None = None
         self._guard: subprocess.Popen[str] | None = None
         self._port = 0
@@ -188,7 +192,7 @@ class SparkCluster:
         (home / name).mkdir(exist_ok=True)
         with (home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [str(spark / "bin" / "spark-class"), *command],
+                [*self._started_by, str(spark / "bin" / "spark-class"), *command],
                 cwd=home / name,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyarrow.fs import FileSystem
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
@@ -43,8 +45,25 @@ def opened(location: str) -> tuple[FileSystem, str]:
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return LocalFileSystem(), uri.rstrip("/")
+    open_uri = _opening_hdfs() if scheme == "hdfs" else FileSystem.from_uri
     try:
-        file_system, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
+        file_system, path = open_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
     except (ValueError, OSError, NotImplementedError) as error:
         raise ProgramError(f"Arrow cannot open {location!r}: {error}") from error
     return file_system, path.rstrip("/")
+
+
+def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
+    """What opens HDFS.
+
+    Raises:
+        ProgramError: if the library for it is not installed where this runs.
+    """
+    try:
+        from eventide.datastream.connectors._hdfs import opened_hdfs
+    except ImportError as error:
+        raise ProgramError(
+            "HDFS needs the library hdfs-native, which is not installed here: pip install 'eventide[hdfs]', also where "
+            "Spark's workers run"
+        ) from error
+    return opened_hdfs

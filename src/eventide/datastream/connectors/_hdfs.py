@@ -1,0 +1,45 @@
+"""HDFS as Arrow wants a file system: by the client hdfs-native, which needs neither Java nor a library of Hadoop's."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from hdfs_native.fsspec import HdfsFileSystem
+from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+_MS_PER_S = 1_000
+
+
+class _Hdfs(HdfsFileSystem):
+    """Says when a file was changed by the name and in the unit that Arrow knows; what is moved replaces."""
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        return _timed(super().info(path, **options))
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
+        found = [_timed(entry) for entry in super().ls(path, True, **options) if isinstance(entry, dict)]
+        return found if detail else [entry["name"] for entry in found]
+
+    def mv(self, path1: str, path2: str, **_: Any) -> None:
+        super().mv(path1, path2, overwrite=True)
+
+
+def _timed(entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {"mtime": entry["modification_time"] / _MS_PER_S}
+
+
+def opened_hdfs(uri: str) -> tuple[PyFileSystem, str]:
+    """The file system of a URI with the scheme ``hdfs``, and the path in it.
+
+    Raises:
+        ValueError: if the URI is none, or nothing tells which name nodes are behind its name.
+    """
+    parts = urlsplit(uri)
+    try:
+        return PyFileSystem(FSSpecHandler(_Hdfs(parts.hostname, parts.port))), parts.path
+    except RuntimeError as error:
+        raise ValueError(
+            f"{error}; name a name node with its port, such as hdfs://namenode:8020, or the folder whose hdfs-site.xml "
+            "has the name nodes in HADOOP_CONF_DIR"
+        ) from error

@@ -1,0 +1,51 @@
+"""Stores that run on this machine, in which jobs have all that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.conftest import cluster
+from tests.stores.hdfs_server import hdfs_server
+from tests.stores.s3_server import s3_server, with_hadoop
+from tests.stores.store import Store
+
+from eventide.datastream.connectors._storage import opened
+
+__all__ = ["cluster"]
+collect_ignore = ["moto_server.py", "saved_driver.py"]
+"""Programs of their own, which import from their folder."""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Store]:
+    """A bucket, as Arrow opens it in this process."""
+    with s3_server() as store, pytest.MonkeyPatch.context() as patch:
+        for name, value in store.variables.items():
+            patch.setenv(name, value)
+        file_system, bucket = opened(f"{store.location}?allow_bucket_creation=true")
+        file_system.create_dir(bucket)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A folder in HDFS."""
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as store:
+        yield store
+
+
+@pytest.fixture(
+    scope="module",
+    params=["s3", pytest.param("hdfs", marks=[pytest.mark.spark, pytest.mark.store])],
+)
+def store(request: pytest.FixtureRequest) -> Store:
+    """Each of the stores, for what Python does in it."""
+    found: Store = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def store_for_jobs(store: Store) -> Store:
+    """Each of the stores, for whole jobs."""
+    return with_hadoop(store) if store.location.startswith("s3a") else store
