@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from eventide.common.typeinfo import TupleTypeInfo
 from eventide.plan.graph import (
@@ -19,8 +19,10 @@ from eventide.plan.graph import (
     UnionTransformation,
 )
 from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.guarded import Guarded, OneByOne
+from eventide.runtime.chain.key_check import KeyCheck
 from eventide.runtime.chain.timestamps import AssignTimestamps
-from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.exchange.outlets import Outlet, selector_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,9 @@ class Chains:
         name = self._names[node.number]
         kind, column = node.type_info, node.strategy.timestamp_column
         place = kind.field_names.index(column) if isinstance(kind, TupleTypeInfo) and isinstance(column, str) else None
-        step = AssignTimestamps(name, node.number, node.strategy, self._ids.get(node.number, ""), place)
+        step = AssignTimestamps(
+            name, node.number, node.strategy, self._ids.get(node.number, ""), place, node.dead_letters
+        )
         child = _Growing(step)
         grown.nodes.append(child)
         self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
@@ -146,7 +150,9 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                child = _Growing(consumer.kind(name, consumer.call, consumer.user_function))
+                step = consumer.kind(name, consumer.call, consumer.user_function)
+                tag = consumer.dead_letters
+                child = _Growing(step if tag is None else Guarded(cast("OneByOne", step), tag))
                 grown.nodes.append(child)
                 self._follow(consumer, child, replace(path, producer=name))
             case AssignTransformation() if not _needs_tasks(consumer, path.head):
@@ -155,6 +161,12 @@ class Chains:
                 child = _Growing(tag=consumer.tag)
                 grown.nodes.append(child)
                 self._follow(consumer, child, path)
+            case KeyTransformation() if consumer.dead_letters is not None:
+                name = self._names[consumer.number]
+                check = KeyCheck(name, consumer.key.select, consumer.key.type_info, selector_of(consumer.key.select))
+                child = _Growing(Guarded(check, consumer.dead_letters))
+                grown.nodes.append(child)
+                self._follow(consumer, child, replace(path, producer=name))
             case KeyTransformation() | UnionTransformation():
                 self._follow(consumer, grown, path)
             case _:

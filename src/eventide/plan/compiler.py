@@ -36,6 +36,7 @@ from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO
 from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec
 from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.operator import Operation
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
@@ -72,7 +73,7 @@ class _Compiler:
         self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
         self._number = {node.number: number for number, node in enumerate([*self._heads, *self._sinks], start=1)}
         self._operators = {
-            node.number: node.operation.planned(self._names[node.number], node.operator_inputs(), max_parallelism)
+            node.number: _operation(node).planned(self._names[node.number], node.operator_inputs(), max_parallelism)
             for node in self._heads
             if isinstance(node, OperatorTransformation)
         }
@@ -115,7 +116,15 @@ class _Compiler:
         fields = used_fields(node, self._chains.consumers, self._operators)
         spec: SourceSpec | DataFrameSourceSpec
         if isinstance(node, SourceTransformation):
-            spec = SourceSpec(name, node.type_info, root, node.source, fields, alignment=self._alignments.of(node))
+            spec = SourceSpec(
+                name,
+                node.type_info,
+                root,
+                node.source,
+                fields,
+                alignment=self._alignments.of(node),
+                dead_letters=node.dead_letters,
+            )
         elif isinstance(node, DataFrameTransformation):
             spec = DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
         else:
@@ -263,6 +272,13 @@ class _Compiler:
         sources = [source for source in reachable([node]) if isinstance(source, SourceTransformation)]
         if endless is not None and any(source.source.may_end() for source in sources):
             raise ProgramError(f"{self._names[node.number]!r} would not end with its input: {endless}")
+
+
+def _operation(node: OperatorTransformation) -> Operation:
+    """What the program asks for with an operator; with dead letters, if it wants them."""
+    if node.dead_letters is None:
+        return node.operation
+    return replace(node.operation, dead_letters=node.dead_letters)  # type: ignore[type-var]
 
 
 def _levels(nodes: Sequence[Transformation]) -> dict[int, int]:

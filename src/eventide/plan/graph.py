@@ -20,8 +20,9 @@ _numbers = itertools.count()
 
 
 class Transformation:
-    """A node of the graph. ``name``, ``uid`` and ``parallelism`` may be set until the job runs; all else is fixed.
+    """A node of the graph. ``name``, ``uid``, ``parallelism`` and ``dead_letters`` may be set until the job runs.
 
+    ``dead_letters`` is the tag of the side output for what it cannot handle; None: that is an error.
     ``has_timestamps`` says whether its elements carry event time. Flink: ``Transformation``.
     """
 
@@ -36,6 +37,7 @@ class Transformation:
         self.name = name
         self.uid: str | None = None
         self.parallelism: int | None = None
+        self.dead_letters: str | None = None
         self.inputs = inputs
         self.type_info = type_info or Types.PICKLED_BYTE_ARRAY()
         inherited = bool(inputs) and all(node.has_timestamps for node in inputs)
@@ -235,7 +237,10 @@ class OperatorTransformation(Transformation):
 
 
 class SideOutputTransformation(Transformation):
-    """One side output of an operator; or the elements for which a strategy had no timestamp, so that they have none."""
+    """One side output of an operator; or the elements for which a strategy had no timestamp, so that they have none.
+
+    The dead letters of who gives timestamps have none either; where a source gave some before, they have these.
+    """
 
     def __init__(self, source: Transformation, tag: str, type_info: TypeInformation) -> None:
         has_timestamps = False if isinstance(source, AssignTransformation) else None

@@ -22,24 +22,31 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
-def user_function_error(operator: str, error: Exception, *, during: str, **what: Any) -> EventideError:
-    """Wrap what a user's function raised; eventide's own errors keep their type and get the place added."""
+def user_function_error(
+    operator: str, error: Exception, *, during: str, advice: str = "", **what: Any
+) -> EventideError:
+    """Wrap what a user's function raised; eventide's own errors keep their type and get the place added.
+
+    ``advice`` says what would let the job go on, where the data may be to blame.
+    """
     place = ", ".join(f"{name} {shown(value)}" for name, value in what.items())
     head = f"in operator {operator!r}, {during}" + (f" ({place})" if place else "")
     if isinstance(error, EventideError):
         kind = DataError if isinstance(error, DataError) else type(error)
-        return kind(f"{head}: {error}")
+        is_told = not isinstance(error, DataError | UserFunctionError) or advice in str(error)
+        return kind(f"{head}: {error}" + ("" if is_told else f"; {advice}"))
     trace = "".join(traceback.format_exception(error)).rstrip()
-    return UserFunctionError(f"{head}: the user's function raised {error!r}. Its traceback:\n{trace}")
+    advised = f"; {advice}" if advice else ""
+    return UserFunctionError(f"{head}: the user's function raised {error!r}{advised}. Its traceback:\n{trace}")
 
 
 @contextmanager
-def calling(operator: str, *, during: str, **what: Any) -> Iterator[None]:
+def calling(operator: str, *, during: str, advice: str = "", **what: Any) -> Iterator[None]:
     """Guard one call into user code."""
     try:
         yield
     except Exception as error:
-        raise user_function_error(operator, error, during=during, **what) from error
+        raise user_function_error(operator, error, during=during, advice=advice, **what) from error
 
 
 def no_timestamp() -> DataError:

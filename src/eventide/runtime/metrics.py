@@ -15,6 +15,7 @@ LATE_DROPPED = "numLateRecordsDropped"
 LATE_TO_SIDE_OUTPUT = "numLateRecordsToSideOutput"
 WITHOUT_WINDOW = "numRecordsWithoutWindow"
 WITHOUT_TIMESTAMP = "numRecordsWithoutTimestamp"
+DEAD_LETTERS = "numDeadLetters"
 PARTS_LOST = "numPartsLost"
 TIMERS_LEFT = "numTimersNotFired"
 ALIGNMENT_DRIFT = "watermarkAlignmentDrift"
@@ -35,6 +36,7 @@ OWN = frozenset(
         LATE_TO_SIDE_OUTPUT,
         WITHOUT_WINDOW,
         WITHOUT_TIMESTAMP,
+        DEAD_LETTERS,
         PARTS_LOST,
         TIMERS_LEFT,
         ALIGNMENT_DRIFT,

@@ -24,7 +24,15 @@ from eventide.datastream.connectors.sink import (
     PrintSink,
     Sink,
 )
-from eventide.datastream.connectors.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch
+from eventide.datastream.connectors.source import (
+    IDLE,
+    Beginning,
+    PartRange,
+    SideOutput,
+    Source,
+    TimestampedBatch,
+    Unreadable,
+)
 
 if TYPE_CHECKING:
     from eventide.datastream.connectors.kafka import KafkaSink, KafkaSource
@@ -58,6 +66,7 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
     "TimestampedBatch",
+    "Unreadable",
 ]
 
 

@@ -57,6 +57,30 @@ class SideOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What :meth:`Source.read` may yield: something that is there, and cannot be read.
+
+    The job stops with its error. Where the program wants dead letters of the source, it becomes one, and the job goes
+    on.
+
+    Attributes:
+        error: why it cannot be read; where the job stops, this is what it says.
+        raw: what is there, as bytes or text.
+        split: what it is in, such as a partition or a file.
+        position: where it is there, such as its offset or the number of its row.
+        key: its key, where it has one.
+        timestamp: its event time in milliseconds, where that is known.
+    """
+
+    error: Exception
+    raw: Any
+    split: str | None = None
+    position: int | None = None
+    key: Any = None
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PartRange:
     """What is read of one part: from position ``start`` up to, not including, ``end``."""
 
@@ -151,8 +175,16 @@ class Source(ABC):
         :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
         which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
         place in the split on; and :data:`IDLE`. A strategy behind the source takes the place of its timestamps and
-        watermarks.
+        watermarks. What cannot be read comes as an :class:`Unreadable`; an error that is raised stops the job.
         """
+
+    def sorting_out(self) -> Source:
+        """The same source for a program that wants dead letters of it.
+
+        Asked of sources that read many elements at once, so that it costs something to find a bad one among them; by
+        default, it is no other.
+        """
+        return self
 
     def reads_together(self) -> bool:
         """Whether a task reads all that it has to read with one :meth:`read_together`; by default, split by split.

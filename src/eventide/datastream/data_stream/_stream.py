@@ -19,6 +19,7 @@ from eventide.datastream.data_stream._checks import function_of
 from eventide.datastream.data_stream._columns import check_key_type, field_type, keyed_by_columns
 from eventide.datastream.data_stream._distribution import Distribution
 from eventide.datastream.data_stream._hints import StreamHints
+from eventide.datastream.data_stream._side_outputs import SideOutputs
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
 from eventide.datastream.functions import (
     FilterFunction,
@@ -28,17 +29,13 @@ from eventide.datastream.functions import (
     ProcessFunction,
 )
 from eventide.datastream.functions._timestamps import older_strategy
-from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import WindowAssigner
 from eventide.errors import ProgramError
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
     KeyTransformation,
-    OperatorTransformation,
-    SideOutputTransformation,
     SinkTransformation,
-    SourceTransformation,
     Transformation,
     UnionTransformation,
     why_without_parallelism,
@@ -59,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @says_what_is_absent
-class DataStream(Distribution, StreamHints):
+class DataStream(Distribution, SideOutputs, StreamHints):
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
     Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
@@ -304,28 +301,6 @@ class DataStream(Distribution, StreamHints):
         from eventide.datastream.data_stream._windowed import time_windows
 
         return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
-
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The stream of a side output of the operator, or strategy for missing timestamps, that this stream comes from.
-
-        Raises:
-            ProgramError: if this stream does not come from an operator with side outputs directly.
-        """
-        source = self._transformation
-        if isinstance(source, AssignTransformation) and source.strategy.null_timestamps == output_tag.tag_id:
-            return self._then(SideOutputTransformation(source, output_tag.tag_id, source.type_info))
-        origin = source.inputs[0] if isinstance(source, AssignTransformation) else source
-        if isinstance(origin, SourceTransformation) and output_tag.tag_id in (aside := origin.source.side_outputs()):
-            return self._then(SideOutputTransformation(origin, output_tag.tag_id, aside[output_tag.tag_id]))
-        is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
-        if not (isinstance(source, OperatorTransformation) or is_chained):
-            raise ProgramError(
-                f"{source.name!r} has no side outputs; call get_side_output on the result of a window or a process "
-                "function itself"
-            )
-        known = source.side_outputs if isinstance(source, OperatorTransformation) else {}
-        type_info = known.get(output_tag.tag_id, output_tag.type_info)
-        return self._then(SideOutputTransformation(source, output_tag.tag_id, type_info))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each element on the driver."""

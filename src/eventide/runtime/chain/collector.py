@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.output_tag import OutputTag
 from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.elements import Elements, own
+
+Mark: TypeAlias = tuple[int, dict[str, int]]
+"""How many elements have come out of the main output, and of each side output."""
 
 
 class Collector:
@@ -21,12 +24,12 @@ class Collector:
     follow may change it, too; not so without ``copies``. Flink: ``Collector``.
     """
 
-    def __init__(self, operator: str, type_info: TypeInformation, *, copies: bool = True) -> None:
+    def __init__(self, operator: str, type_info: TypeInformation | None, *, copies: bool = True) -> None:
         self._operator = operator
         self._copies = copies
         self._main = Elements()
         self._beside: defaultdict[str, Elements] = defaultdict(Elements)
-        self._types: dict[str | None, TypeInformation] = {None: type_info}
+        self._types: dict[str | None, TypeInformation | None] = {None: type_info}
 
     def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output; without a number, it has that of its place there."""
@@ -50,6 +53,33 @@ class Collector:
             return
         main.timestamps.extend(repeat(timestamp, behind - before))
         main.sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
+
+    def mark(self) -> Mark:
+        """How much has come out since the last :meth:`take`."""
+        return len(self._main), {tag: len(output) for tag, output in self._beside.items()} if self._beside else {}
+
+    def cut(self, mark: Mark) -> None:
+        """Take back what came out behind a mark."""
+        in_main, beside = mark
+        self._main.shorten(in_main)
+        for tag, output in self._beside.items():
+            output.shorten(beside.get(tag, 0))
+
+    def check_from(self, mark: Mark) -> None:
+        """Bring what came out behind a mark to the declared types.
+
+        Raises:
+            DataError: if a value does not fit; also one that would be found out only when it is sent.
+        """
+        in_main, beside = mark
+        self._check(None, self._main, in_main)
+        for tag, output in self._beside.items():
+            self._check(tag, output, beside.get(tag, 0))
+
+    def _check(self, tag: str | None, output: Elements, begin: int) -> None:
+        kind = self._types.get(tag)
+        if kind is not None and not kind.is_pickled and len(output.values) > begin:
+            output.values[begin:] = kind.as_declared(output.values[begin:])
 
     def take(self) -> dict[str | None, Elements]:
         """Give away what came out since the last call, by side output, brought to the declared types.

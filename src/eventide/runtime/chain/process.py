@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
-from eventide.runtime.chain.steps import element_error
+from eventide.runtime.chain.steps import HANDLING, Call, element_error
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 
@@ -23,6 +23,18 @@ class Process:
     user_function: Any
     takes_columns: bool = False
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+
+    during: ClassVar[str] = HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function, whose results are listed."""
+        call = self.call
+
+        def listed(value: Any, context: ElementContext) -> list[Any]:
+            results = call(value, context)
+            return [] if results is None else list(results)
+
+        return listed
 
     def outputs(self, batch: Batch, moment: Moment) -> dict[str | None, Elements]:
         """Call the function with each element; its results keep the element's timestamp and number."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
+from eventide.runtime.chain.contexts import ElementContext
+from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import last_of, user_function_error
+
+Call: TypeAlias = Callable[[Any, ElementContext], list[Any]]
+"""Gives what comes of one element, or raises."""
 
 
 class Step(Protocol):
@@ -35,6 +40,9 @@ class Step(Protocol):
         """The elements that come out."""
 
 
+HANDLING = "while it handled an element"
+
+
 @dataclass(frozen=True, slots=True)
 class Map:
     """One element for one; ``type_info`` is the type that was declared for what comes out."""
@@ -44,6 +52,12 @@ class Map:
     user_function: Any
     takes_columns: bool = False
     type_info: TypeInformation | None = None
+    during: ClassVar[str] = HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function, whose result is one of one."""
+        call = self.call
+        return lambda value, _: [call(value)]
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
@@ -79,6 +93,13 @@ class Filter:
     call: Callable[[Any], Any]
     user_function: Any
     takes_columns: bool = False
+    type_info: ClassVar[None] = None
+    during: ClassVar[str] = HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The element itself, or nothing."""
+        call = self.call
+        return lambda value, _: [value] if call(value) else []
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element."""
@@ -107,6 +128,12 @@ class FlatMap:
     user_function: Any
     takes_columns: bool = False
     type_info: TypeInformation | None = None
+    during: ClassVar[str] = HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function, whose results are listed."""
+        call = self.call
+        return lambda value, _: list(call(value) or ())
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""
@@ -141,4 +168,4 @@ def as_results(operator: str, values: list[Any], type_info: TypeInformation | No
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:
     """What to say of an error in a function that was given the elements one by one from the iterator ``handled``."""
     element = last_of(elements.values, handled)
-    return user_function_error(name, error, during="while it handled an element", element=element)
+    return user_function_error(name, error, during=HANDLING, advice=ADVICE, element=element)

@@ -22,8 +22,9 @@ from eventide.common.watermark_strategy import (
 )
 from eventide.errors import DataError
 from eventide.runtime.chain.steps import element_error
+from eventide.runtime.dead_letters import ADVICE, dead_letter, is_of_the_data
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import calling
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -31,6 +32,7 @@ _WAYS_OUT = (
     "where some are missing, the strategy's with_null_timestamps(NullTimestamps.DROP), or with an OutputTag, lets the "
     "job go on without those elements"
 )
+_ASSIGNING = "when it looked for a timestamp"
 _PER_MS = {"ns": 1_000_000, "us": 1_000, "ms": 1}
 
 
@@ -41,7 +43,8 @@ class AssignTimestamps:
     Elements that come as columns stay columns where the strategy names a column, or is vectorised, or keeps the
     timestamps that they have. ``number`` tells the assigners of a program apart, ``id`` is what a generator of the
     user's is kept under: that stays when the program around it changes. ``place`` is where the strategy's column is in
-    elements that are tuples. Flink: ``TimestampsAndWatermarksOperator``.
+    elements that are tuples. ``dead_letters`` is the side output of elements whose timestamp cannot be found.
+    Flink: ``TimestampsAndWatermarksOperator``.
     """
 
     name: str
@@ -49,6 +52,7 @@ class AssignTimestamps:
     strategy: WatermarkStrategy
     id: str = ""
     place: int | None = None
+    dead_letters: str | None = None
 
     @property
     def user_function(self) -> Any:
@@ -73,16 +77,25 @@ class AssignTimestamps:
         timed, _ = self._applied(batch, keeps_null=False)
         return timed
 
-    def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None]:
-        """The same, apart from the elements without a timestamp, where the strategy does not fail for them."""
-        return self._applied(batch, keeps_null=self.strategy.null_timestamps is not NullTimestamps.FAIL)
+    def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None, Elements | None]:
+        """The same, apart from the elements without a timestamp, where the strategy does not fail for them.
+
+        And apart from all whose timestamp cannot be found, where dead letters are wanted: their letters.
+        """
+        keeps_null = self.strategy.null_timestamps is not NullTimestamps.FAIL
+        if self.dead_letters is None:
+            return *self._applied(batch, keeps_null=keeps_null), None
+        columns = batch if isinstance(batch, Columns) else batch.columns
+        if columns is None or not self.strategy.is_columnar:
+            return self._each_sorted_out(as_elements(batch), keeps_null)
+        return self._halves_sorted_out(batch, columns, keeps_null)
 
     def _applied(self, batch: Batch, *, keeps_null: bool) -> tuple[Batch, Batch | None]:
         columns = batch if isinstance(batch, Columns) else batch.columns
         if columns is None or not self.strategy.is_columnar:
             return self._one_by_one(as_elements(batch), keeps_null)
         without: Batch | None = None
-        with calling(self.name, during="when timestamps were read from a column"):
+        with calling(self.name, during="when timestamps were read from a column", advice=ADVICE):
             array = self._column(columns)
             if keeps_null and array.null_count:
                 without, batch = columns.filtered(array.is_null()), columns.filtered(array.is_valid())
@@ -91,6 +104,77 @@ class AssignTimestamps:
         if isinstance(batch, Columns):
             return timed, without
         return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed), without
+
+    def _halves_sorted_out(
+        self, batch: Batch, columns: Columns, keeps_null: bool
+    ) -> tuple[Batch, Batch | None, Elements | None]:
+        """The timestamps of columns: of halves, where there are none of all of them, down to single elements."""
+        letters = Elements()
+        try:
+            timed, without = self._applied(batch, keeps_null=True)
+        except Exception as error:
+            if len(columns) > 1 and is_of_the_data(error):
+                return self._joined(columns, keeps_null)
+            timed, without = Elements(), None
+            self._add_letters(letters, columns, error)
+        if without and not keeps_null:
+            self._add_letters(letters, without, no_timestamp_found(None))
+            without = None
+        return timed, without, letters or None
+
+    def _joined(self, columns: Columns, keeps_null: bool) -> tuple[Batch, Batch | None, Elements | None]:
+        """What comes of both halves."""
+        middle = len(columns) // 2
+        halves = columns.slice(0, middle), columns.slice(middle, len(columns))
+        sorted_out = [self._halves_sorted_out(half, half, keeps_null) for half in halves]
+        timed, without = (
+            [found for one in sorted_out if isinstance(found := one[kind], Columns) and found] for kind in (0, 1)
+        )
+        letters = [one[2] for one in sorted_out if one[2] is not None]
+        return (
+            Columns.joined(timed) if timed else Elements(),
+            Columns.joined(without) if without else None,
+            interleave(letters) if letters else None,
+        )
+
+    def _each_sorted_out(
+        self, elements: Elements, keeps_null: bool
+    ) -> tuple[Elements, Elements | None, Elements | None]:
+        """The timestamps of elements one by one."""
+        extract = self._extractor()
+        timestamps: list[int] = []
+        timed: list[int] = []
+        without: list[int] = []
+        letters = Elements()
+        for i, (value, record) in enumerate(zip(elements.values, elements.timestamps, strict=True)):
+            try:
+                timestamp = extract(value, MIN_MS if record is None else record)
+                if keeps_null and _is_null(timestamp):
+                    without.append(i)
+                    continue
+                timestamps.append(checked_timestamp(timestamp))
+                timed.append(i)
+            except Exception as error:
+                self._add_letter(letters, error, value, record, elements.sequence[i])
+        columns = elements.columns
+        if len(timed) < len(elements):
+            columns = None if columns is None else columns.at(pa.array(timed, pa.int64()))
+            with_time = elements.at(timed)
+        else:
+            with_time = elements
+        if columns is not None:
+            columns = replace(columns, timestamps=pa.array(timestamps, pa.int64()))
+        found = Elements(with_time.values, [*timestamps], with_time.sequence, columns=columns)
+        return found, elements.at(without) if without else None, letters or None
+
+    def _add_letters(self, letters: Elements, batch: Batch, error: Exception) -> None:
+        elements = as_elements(batch)
+        for value, time_ms, number in zip(elements.values, elements.timestamps, elements.sequence, strict=True):
+            self._add_letter(letters, error, value, time_ms, number)
+
+    def _add_letter(self, letters: Elements, error: Exception, value: Any, time_ms: int | None, number: int) -> None:
+        letter = dead_letter(self.name, _ASSIGNING, error, element=value, timestamp=time_ms)
+        letters.append(letter, time_ms, number)
 
     def _column(self, columns: Columns) -> pa.Array:
         assigner = self.strategy.timestamp_assigner
@@ -232,6 +316,11 @@ def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
     return pa.array(array) if array.min() > MIN_MS else None
 
 
+def no_timestamp_found(timestamp: Any) -> DataError:
+    """What to say of an element without a timestamp."""
+    return DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
+
+
 def checked_timestamp(timestamp: Any) -> int:
     """A timestamp as an int of milliseconds, whatever kind of integer it is.
 
@@ -242,7 +331,7 @@ def checked_timestamp(timestamp: Any) -> int:
     5
     """
     if _is_null(timestamp):
-        raise DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
+        raise no_timestamp_found(timestamp)
     if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
         raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not an integer; {_ADVICE}")
     number = python_operator.index(timestamp)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.errors import UserFunctionError
-from eventide.runtime.chain.steps import as_results
+from eventide.runtime.chain.steps import Call, as_results
+from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import shown, user_function_error
+
+WAITING = "while it waited for an element"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,20 @@ class Wait:
     strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY
     capacity: int = 100
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+
+    during: ClassVar[str] = WAITING
+
+    def caller(self, values: list[Any]) -> Call:
+        """What the function gave for each element, or raised, when it had waited for all of them."""
+        outcomes: Iterator[list[Any] | Exception] = iter(_run(self._all_outcomes(values)))
+
+        def outcome(value: Any, _: Any) -> list[Any]:
+            found = next(outcomes)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return outcome
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element, and wait for all; results keep the element's timestamp and number."""
@@ -48,6 +65,18 @@ class Wait:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._one(value, places)) for value in values]
         return [task.result() for task in tasks]
+
+    async def _all_outcomes(self, values: list[Any]) -> list[list[Any] | Exception]:
+        """The same, where one that fails ends no other."""
+
+        async def outcome(value: Any) -> list[Any] | Exception:
+            try:
+                return await self._one(value, places)
+            except Exception as error:
+                return error
+
+        places = asyncio.Semaphore(self.capacity)
+        return await asyncio.gather(*map(outcome, values))
 
     async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any]:
         async with places:
@@ -99,7 +128,7 @@ class Wait:
             attempts += 1
 
     def _failed(self, error: Exception, value: Any) -> Exception:
-        return user_function_error(self.name, error, during="while it waited for an element", element=value)
+        return user_function_error(self.name, error, during=WAITING, advice=ADVICE, element=value)
 
 
 @cache

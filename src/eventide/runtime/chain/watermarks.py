@@ -17,12 +17,12 @@ from eventide.common.watermark_generator import (
 from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.common.watermark_strategy import TimestampAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.chain.steps import element_error
+from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
-from eventide.runtime.invoke import calling
+from eventide.runtime.invoke import calling, last_of, user_function_error
 from eventide.runtime.state.backend import StateBackend
 
 _STATE = "generators"
@@ -128,7 +128,8 @@ class GeneratorRun:
             for value, timestamp, emitter.point in zip(values, elements.timestamps, elements.sequence, strict=True):
                 on_event(value, timestamp, emitter)  # type: ignore[arg-type]
         except Exception as error:
-            raise element_error(self.step.name, error, elements, values) from error
+            element = last_of(elements.values, values)
+            raise user_function_error(self.step.name, error, during=HANDLING, element=element) from error
 
     def end_batch(self, *, is_asked: bool) -> None:
         """Ask for a periodic watermark."""

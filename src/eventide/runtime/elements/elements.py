@@ -74,6 +74,10 @@ class Elements:
         self.timestamps.append(timestamp)
         self.sequence.append(sequence)
 
+    def shorten(self, count: int) -> None:
+        """Forget all but the first of elements without keys, also what was not yet added in full."""
+        del self.values[count:], self.timestamps[count:], self.sequence[count:]
+
     def by_time(self) -> Elements:
         """The same in the order of their timestamps, those without one first; those of one time stay in their order."""
         times = [MIN_MS if timestamp is None else timestamp for timestamp in self.timestamps]

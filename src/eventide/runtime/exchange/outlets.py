@@ -315,8 +315,14 @@ def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
 
     A function that finds keys in several ways names them in ``selects``.
     """
-    owners = [getattr(part, "__self__", None) for part in getattr(select, "selects", (select,))]
-    return [("key selector", owner) for owner in owners if isinstance(owner, KeySelector)]
+    owners = map(selector_of, getattr(select, "selects", (select,)))
+    return [("key selector", owner) for owner in owners if owner is not None]
+
+
+def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
+    """The key selector of the user's that a function is the method of; None where it is none."""
+    owner = getattr(select, "__self__", None)
+    return owner if isinstance(owner, KeySelector) else None
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:

@@ -11,10 +11,13 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
+from eventide.runtime.chain.steps import HANDLING
+from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.process.contexts import KeyContext
+from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
@@ -22,6 +25,8 @@ from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Recei
 
 if TYPE_CHECKING:
     from eventide.runtime.process.spec import ProcessSpec
+
+ON_TIMER = "when a timer fired"
 
 
 class _ProcessOperator(ABC):
@@ -79,9 +84,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
                 if results is not None:
                     put(results, context.time_ms)
         except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during="while it handled an element", element=value
-            ) from error
+            raise user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, element=value) from error
 
 
 class KeyedProcessOperator(_ProcessOperator):
@@ -96,7 +99,7 @@ class KeyedProcessOperator(_ProcessOperator):
         self._keyed = keyed
         self._at: KeyAtHand = spec.key_at_hand
         self._at.begin(keyed, context.clock_ms)
-        self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
+        self._context = KeyContext(self._moment, self._at, self._timers_of(keyed), in_batch=context.in_batch)
         self._on_timer = spec.processing.on_timer
 
     def advance(self, watermark_ms: int) -> None:
@@ -129,6 +132,10 @@ class KeyedProcessOperator(_ProcessOperator):
         """How many keys and timers there are."""
         return self._keyed.held()
 
+    def _timers_of(self, keyed: KeyedState) -> HasTimers:
+        """Where the function sets its timers."""
+        return keyed
+
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         elements = interleave(parts)
         if self._context.in_batch:
@@ -145,7 +152,7 @@ class KeyedProcessOperator(_ProcessOperator):
                     put(results, context.time_ms)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during="while it handled an element", key=at.key, element=value
+                self._spec.name, error, during=HANDLING, advice=ADVICE, key=at.key, element=value
             ) from error
 
     def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
@@ -162,5 +169,5 @@ class KeyedProcessOperator(_ProcessOperator):
                     self._out.put_results(results, context.time_ms if has_time else None)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during="when a timer fired", key=at.key, time=context.time_ms
+                self._spec.name, error, during=ON_TIMER, advice=ADVICE, key=at.key, time=context.time_ms
             ) from error

@@ -11,6 +11,7 @@ from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
 from eventide.runtime.process.functions import Processing
+from eventide.runtime.process.guarded import GuardedKeyedOperator, GuardedOperator
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
@@ -20,19 +21,24 @@ from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorI
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """A process operator; picklable, and built into a living one by each task."""
+    """A process operator; picklable, and built into a living one by each task.
+
+    ``dead_letters`` is the side output of elements and timers that its function cannot handle; None: they are errors.
+    """
 
     name: str
     processing: Processing
     has_keys: bool
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    dead_letters: str | None = None
     key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         if not self.has_keys:
-            return ProcessOperator(self, context)
-        return KeyedProcessOperator(self, KeyedState(backend, context.max_parallelism), context)
+            return (ProcessOperator if self.dead_letters is None else GuardedOperator)(self, context)
+        operator = KeyedProcessOperator if self.dead_letters is None else GuardedKeyedOperator
+        return operator(self, KeyedState(backend, context.max_parallelism), context)
 
     @property
     def needs_clock(self) -> bool:
@@ -69,6 +75,7 @@ class ProcessOperation:
     result_type: TypeInformation
     endless: str | None = None
     needs_all: bool = False
+    dead_letters: str | None = None
 
     @property
     def kind(self) -> str:
@@ -78,7 +85,7 @@ class ProcessOperation:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element: a function of the user's sees each."""
         has_keys = all(source.key is not None for source in inputs)
-        spec = ProcessSpec(name, self.processing, has_keys, self.result_type)
+        spec = ProcessSpec(name, self.processing, has_keys, self.result_type, self.dead_letters)
         outlets = tuple(outlet_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
         return PlannedOperator(spec, outlets, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs))
 

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
-from eventide.datastream.connectors.source import IDLE, Counted, SideOutput, TimestampedBatch
+from eventide.datastream.connectors.source import IDLE, Counted, SideOutput, TimestampedBatch, Unreadable
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp
+from eventide.runtime.dead_letters import advised
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
@@ -25,7 +26,7 @@ from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
-_SPECIAL = {type(IDLE), Counted, SideOutput, TimestampedValue, Watermark, *_BATCHES}
+_SPECIAL = {type(IDLE), Counted, SideOutput, Unreadable, TimestampedValue, Watermark, *_BATCHES}
 
 
 class SplitWay:
@@ -72,13 +73,25 @@ class SplitReading:
     """One range of a split, from the runs of items that its source yields; elements are numbered through.
 
     What is neither an element nor a batch of them goes its own way: watermarks and idleness to ``way``, which is where
-    the elements go as well. ``may_be_idle`` says that the first item of all ends an idleness.
+    the elements go as well. ``unreadable`` says what becomes of what the source cannot read; with ``sorts_out``, it is
+    asked of elements of another type too. ``may_be_idle`` says that the first item of all ends an idleness.
     """
 
-    def __init__(self, range: SplitRange, way: SplitWay, type_info: TypeInformation, *, may_be_idle: bool) -> None:
+    def __init__(
+        self,
+        range: SplitRange,
+        way: SplitWay,
+        type_info: TypeInformation,
+        unreadable: Callable[[Unreadable], SideOutput],
+        *,
+        may_be_idle: bool,
+        sorts_out: bool = False,
+    ) -> None:
         self.range = range
         self.way = way
         self._type_info = type_info
+        self._unreadable = unreadable
+        self._sorts_out = sorts_out
         self._may_be_idle = may_be_idle
         self._chunk = Elements()
         self._aside: dict[str, Elements] = {}
@@ -92,11 +105,13 @@ class SplitReading:
     def batches(self, items: Iterable[Any], count: Callable[[Counted], None]) -> Iterator[Batch]:
         """The elements of a run in handy numbers; some may wait for the next run. ``count`` takes what was counted."""
         chunk, way = self._chunk, self.way
-        for item in items:
-            kind = type(item)
+        for read in items:
+            item, kind = read, type(read)
             if kind is Counted:
                 count(item)
                 continue
+            if kind is Unreadable:
+                item, kind = self._unreadable(item), SideOutput
             if kind is SideOutput:
                 timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
                 self._aside.setdefault(item.tag_id, Elements()).append(item.value, timestamp, self._sequence)
@@ -132,8 +147,27 @@ class SplitReading:
         chunk = self._chunk
         if chunk:
             self._chunk = Elements()
-            chunk.values = self._type_info.converted(chunk.values)
-            yield chunk
+            try:
+                kind = self._type_info
+                converted = kind.as_declared if self._sorts_out and not kind.is_pickled else kind.converted
+                chunk.values = converted(chunk.values)
+            except DataError as error:
+                if not self._sorts_out:
+                    raise advised(error) from error
+                chunk = self._fitting(chunk)
+            if chunk:
+                yield chunk
+
+    def _fitting(self, chunk: Elements) -> Elements:
+        """The elements that are of the declared type; the others go aside."""
+        fitting = Elements()
+        for value, timestamp, number in zip(chunk.values, chunk.timestamps, chunk.sequence, strict=True):
+            try:
+                fitting.append(self._type_info.as_declared([value])[0], timestamp, number)
+            except DataError as error:
+                bad = self._unreadable(Unreadable(error, value, self.range.split, timestamp=timestamp))
+                self._aside.setdefault(bad.tag_id, Elements()).append(bad.value, timestamp, number)
+        return fitting
 
     def aside(self, types: Mapping[str, TypeInformation]) -> Iterator[tuple[str, Batch]]:
         """What was put out beside the elements so far, by tag, of the types that were declared for it."""

@@ -8,20 +8,23 @@ from typing import Any
 
 from eventide.common._ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.connectors.source import Counted, Source
+from eventide.datastream._dead_letters import DEAD_LETTER
+from eventide.datastream.connectors.source import Counted, SideOutput, Source, Unreadable
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
+from eventide.runtime.dead_letters import advised, dead_letter
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, Metrics
+from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, Metrics
 from eventide.runtime.sources.alignment import Facts, SourceAlignment, Standing
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.reading import SplitReading, SplitWay
 from eventide.runtime.sources.splits import SplitChains
 
 _WAITING = 262_144
+READING = "while it read its source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,19 @@ class SourceSpec(ChainSpec):
 
     ``fields`` are those of its elements that anything uses; None if whole elements are. ``audience`` is a name for the
     operators that wait for what sources say: another one for others, or where they expect other splits. With
-    ``alignment``, its splits wait for others.
+    ``alignment``, its splits wait for others. ``dead_letters`` is the side output of what it cannot read.
     """
 
     source: Source
     fields: tuple[str, ...] | None = None
     audience: str = ""
     alignment: SourceAlignment | None = None
+    dead_letters: str | None = None
 
     def pruned(self) -> SourceSpec:
-        """The same, with a source that may leave out what nobody uses."""
+        """The same, with a source that may leave out what nobody uses, and sorts out what is bad if that is wanted."""
+        if self.dead_letters is not None:
+            return replace(self, source=self.source.sorting_out())
         if self.fields is None or self.source.get_produced_type() != self.type_info:
             return self
         source = self.source.with_columns(self.fields)
@@ -78,6 +84,7 @@ class SourceTask:
         self._counted: list[dict[str, Any]] = []
         self._task = task
         self._clock_ms = clock_ms
+        self._dead_letters = spec.dead_letters if isinstance(spec, SourceSpec) else None
         self._chains = SplitChains(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Sequence[SplitRange], ends_source: bool) -> Iterator[Frame]:
@@ -92,8 +99,20 @@ class SourceTask:
 
     def _read_ranges(self, source: Source, ranges: Sequence[SplitRange]) -> Iterator[Frame]:
         """Read some splits at the same time, and report for each; what waits of all of them is not let grow."""
-        may_be_idle, aside = source.active_by_elements(), source.side_outputs()
-        readings = [SplitReading(one, self._way(one.split), self._type_info, may_be_idle=may_be_idle) for one in ranges]
+        may_be_idle, aside = source.active_by_elements(), dict(source.side_outputs())
+        if self._dead_letters is not None:
+            aside[self._dead_letters] = DEAD_LETTER
+        readings = [
+            SplitReading(
+                one,
+                self._way(one.split),
+                self._type_info,
+                self._unreadable,
+                may_be_idle=may_be_idle,
+                sorts_out=self._dead_letters is not None,
+            )
+            for one in ranges
+        ]
         waiting = 0
         for reading, batch in self._batches(source, readings):
             yield from self._send(reading.way, batch)
@@ -125,6 +144,19 @@ class SourceTask:
             yield from way.finish(ended=False)
         yield from self._last_frames()
 
+    def _unreadable(self, bad: Unreadable) -> SideOutput:
+        """The dead letter of what cannot be read.
+
+        Raises:
+            DataError: if none is wanted.
+        """
+        if self._dead_letters is None:
+            raise advised(bad.error) from bad.error
+        place = {"key": bad.key, "split": bad.split, "position": bad.position}
+        letter = dead_letter(self._name, READING, bad.error, element=bad.raw, timestamp=bad.timestamp, **place)
+        self._metrics.count(self._name, DEAD_LETTERS)
+        return SideOutput(self._dead_letters, letter, bad.timestamp)
+
     def _way(self, split: str) -> SplitWay:
         return SplitWay(self._chains, split)
 
@@ -142,7 +174,7 @@ class SourceTask:
                     yield at, batch
         except Exception as error:
             where = {} if at is None else at.place()
-            raise user_function_error(self._name, error, during="while it read its source", **where) from error
+            raise user_function_error(self._name, error, during=READING, **where) from error
 
     def _count(self, counted: Counted) -> None:
         self._counted.append({self._name: counted.by_name})

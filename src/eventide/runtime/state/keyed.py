@@ -141,6 +141,11 @@ class KeyedState:
                     space: widened(value, convert, expires=expires) for space, value in spaces.items()
                 }
 
+    @property
+    def by_name(self) -> tuple[dict[str, dict[Any, Any]], dict[str, dict[Any, Any]]]:
+        """What the keys at hand have by name: without a namespace, and by namespace."""
+        return self.values, self._spaces
+
     def items(self, name: str) -> list[tuple[Any, Any]]:
         """The keys at hand that have a value without a namespace under a name, and their values."""
         values = self.values[name]

@@ -10,6 +10,7 @@ from eventide.datastream.functions import KeyedStateStore, ProcessWindowFunction
 from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
 from eventide.errors import ProgramError
+from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.handles import handles_under
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
@@ -45,9 +46,9 @@ class Moment:
 class TriggerView(Trigger.OnMergeContext):
     """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
+    def __init__(self, moment: Moment, keyed: KeyedState, timers: HasTimers) -> None:
         self._moment = moment
-        self._keyed = keyed
+        self._timers = timers
         self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
 
     def get_current_processing_time(self) -> int:
@@ -60,21 +61,21 @@ class TriggerView(Trigger.OnMergeContext):
 
     def register_event_time_timer(self, time: int) -> None:
         """Have ``on_event_time`` called when the watermark reaches a time."""
-        self._keyed.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+        self._timers.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_event_time_timer(self, time: int) -> None:
         """Undo :meth:`register_event_time_timer`."""
-        self._keyed.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+        self._timers.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
 
     def register_processing_time_timer(self, time: int) -> None:
         """Have ``on_processing_time`` called when the clock reaches a time; not at the end of batch execution."""
         if self._moment.is_over:
             return
-        self._keyed.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+        self._timers.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Undo :meth:`register_processing_time_timer`."""
-        self._keyed.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+        self._timers.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         """The trigger's state for the key and window at hand."""

@@ -9,10 +9,13 @@ from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.steps import HANDLING
+from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
+from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.key_at_hand import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 CONTENTS = "contents"
 """The name under which what a window keeps is stored."""
+
+FIRING = "when a window fired"
 
 OnTime: TypeAlias = Callable[[int, Window, TriggerView], TriggerResult]
 """What a trigger decides when a timer is due: its ``on_event_time`` or ``on_processing_time``."""
@@ -62,9 +67,11 @@ class WindowOperator:
         moment.watermark = context.watermark_ms
         moment.processing_time = context.clock_ms
         follows_event_time = spec.assigner.is_event_time()
-        self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
+        timers = self._timers_of(keyed)
+        self._cleanup_timers = timers.event_timers if follows_event_time else timers.processing_timers
+        self._follows_event_time = follows_event_time
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
-        self._trigger_view = TriggerView(moment, keyed)
+        self._trigger_view = TriggerView(moment, keyed, timers)
         self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_at_hand)
@@ -93,7 +100,7 @@ class WindowOperator:
                 self._process_one(key, value, timestamp)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during="while it handled an element", key=key, element=value
+                self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=value
             ) from error
 
     @property
@@ -151,6 +158,10 @@ class WindowOperator:
     def all_processing_timers(self) -> list[tuple[int, Any, Hashable]]:
         """The same for processing time."""
         return self._keyed.processing_timers.all()
+
+    def _timers_of(self, keyed: KeyedState) -> HasTimers:
+        """Where triggers and windows set their timers."""
+        return keyed
 
     def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
         spec = self._spec
@@ -238,12 +249,18 @@ class WindowOperator:
                 if self._windows.state_window(moment.key, window) is None:
                     continue
                 self._react(on_time(time_ms, window, self._trigger_view))
-                if timers is self._cleanup_timers and time_ms == self._cleanup_time(window):
+                if self._is_cleanup(timers, time_ms):
                     self._drop(window)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
+                self._spec.name, error, during=FIRING, advice=ADVICE, key=moment.key, window=moment.window
             ) from error
+
+    def _is_cleanup(self, timers: Timers, time_ms: int) -> bool:
+        """Whether a timer of the window at hand says that its time is over."""
+        keyed = self._keyed
+        drops = timers is (keyed.event_timers if self._follows_event_time else keyed.processing_timers)
+        return drops and time_ms == self._cleanup_time(self._moment.window)
 
     def _react(self, result: TriggerResult) -> None:
         if result is TriggerResult.CONTINUE:

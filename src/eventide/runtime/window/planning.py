@@ -60,6 +60,7 @@ class WindowOperation:
     late_tag: str | None
     result_type: TypeInformation
     needs_all: bool = True
+    dead_letters: str | None = None
 
     @property
     def endless(self) -> str | None:
@@ -86,6 +87,7 @@ class WindowOperation:
             lateness_ms=self.lateness_ms,
             late_tag=self.late_tag,
             output_type=self.result_type,
+            dead_letters=self.dead_letters,
         )
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
@@ -138,13 +140,14 @@ class WindowOperation:
 
     def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
         key = source.key
+        apart = isinstance(spec, WindowSpec) and spec.is_fixed and spec.dead_letters is not None
         return {
             "window": described(self.assigner),
             "trigger": described(self.trigger),
             "evictor": described(self.evictor),
             "allowed lateness": f"{self.lateness_ms} ms",
             "window contents": self.contents.describe(),
-            "stored form": type(spec).__name__,
+            "stored form": f"{type(spec).__name__}{', by key' if apart else ''}",
             "element type": str(source.value_type),
             "key type": "no key" if key is None else str(key.type_info),
             "key columns": "none" if key is None else ", ".join(key.columns) or "none",
@@ -226,6 +229,8 @@ def _reduces(spec: WindowSpec) -> bool:
 
 def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
+    if spec.dead_letters is not None:
+        return "elements that it cannot handle are wanted; without side_output_dead_letters they could be"
     if not spec.is_fixed:
         windows = f"{spec.assigner!r} with {spec.trigger!r}"
         return f"{windows} asks each element; tumbling and sliding windows of event time by themselves do not"

@@ -29,6 +29,7 @@ from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.guarded import GuardedWindowOperator
 from eventide.runtime.window.operator import WindowOperator
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
@@ -40,6 +41,7 @@ class WindowSpec:
     """All that describes a window operator; picklable, and built into a living one by each task.
 
     ``output_type`` is what was declared for its results; those of side outputs have the type of their tag.
+    ``dead_letters`` is the side output of what its functions cannot handle; None: that is an error.
     """
 
     name: str
@@ -51,6 +53,7 @@ class WindowSpec:
     lateness_ms: int = 0
     late_tag: str | None = None
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    dead_letters: str | None = None
     key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
 
     @property
@@ -75,6 +78,8 @@ class WindowSpec:
     def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
         """The operator on its state."""
         keyed = KeyedState(backend, context.max_parallelism)
+        if self.dead_letters is not None:
+            return GuardedWindowOperator(self, keyed, context)
         if self.is_fixed:
             return FixedWindowOperator(self, backend, keyed, context)
         return WindowOperator(self, keyed, context)

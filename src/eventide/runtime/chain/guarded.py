@@ -1,0 +1,97 @@
+"""A function that is chained, and may raise for single elements: these become dead letters, and all else goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.contexts import ElementContext, Moment
+from eventide.runtime.chain.steps import Call, Step
+from eventide.runtime.dead_letters import dead_letter
+from eventide.runtime.elements.columns import Batch, as_elements
+from eventide.runtime.elements.elements import Elements, own
+
+
+class OneByOne(Step, Protocol):
+    """A step that can say what comes of a single element."""
+
+    @property
+    def during(self) -> str:
+        """What it does with an element, in words."""
+
+    @property
+    def type_info(self) -> TypeInformation | None:
+        """The type that was declared for what comes out; None where nothing was, or elements stay as they are."""
+
+    def caller(self, values: list[Any]) -> Call:
+        """What is called with each of these elements, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A step whose bad elements go to the side output ``dead_letters``: of each, all comes out or nothing."""
+
+    step: OneByOne
+    dead_letters: str
+    takes_columns: bool = False
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+        return self.step.name
+
+    @property
+    def user_function(self) -> Any:
+        """What the user wrote, to be opened and closed."""
+        return self.step.user_function
+
+    def sort_out(self, batch: Batch, moment: Moment) -> tuple[dict[str | None, Elements], Elements]:
+        """What comes of the good elements, by side output, and a letter for each of the others."""
+        step, elements, letters = self.step, as_elements(batch), Elements()
+        context, out = ElementContext(moment), Collector(step.name, step.type_info, copies=False)
+        call, at_hand = step.caller(elements.values), _AtHand(elements)
+        for value, context.time_ms, number in zip(at_hand, elements.timestamps, elements.sequence, strict=True):
+            before = out.mark()
+            try:
+                out.put_results(call(value, context), context.time_ms, number)
+                out.check_from(before)
+            except Exception as error:
+                out.cut(before)
+                element, time_ms = at_hand.as_it_was(), context.time_ms
+                letter = dead_letter(step.name, step.during, error, element=element, timestamp=time_ms)
+                letters.append(letter, time_ms, number)
+        return out.take(), letters
+
+    def apply(self, batch: Batch) -> Elements:
+        """The elements that come out of the main output."""
+        outputs, _ = self.sort_out(batch, Moment())
+        return outputs.get(None, Elements())
+
+
+class _AtHand:
+    """Elements one by one, each of which can be had as it was before a function had it."""
+
+    def __init__(self, elements: Elements) -> None:
+        self._elements = elements
+        self._columns = elements.columns
+        self._at = -1
+        self._copy: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._columns is not None:
+            for value in self._elements.values:
+                self._at += 1
+                yield value
+        else:
+            for value in self._elements.values:
+                self._copy = own(value)
+                yield value
+
+    def as_it_was(self) -> Any:
+        """The element that was given last."""
+        if self._columns is None:
+            return self._copy
+        return self._columns.slice(self._at, 1).to_elements().values[0]

@@ -1,0 +1,47 @@
+"""A look at the key of each element before it is dealt out, where those without one are to be sorted out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.functions import KeySelector
+from eventide.runtime.chain.steps import Call
+from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.keys import stable_hash, unhashable
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """Hands elements on whose key can be found; it is found once more where they are dealt out."""
+
+    name: str
+    select: Callable[[Any], Any]
+    key_type: TypeInformation
+    user_function: KeySelector | None = None
+    takes_columns: bool = False
+    type_info: ClassVar[None] = None
+    during: ClassVar[str] = "when a key was extracted"
+
+    def caller(self, values: list[Any]) -> Call:
+        """The element itself, or an error."""
+        select, key_type = self.select, self.key_type
+
+        def checked(value: Any, _: Any) -> list[Any]:
+            key = select(value)
+            try:
+                hash(key)
+                stable_hash(key)
+            except TypeError as error:
+                raise unhashable(key) from error
+            if not key_type.is_pickled:
+                key_type.as_declared([key])
+            return [value]
+
+        return checked
+
+    def apply(self, batch: Batch) -> Batch:
+        """The elements as they are."""
+        return batch

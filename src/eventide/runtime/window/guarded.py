@@ -1,0 +1,96 @@
+"""The window operator whose functions may raise: what they cannot handle becomes a dead letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from eventide.datastream.window import Window
+from eventide.runtime.chain.letters import Letters
+from eventide.runtime.chain.steps import HANDLING
+from eventide.runtime.elements.elements import Elements, interleave, own
+from eventide.runtime.invoke import shown
+from eventide.runtime.state.attempt import Attempt, HasTimers
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.timers import Timers
+from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.window.contents import AllElements, Evictable
+from eventide.runtime.window.contexts import TRIGGER_STATE, WINDOW_STATE
+from eventide.runtime.window.operator import CONTENTS, OnTime, WindowOperator
+
+if TYPE_CHECKING:
+    from eventide.runtime.window.spec import WindowSpec
+
+
+class GuardedWindowOperator(WindowOperator):
+    """All windows, element by element: of an element, or of a firing, all stands or nothing.
+
+    An element that cannot be handled is as if it had never come: in none of its windows. A window that cannot fire has
+    no result; it goes when its time is over, as any other, though its function may not have cleared what it kept.
+    """
+
+    def __init__(self, spec: WindowSpec, keyed: KeyedState, context: OperatorContext) -> None:
+        super().__init__(spec, keyed, context)
+        self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
+
+    def _timers_of(self, keyed: KeyedState) -> HasTimers:
+        lists = isinstance(self._spec.contents, AllElements | Evictable)
+        self._attempt = Attempt(keyed, frozenset({CONTENTS} if lists else ()))
+        return self._attempt
+
+    def process(self, parts: list[Elements]) -> None:
+        """Handle elements of one or several channels in their one order, all under the current watermark."""
+        elements = interleave(parts)
+        self._keyed.open_all(elements.keys)
+        attempt, out = self._attempt, self._out
+        for key, value, timestamp in elements.rows():
+            attempt.begin(key)
+            before, element = out.mark(), own(value)
+            try:
+                self._process_one(key, value, timestamp)
+                out.check_from(before)
+            except Exception as error:
+                attempt.undo()
+                self._letters.put(before, HANDLING, error, timestamp, key=key, element=element)
+            else:
+                attempt.keep()
+
+    def _fire_timers(self, timers: Timers, until_ms: int, on_time: OnTime) -> None:
+        moment = self._moment
+        for time_ms, moment.key, moment.window in timers.due(until_ms):
+            window = moment.window
+            if self._windows.state_window(moment.key, window) is None:
+                continue
+            self._try(partial(self._ask, on_time, time_ms))
+            if self._is_cleanup(timers, time_ms) and not self._try(partial(self._drop, window)):
+                self._forget(window)
+
+    def _ask(self, on_time: OnTime, time_ms: int) -> None:
+        """Do what the trigger says of the window at hand."""
+        self._react(on_time(time_ms, self._moment.window, self._trigger_view))
+
+    def _try(self, act: Callable[[], None]) -> bool:
+        """Do something with the key and window at hand, as a whole; say whether it could be done."""
+        moment, out, attempt = self._moment, self._out, self._attempt
+        attempt.begin(moment.key)
+        before = out.mark()
+        try:
+            act()
+            out.check_from(before)
+        except Exception as error:
+            attempt.undo()
+            window = moment.window
+            during = f"when the window {shown(window)} fired"
+            self._letters.put(before, during, error, window.max_timestamp(), key=moment.key)
+            return False
+        attempt.keep()
+        return True
+
+    def _forget(self, window: Window) -> None:
+        """Drop a window, though a function could not clear what it kept for it: that goes, too."""
+        key = self._moment.key
+        self._keyed.take(key, self._windows.state_window(key, window), CONTENTS)
+        for prefix in (TRIGGER_STATE, WINDOW_STATE):
+            self._keyed.take_all(key, window, prefix)
+        self._windows.retire(key, window)
