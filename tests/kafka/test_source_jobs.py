@@ -202,37 +202,31 @@ def test_typed_json_comes_as_rows(broker: KafkaBroker) -> None:
 def test_a_bad_record_fails_the_job_with_its_place(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [record("{}", 1), record("what?", 2)])
-    with pytest.raises(DataError, match=f"the record at offset 1 of {topic}-0 cannot be read: .*what"):
+    with pytest.raises(DataError, match=f"record 1 of {topic}-0 cannot be read: .*what.*side_output_dead_letters"):
         Job(lambda: stream_of(on(broker, topic).set_value_only_deserializer(ORDERS))).run()
 
 
-def test_bad_records_are_skipped_and_counted(broker: KafkaBroker) -> None:
-    topic = new_topic(broker)
-    produce(broker, topic, [record("{}", 1), record("what?", 2), record('{"amount": 3}', 3)])
-    job = Job(lambda: stream_of(on(broker, topic).set_value_only_deserializer(ORDERS).skip_bad_records()))
-    assert [at for _, at in job.run()] == [1, 3]
-    assert job.metrics["kafka"]["numRecordsInErrors"] == 1
-    produce(broker, topic, [record("what?", 4)])
-    assert job.run() == []
-    assert job.metrics["kafka"]["numRecordsInErrors"] == 1
-
-
 @pytest.mark.parametrize("strategy", [NO_WATERMARKS, MONOTONOUS])
-def test_bad_records_come_out_at_the_side(broker: KafkaBroker, strategy: WatermarkStrategy) -> None:
+def test_bad_records_become_dead_letters_and_are_counted(broker: KafkaBroker, strategy: WatermarkStrategy) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [record("{}", 1), record("what?", 2, key=b"k"), record('{"amount": 3}', 3)])
     bad = OutputTag("bad")
 
     def program() -> tuple[DataStream, ...]:
-        stream = stream_of(on(broker, topic).set_value_only_deserializer(ORDERS).side_output_bad_records(bad), strategy)
-        return stream, stream.get_side_output(bad), stream.get_side_output(bad).map(lambda row: row.offset)
+        stream = stream_of(on(broker, topic).set_value_only_deserializer(ORDERS), strategy)
+        letters = stream.side_output_dead_letters(bad).get_side_output(bad)
+        return stream, letters, letters.map(lambda letter: letter.position)
 
-    good, aside, offsets = Job(program).run_all()
+    job = Job(program)
+    good, aside, offsets = job.run_all()
     assert [at for _, at in good] == [1, 3]
-    [(row, at)] = aside
-    assert (row.topic, row.partition, row.offset, row.key, row.value, at) == (topic, 0, 1, b"k", b"what?", 2)
-    assert "cannot be read as JSON" in row.error
+    [(letter, at)] = aside
+    assert (letter.split, letter.position, letter.key, letter.element, at) == (f"{topic}-0", 1, b"k", b"what?", 2)
+    assert "cannot be read as JSON" in letter.error
     assert plain(offsets) == [1]
+    assert job.metrics["kafka"]["numDeadLetters"] == 1
+    produce(broker, topic, [record("what?", 4)])
+    assert [len(found) for found in job.run_all()] == [0, 1, 1]
 
 
 def test_windows_on_columns_aggregate_before_the_shuffle(

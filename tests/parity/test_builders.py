@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from eventide.common import Duration, Encoder, SimpleStringSchema, Time, Types
-from eventide.datastream import OutputTag
 from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.connectors.file_system import (
     BucketAssigner,
@@ -138,9 +137,6 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "set_client_id_prefix": ("shop",),
             "set_property": ("client.rack", "b"),
             "set_properties": ({"client.rack": "b"},),
-            "fail_on_bad_records": (),
-            "skip_bad_records": (),
-            "side_output_bad_records": (OutputTag("bad"),),
             "set_fail_on_data_loss": (False,),
         },
     ),

@@ -18,8 +18,9 @@ from eventide.datastream.connectors.kafka import (
     KafkaRecordDeserializationSchema,
     KafkaSource,
 )
-from eventide.datastream.connectors.source import PartRange, TimestampedBatch
+from eventide.datastream.connectors.source import PartRange, TimestampedBatch, Unreadable
 from eventide.errors import ProgramError
+from eventide.runtime.dead_letters import cannot_be_read
 
 _TIME = "time"
 
@@ -124,6 +125,8 @@ def _source(topic: Topic, columns: Columns) -> KafkaSource:
 def _read(source: KafkaSource, ranges: list[PartRange], watch: Watch) -> Iterator[Stretch]:
     for part, items in source.read_together(ranges):
         for item in items:
+            if isinstance(item, Unreadable):
+                raise cannot_be_read(item) from item.error
             if not isinstance(item, TimestampedBatch):
                 continue
             times, written = item.rows.column(0), item.timestamps

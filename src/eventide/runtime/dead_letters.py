@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from eventide.common.types import Row
 from eventide.datastream._dead_letters import DEAD_LETTER
+from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.invoke import user_function_error
 
 FIELDS = tuple(DEAD_LETTER.names or ())
 
-ADVICE = (
-    "side_output_dead_letters(OutputTag(...)), called on the stream that this operator gives, lets the job go on "
-    "without what is bad"
-)
-"""What the error says that stops a job, where a dead letter could take its place."""
+_LONGEST = 300
 
 
 def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Row:
@@ -32,13 +30,30 @@ def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Ro
         raise user_function_error(operator, error, during=during, **what) from error
     cause = error.__cause__ if isinstance(error, UserFunctionError) and error.__cause__ is not None else error
     fields = dict.fromkeys(FIELDS) | what
-    fields |= {"operator": operator, "during": during, "error_type": type(cause).__name__, "error": _said(cause)}
+    fields |= {"operator": operator, "during": during, "error_type": type(cause).__name__, "error": _text(cause, str)}
+    fields["text"] = as_text(fields["element"])
     return Row(**fields)
 
 
-def advised(error: Exception) -> Exception:
-    """An error of the data with the advice behind it."""
-    return DataError(f"{error}; {ADVICE}") if isinstance(error, DataError) else DataError(f"{error!r}; {ADVICE}")
+def as_text(element: Any) -> str | None:
+    r"""An element as text, whatever it is; None stays None.
+
+    >>> as_text(b"caf\xc3\xa9 \xff"), as_text("one"), as_text(("a", 1))
+    ('café \\xff', 'one', "('a', 1)")
+    """
+    if element is None or isinstance(element, str):
+        return element
+    if isinstance(element, bytes | bytearray):
+        return element.decode("utf-8", "backslashreplace")
+    return _text(element, repr)
+
+
+def cannot_be_read(bad: Unreadable) -> DataError:
+    """What to say of something that a source cannot read, where it is an error."""
+    where = ["record" if bad.position is None else f"record {bad.position}", *([bad.split] if bad.split else [])]
+    said = str(bad.error) if isinstance(bad.error, DataError) else repr(bad.error)
+    cut = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    return DataError(f"{' of '.join(where)} cannot be read: {cut}")
 
 
 def is_of_the_data(error: BaseException) -> bool:
@@ -46,8 +61,8 @@ def is_of_the_data(error: BaseException) -> bool:
     return not isinstance(error, ProgramError | StateError | MemoryError)
 
 
-def _said(error: BaseException) -> str:
+def _text(value: Any, form: Callable[[Any], str]) -> str:
     try:
-        return str(error)
-    except Exception as of_its_own:
-        return f"<a {type(error).__name__} whose text raised {of_its_own!r}>"
+        return form(value)
+    except Exception as error:
+        return f"<a {type(value).__name__} whose text raised {error!r}>"

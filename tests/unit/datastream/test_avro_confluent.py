@@ -125,7 +125,7 @@ def test_a_schema_that_is_not_known_makes_a_bad_message(registry: Registry) -> N
 @pytest.mark.parametrize("status", [401, 422])
 def test_a_registry_that_does_not_answer_is_no_reason_to_skip_records(registry: Registry, status: int) -> None:
     registry.status = status
-    builder = KafkaSource.builder().set_bootstrap_servers("a").set_topics("a").skip_bad_records()
+    builder = KafkaSource.builder().set_bootstrap_servers("a").set_topics("a")
     source = builder.set_value_only_deserializer(schema_of(registry)).build()
     with pytest.raises(ProgramError, match=r"the schema registry at http://127.0.0.1:\d+ does not say"):
         list(Decoder(source._settings).items(KafkaTopicPartition("a", 0), [Message(value=message("wren", 5))]))

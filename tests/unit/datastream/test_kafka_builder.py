@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventide.common import SimpleStringSchema, Types
-from eventide.datastream import OutputTag
 from eventide.datastream.connectors.kafka import (
-    BAD_RECORD_TYPE,
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
     KafkaSource,
@@ -55,11 +53,6 @@ def test_a_bounded_source_ends_and_one_with_stops_alone_may_end() -> None:
     assert (stops.is_bounded(), stops.may_end()) == (False, True)
 
 
-def test_bad_records_may_have_a_side_output() -> None:
-    assert minimal().side_output_bad_records(OutputTag("bad")).build().side_outputs() == {"bad": BAD_RECORD_TYPE}
-    assert minimal().side_output_bad_records(OutputTag("bad")).skip_bad_records().build().side_outputs() == {}
-
-
 def test_what_was_built_stays_as_it_was_and_travels() -> None:
     builder = minimal()
     source = builder.build()
@@ -83,7 +76,6 @@ def test_what_was_built_stays_as_it_was_and_travels() -> None:
         (lambda: minimal().set_value_only_deserializer(str), "values are read by a DeserializationSchema"),
         (lambda: minimal().set_deserializer(SimpleStringSchema()), "set_value_only_deserializer"),
         (lambda: minimal().set_deserializer(Nothing()), "Nothing needs deserialize(record) or deserialize_batch"),
-        (lambda: minimal().side_output_bad_records("bad"), "needs an OutputTag"),
         (lambda: minimal().set_property("isolation.level", "all").build(), "read_committed or read_uncommitted"),
         (lambda: minimal().set_property("a", None), "a property has a name and a value"),
         (lambda: minimal().set_property("interceptor.classes", "x").build(), "interceptor.classes"),

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import DeserializationSchema, SimpleStringSchema, Types
-from eventide.datastream import OutputTag
 from eventide.datastream.connectors.kafka import (
     ConsumerRecord,
     KafkaRecordDeserializationSchema,
@@ -20,7 +19,7 @@ from eventide.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from eventide.datastream.connectors.kafka._decoding import Decoder
-from eventide.datastream.connectors.source import SideOutput, TimestampedBatch
+from eventide.datastream.connectors.source import TimestampedBatch, Unreadable
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError
@@ -63,6 +62,12 @@ def decoded(building: KafkaSourceBuilder, *contents: bytes | Message | None) -> 
     return found, dict(decoder.counts)
 
 
+def apart(found: list[Any]) -> tuple[list[Any], list[Unreadable]]:
+    """The elements, and what cannot be read."""
+    bad = [item for item in found if isinstance(item, Unreadable)]
+    return [item for item in found if not isinstance(item, Unreadable)], bad
+
+
 def test_text_is_a_column_with_the_timestamps_of_the_records() -> None:
     [item] = Decoder(builder(SimpleStringSchema()).build()._settings).items(
         PART, [a_message(b"a", 0), a_message(b"b", 1)]
@@ -90,40 +95,14 @@ def test_bytes_stay_as_they_are() -> None:
     assert decoded(builder(ByteArraySchema()), b"\xff\x00", b"") == ([(b"\xff\x00", 0), (b"", 1_000)], {})
 
 
-def test_a_record_that_cannot_be_read_is_an_error_that_says_where_it_lies() -> None:
+def test_a_record_that_cannot_be_read_comes_with_its_place_and_all_others_are_columns_still() -> None:
     good = [b'{"amount": %d}' % i for i in range(300)]
-    with pytest.raises(
-        DataError, match="the record at offset 150 of orders-3 cannot be read: the message b'what"
-    ) as caught:
-        decoded(builder(JSON), *good[:150], b"what?", *good[:50], b"this too", *good[:50])
-    assert "what?" in str(caught.value)
-    assert "skip_bad_records()" in str(caught.value)
-
-
-def test_records_that_cannot_be_read_may_be_skipped_and_counted() -> None:
-    found, counts = decoded(builder(JSON).skip_bad_records(), b"x", b'{"amount": 1}', b'{"amount": "y"}', b"{}", b"[")
-    assert [(row["amount"], at) for row, at in found] == [(1, 1_000), (None, 3_000)]
-    assert counts == {"numRecordsInErrors": 3}
-
-
-def test_records_that_cannot_be_read_may_go_to_a_side_output() -> None:
-    bad = a_message(b"\xff", 1, key=b"k")
-    found, counts = decoded(builder(JSON).side_output_bad_records(OutputTag("bad")), b"{}", bad)
-    _, aside = found
-    assert isinstance(aside, SideOutput)
-    assert (aside.tag_id, aside.timestamp) == ("bad", 1_000)
-    error = aside.value.as_dict().pop("error")
-    assert error.startswith("the message b'\\xff' cannot be read as JSON of ROW(user: STRING, amount: LONG)")
-    assert aside.value.as_dict() | {"error": ""} == {
-        "topic": "orders",
-        "partition": 3,
-        "offset": 1,
-        "timestamp": 1_000,
-        "key": b"k",
-        "value": b"\xff",
-        "error": "",
-    }
-    assert counts == {"numRecordsInErrors": 1}
+    found, counts = decoded(builder(JSON), *good[:150], b"what?", *good[:50], a_message(b"[", 201, key=b"k"), *good)
+    bad = [item for item in found if isinstance(item, Unreadable)]
+    places = [(one.split, one.position, one.raw, one.key, one.timestamp) for one in bad]
+    assert places == [("orders-3", 150, b"what?", None, 150_000), ("orders-3", 201, b"[", b"k", 201_000)]
+    assert str(bad[0].error).startswith("the message b'what?' cannot be read as JSON of ROW(user: STRING")
+    assert (len(found), counts) == (502, {})
 
 
 class OwnValues(DeserializationSchema):
@@ -134,9 +113,11 @@ class OwnValues(DeserializationSchema):
 
 
 def test_a_schema_of_the_user_s_own_may_give_any_object() -> None:
-    found, counts = decoded(builder(OwnValues()).skip_bad_records(), b"ab", b"none", b"", b"c")
-    assert found == [({"length": 2, "first": 97}, 0), ({"length": 1, "first": 99}, 3_000)]
-    assert counts == {"numRecordsWithoutElement": 1, "numRecordsInErrors": 1}
+    found, counts = decoded(builder(OwnValues()), b"ab", b"none", b"", b"c")
+    good, bad = apart(found)
+    assert good == [({"length": 2, "first": 97}, 0), ({"length": 1, "first": 99}, 3_000)]
+    assert [(one.position, type(one.error)) for one in bad] == [(2, IndexError)]
+    assert counts == {"numRecordsWithoutElement": 1}
 
 
 class ByHeader(KafkaRecordDeserializationSchema):
@@ -149,8 +130,8 @@ class ByHeader(KafkaRecordDeserializationSchema):
 def test_a_deserializer_sees_the_whole_record() -> None:
     message = a_message(b"v", 7, b"k", [("kind", b"order"), ("empty", None)])
     assert decoded(builder(ByHeader()), message) == ([(("orders", 3, 7, 7_000, b"k", b"order"), 7_000)], {})
-    with pytest.raises(DataError, match="the record at offset 0 of orders-3 cannot be read: KeyError"):
-        decoded(builder(ByHeader()), b"v")
+    ((bad,), _) = decoded(builder(ByHeader()), b"v")
+    assert (bad.position, repr(bad.error)) == (0, "KeyError('kind')")
 
 
 class Columns(KafkaRecordDeserializationSchema):
@@ -181,9 +162,10 @@ def test_a_deserializer_sees_many_records_as_columns() -> None:
 
 
 def test_one_bad_record_does_not_take_its_batch_along() -> None:
-    found, counts = decoded(builder(Columns()).skip_bad_records(), *[b"a"] * 5, b"bad", *[b"b"] * 3)
-    assert [row["offset"] for row, _ in found] == [0, 1, 2, 3, 4, 6, 7, 8]
-    assert counts == {"numRecordsInErrors": 1}
+    found, _ = decoded(builder(Columns()), *[b"a"] * 5, b"bad", *[b"b"] * 3)
+    good, bad = apart(found)
+    assert [row["offset"] for row, _ in good] == [0, 1, 2, 3, 4, 6, 7, 8]
+    assert [one.position for one in bad] == [5]
 
 
 class Fewer(KafkaRecordDeserializationSchema):
@@ -193,7 +175,7 @@ class Fewer(KafkaRecordDeserializationSchema):
 
 def test_a_batch_must_have_a_row_for_each_record() -> None:
     with pytest.raises(ProgramError, match=r"Fewer.deserialize_batch gave 1 rows for 2 records"):
-        decoded(builder(Fewer()).skip_bad_records(), b"a", b"b")
+        decoded(builder(Fewer()), b"a", b"b")
 
 
 VALUES = st.lists(
@@ -209,16 +191,18 @@ VALUES = st.lists(
 
 @given(VALUES)
 def test_columns_give_what_messages_give_one_by_one(values: list[bytes | None]) -> None:
-    expected, bad, left_out = [], 0, 0
+    expected, unread, left_out = [], [], 0
     for at, value in enumerate(values):
         try:
             row = JSON.deserialize(value)
         except DataError:
-            bad += 1
+            unread.append(at)
             continue
         if row is None:
             left_out += 1
         else:
             expected.append((row.as_dict(), 1_000 * at))
-    counts = {"numRecordsInErrors": bad, "numRecordsWithoutElement": left_out}
-    assert decoded(builder(JSON).skip_bad_records(), *values) == (expected, {k: n for k, n in counts.items() if n})
+    found, counts = decoded(builder(JSON), *values)
+    good, bad = apart(found)
+    assert (good, [one.position for one in bad]) == (expected, unread)
+    assert counts == ({"numRecordsWithoutElement": left_out} if left_out else {})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eventide._absent import no_such_name
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.datastream._dead_letters import advised
 from eventide.datastream.connectors.file_system._columns import (
     as_declared,
     bad_column,
@@ -19,6 +20,8 @@ from eventide.datastream.connectors.file_system._columns import (
 from eventide.datastream.connectors.file_system._files import File
 from eventide.datastream.connectors.file_system._format import BLOCK, StreamFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
+from eventide.datastream.connectors.source import Unreadable
+from eventide.datastream.formats._csv_bad_rows import RowsApart
 from eventide.datastream.formats._csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats._csv_schema import CsvSchema, CsvSchemaBuilder, check_csv_types
 from eventide.errors import DataError, ProgramError
@@ -36,6 +39,7 @@ __all__ = [
     "CsvSchemaBuilder",
 ]
 
+_ROW = re.compile(r"\bRow #\d+: ")
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 
@@ -75,7 +79,7 @@ class CsvReaderFormat(StreamFormat):
                 "type_info=Types.ROW_NAMED([...], [...])"
             )
         with first.reading(), first.stream() as stream:
-            found = type_of_columns(self._reader(stream, None, None).schema, first)
+            found = type_of_columns(self._reader(stream, None, self._converted(None)).schema, first)
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
@@ -83,36 +87,102 @@ class CsvReaderFormat(StreamFormat):
         import pyarrow as pa
 
         declared = check_columns("CSV", type_info)
-        fields = list(declared.arrow_type())
         try:
-            for batch in self._reader(stream, declared.field_names, declared.arrow_type(), file):
-                columns = [self._column(batch.column(field.name), field) for field in fields]
+            for batch in self._reader(stream, declared.field_names, self._converted(declared.arrow_type()), file):
                 if len(batch):
-                    yield as_declared(file, columns, type_info)
+                    yield self._declared(batch, file, type_info)
         except pa.ArrowKeyError as error:
-            raise DataError(f"the file {file.path} does not have all columns that are asked for: {error}") from error
+            raise _misses_columns(file, error) from error
         except pa.ArrowInvalid as error:
             if str(error).startswith("Empty CSV file"):
                 return
-            bad = _BAD_CELL.match(str(error))
-            if bad is None:
+            raise advised(self._what_is_wrong(file, declared, error)) from error
+
+    def stream_sorted_out(
+        self, file: File, stream: pa.NativeFile, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The same, where rows that cannot be read come as such; see :meth:`FileFormat.sorted_out`."""
+        import pyarrow as pa
+        from pyarrow import csv as pc
+
+        declared = check_columns("CSV", type_info)
+        struct = declared.arrow_type()
+
+        def typed(cells: pa.RecordBatch) -> pa.RecordBatch:
+            texts = [column.cast(pa.string()) for column in cells.columns]
+            content = pa.BufferOutputStream()
+            names = declared.field_names
+            pc.write_csv(
+                pa.RecordBatch.from_arrays(texts, names),
+                content,
+                pc.WriteOptions(include_header=False, quoting_style="all_valid"),
+            )
+            whole = pc.ReadOptions(use_threads=False, block_size=content.tell() + 1, column_names=names)
+            parse = pc.ParseOptions(newlines_in_values=True)
+            try:
+                table = pc.read_csv(pa.BufferReader(content.getvalue()), whole, parse, self._converted(struct))
+            except pa.ArrowInvalid as error:
+                bad = _BAD_CELL.match(str(error))
+                name = names[int(bad[1])] if bad else names[0]
+                said = _ROW.sub("", bad[2] if bad else str(error))
+                raise bad_column(file, name, struct.field(name).type, said) from error
+            [batch] = table.combine_chunks().to_batches()
+            return self._declared(batch, file, type_info)
+
+        rows = RowsApart(file, self.schema, typed)
+        as_text = pc.ConvertOptions(
+            column_types=dict.fromkeys(declared.field_names, pa.binary()), null_values=[], strings_can_be_null=False
+        )
+        try:
+            reader = self._reader(stream, declared.field_names, as_text, file, rows.skip)
+            yield from rows.sorted_out(batch.select(declared.field_names) for batch in reader)
+        except pa.ArrowKeyError as error:
+            raise _misses_columns(file, error) from error
+        except pa.ArrowInvalid as error:
+            if not str(error).startswith("Empty CSV file"):
                 raise
-            name = self._name(file, int(bad[1]))
-            raise bad_column(file, name, declared.arrow_type().field(name).type, bad[2]) from error
+
+    def _declared(self, batch: pa.RecordBatch, file: File, type_info: TypeInformation) -> pa.RecordBatch:
+        """Columns as they were read, brought to the declared types."""
+        fields = check_columns("CSV", type_info).arrow_type()
+        return as_declared(file, [self._column(batch.column(field.name), field) for field in fields], type_info)
+
+    def _what_is_wrong(self, file: File, declared: CompositeTypeInfo, error: Exception) -> DataError:
+        bad = _BAD_CELL.match(str(error))
+        if bad is None:
+            return DataError(f"the file {file.path} cannot be read: {error}")
+        name = self._name(file, int(bad[1]))
+        return bad_column(file, name, declared.arrow_type().field(name).type, bad[2])
+
+    def _converted(self, struct: pa.StructType | None) -> pyarrow.csv.ConvertOptions:
+        """How cells become values; None finds it out."""
+        import pyarrow as pa
+        from pyarrow import csv as pc
+
+        special = (pa.types.is_timestamp, pa.types.is_list)
+        types = {f.name: pa.string() if any(is_a(f.type) for is_a in special) else f.type for f in struct or ()}
+        return pc.ConvertOptions(
+            column_types=types,
+            null_values=[self.schema.null_value or ""],
+            strings_can_be_null=self.schema.null_value is not None,
+        )
 
     def _reader(
-        self, stream: pa.NativeFile, wanted: list[str] | None, struct: pa.StructType | None, file: File | None = None
+        self,
+        stream: pa.NativeFile,
+        wanted: list[str] | None,
+        converted: pyarrow.csv.ConvertOptions,
+        file: File | None = None,
+        invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
     ) -> pyarrow.csv.CSVStreamingReader:
-        """Arrow's reader of some columns; None reads all, with types that it finds out."""
-        import pyarrow as pa
+        """Arrow's reader of some columns; None reads all. ``invalid`` is told of rows with another number of cells."""
         from pyarrow import csv as pc
 
         schema = self.schema
         names = None if schema.row_type is None else schema.row_type.field_names
         by_name = schema.needs_names
-        special = (pa.types.is_timestamp, pa.types.is_list)
-        types = {f.name: pa.string() if any(is_a(f.type) for is_a in special) else f.type for f in struct or ()}
         strict = schema.strict_headers and by_name and names is not None
+        converted.include_columns = [] if strict else wanted or []
         reader = pc.open_csv(
             stream,
             pc.ReadOptions(
@@ -128,13 +198,9 @@ class CsvReaderFormat(StreamFormat):
                 quote_char=schema.quote_char or False,
                 escape_char=schema.escape_char or False,
                 newlines_in_values=schema.quote_char is not None,
+                invalid_row_handler=invalid,
             ),
-            pc.ConvertOptions(
-                column_types=types,
-                include_columns=None if strict else wanted,
-                null_values=[schema.null_value or ""],
-                strings_can_be_null=schema.null_value is not None,
-            ),
+            converted,
         )
         if strict and file is not None and reader.schema.names != names:
             raise DataError(f"the file {file.path} has the columns {reader.schema.names} in its header, not {names}")
@@ -161,6 +227,10 @@ class CsvReaderFormat(StreamFormat):
             header = stream.read(BLOCK).decode("utf-8", "replace").splitlines()[:1]
         names = next(csv.reader(header, delimiter=self.schema.column_separator, quotechar=self.schema.quote_char))
         return names[column]
+
+
+def _misses_columns(file: File, error: Exception) -> DataError:
+    return DataError(f"the file {file.path} does not have all columns that are asked for: {error}")
 
 
 class CsvBulkWriters:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eventide._absent import no_such_name
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream._dead_letters import advised
 from eventide.datastream.connectors.file_system._columns import (
     as_declared,
     bad_column,
@@ -19,8 +20,9 @@ from eventide.datastream.connectors.file_system._columns import (
 from eventide.datastream.connectors.file_system._files import File
 from eventide.datastream.connectors.file_system._format import BLOCK, StreamFormat
 from eventide.datastream.connectors.file_system._sink import BulkWriterFactory
+from eventide.datastream.connectors.source import Unreadable
 from eventide.datastream.formats._json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,21 +79,91 @@ class JsonReaderFormat(StreamFormat):
         """The rows of a file that has been opened; see :meth:`FileFormat.read`."""
         import pyarrow as pa
 
-        struct = check_columns("JSON", type_info).arrow_type()
-        schema = pa.schema([f.with_type(_as_parsed(f.type)) for f in struct])
+        rows = _Rows(file, type_info)
         before = 0
         for block in _whole_lines(stream):
             try:
-                table = _parsed(block, schema)
-            except pa.ArrowInvalid as error:
-                text = _with_rows_from(before, str(error))
-                name = _culprit(block, schema)
-                if name is None:
-                    raise pa.ArrowInvalid(text) from error
-                raise bad_column(file, name, struct.field(name).type, text) from error
+                batches = rows.of(block)
+            except (pa.ArrowInvalid, DataError) as error:
+                raise advised(rows.what_is_wrong(block, before, error)) from error
             before += block.count(b"\n")
-            for batch in table.to_batches():
-                yield as_declared(file, [batch.column(name) for name in schema.names], type_info)
+            yield from batches
+
+    def stream_sorted_out(
+        self, file: File, stream: pa.NativeFile, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The same, where lines that cannot be read come as such; see :meth:`FileFormat.sorted_out`."""
+        rows = _Rows(file, type_info)
+        before = 0
+        for block in _whole_lines(stream):
+            yield from rows.sorted_out(block, before)
+            before += block.count(b"\n")
+
+
+class _Rows:
+    """Makes rows of a type of the lines of a file."""
+
+    def __init__(self, file: File, type_info: TypeInformation) -> None:
+        import pyarrow as pa
+
+        self._file = file
+        self._type_info = type_info
+        self._struct = check_columns("JSON", type_info).arrow_type()
+        self._schema = pa.schema([f.with_type(_as_parsed(f.type)) for f in self._struct])
+
+    def of(self, block: bytes) -> list[pa.RecordBatch]:
+        """The rows of some lines.
+
+        Raises:
+            pa.ArrowInvalid: One is no JSON, or a field does not fit its type.
+            DataError: A field does not fit its type.
+        """
+        return [
+            as_declared(self._file, [batch.column(name) for name in self._schema.names], self._type_info)
+            for batch in _parsed(block, self._schema).to_batches()
+        ]
+
+    def sorted_out(self, block: bytes, before: int) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The rows of some lines; of halves, where one of them cannot be read, down to that one."""
+        import pyarrow as pa
+
+        try:
+            yield from self.of(block)
+        except (pa.ArrowInvalid, DataError) as error:
+            middle = _middle(block)
+            if middle is None:
+                wrong = self.what_is_wrong(block, before, error)
+                yield Unreadable(wrong, _text(block), self._file.path, before)
+            else:
+                yield from self.sorted_out(block[:middle], before)
+                yield from self.sorted_out(block[middle:], before + block.count(b"\n", 0, middle))
+
+    def what_is_wrong(self, block: bytes, before: int, error: Exception) -> DataError:
+        """What to say of lines that cannot be read; so many come before them."""
+        if isinstance(error, DataError):
+            return error
+        text = _with_rows_from(before, str(error))
+        name = _culprit(block, self._schema)
+        if name is None:
+            return DataError(f"the file {self._file.path} cannot be read: {text}")
+        return bad_column(self._file, name, self._struct.field(name).type, text)
+
+
+def _middle(block: bytes) -> int | None:
+    """Where the second half of some lines begins; None where there is one line alone."""
+    found = block.find(b"\n", len(block) // 2) + 1
+    if not 0 < found < len(block):
+        found = block.rfind(b"\n", 0, len(block) // 2) + 1
+    return found or None
+
+
+def _text(line: bytes) -> str | bytes:
+    """A line without its end as text, if it is text."""
+    line = line.rstrip(b"\r\n")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line
 
 
 def _whole_lines(stream: pa.NativeFile) -> Iterator[bytes]:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError
 from eventide.runtime.chain.contexts import ElementContext
-from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import last_of, user_function_error

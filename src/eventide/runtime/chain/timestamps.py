@@ -20,9 +20,10 @@ from eventide.common.watermark_strategy import (
     VectorizedTimestampAssigner,
     WatermarkStrategy,
 )
+from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError
 from eventide.runtime.chain.steps import element_error
-from eventide.runtime.dead_letters import ADVICE, dead_letter, is_of_the_data
+from eventide.runtime.dead_letters import dead_letter, is_of_the_data
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import calling

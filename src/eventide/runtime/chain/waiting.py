@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.errors import UserFunctionError
 from eventide.runtime.chain.steps import Call, as_results
-from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import shown, user_function_error

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.steps import HANDLING
-from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import user_function_error

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
+from eventide.datastream._dead_letters import advised
 from eventide.datastream.connectors.source import IDLE, Counted, SideOutput, TimestampedBatch, Unreadable
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp
-from eventide.runtime.dead_letters import advised
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash

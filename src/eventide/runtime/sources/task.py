@@ -8,11 +8,11 @@ from typing import Any
 
 from eventide.common._ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream._dead_letters import DEAD_LETTER
+from eventide.datastream._dead_letters import DEAD_LETTER, advised
 from eventide.datastream.connectors.source import Counted, SideOutput, Source, Unreadable
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
-from eventide.runtime.dead_letters import advised, dead_letter
+from eventide.runtime.dead_letters import cannot_be_read, dead_letter
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.function_metrics import FunctionMetrics
@@ -151,7 +151,7 @@ class SourceTask:
             DataError: if none is wanted.
         """
         if self._dead_letters is None:
-            raise advised(bad.error) from bad.error
+            raise advised(cannot_be_read(bad)) from bad.error
         place = {"key": bad.key, "split": bad.split, "position": bad.position}
         letter = dead_letter(self._name, READING, bad.error, element=bad.raw, timestamp=bad.timestamp, **place)
         self._metrics.count(self._name, DEAD_LETTERS)

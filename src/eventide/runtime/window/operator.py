@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.steps import HANDLING
-from eventide.runtime.dead_letters import ADVICE
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.invoke import no_timestamp, user_function_error

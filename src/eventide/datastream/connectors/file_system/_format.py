@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.file_system._files import File, check_size
 from eventide.datastream.connectors.file_system._times import ColumnTimes
+from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -64,6 +65,15 @@ class FileFormat(ABC):
         Raises:
             DataError: naming the file, if it is gone, has changed, or has something that does not fit the type.
         """
+
+    def sorted_out(
+        self, file: File, start: int, end: int, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The same for a program that wants dead letters: rows that cannot be read come as such, if there may be any.
+
+        By default, a file can be read as a whole or not at all.
+        """
+        return self.read(file, start, end, type_info)
 
 
 class BulkFormat(FileFormat):
@@ -143,9 +153,24 @@ class StreamFormat(FileFormat):
             with file.reading(), file.stream() as stream:
                 yield from self.read_stream(file, stream, type_info)
 
+    def sorted_out(
+        self, file: File, start: int, end: int, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The same, where rows that cannot be read come as such; see :meth:`FileFormat.sorted_out`."""
+        check_size(file, end)
+        if end > start:
+            with file.reading(), file.stream() as stream:
+                yield from self.stream_sorted_out(file, stream, type_info)
+
     @abstractmethod
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
         """The rows of a file that has been opened."""
+
+    def stream_sorted_out(
+        self, file: File, stream: pa.NativeFile, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The same, where rows that cannot be read come as such, if there may be any."""
+        return self.read_stream(file, stream, type_info)
 
 
 class TextLineFormat(StreamFormat):

@@ -18,7 +18,7 @@ from eventide.datastream.connectors.file_system._files import FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
 from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
 from eventide.datastream.connectors.file_system._planning import first_files, next_positions, positions_at
-from eventide.datastream.connectors.source import Source
+from eventide.datastream.connectors.source import Source, Unreadable
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ class FileSource(Source):
         self._type_info = settings.format.type_info
         self._tree = FileTree(settings.paths)
         self._known: KnownFiles | None = None
+        self._sorts_out = False
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
@@ -273,10 +274,18 @@ class FileSource(Source):
             queues.setdefault(self.split_of(path), []).append(path)
         return list(queues.values())
 
-    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | Unreadable]:
         """The rows of a file, or of a part of it."""
         if split != _NO_FILE:
-            yield from self._settings.format.read(self._tree.at(split), start, end, self._type_info)
+            known = self._settings.format
+            read = known.sorted_out if self._sorts_out else known.read
+            yield from read(self._tree.at(split), start, end, self._type_info)
+
+    def sorting_out(self) -> FileSource:
+        """The same source, where rows of text that cannot be read do not stop the job."""
+        source = copy(self)
+        source._sorts_out = True
+        return source
 
     def holds_when_new(self) -> bool:
         """No: a file, or a split of files, counts from when it is begun."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         KafkaTopicSelector,
     )
     from eventide.datastream.connectors.kafka._records import ConsumerRecord, KafkaRecordDeserializationSchema
-    from eventide.datastream.connectors.kafka._settings import BAD_RECORD_TYPE
     from eventide.datastream.connectors.kafka._sink import KafkaSink, KafkaSinkBuilder
     from eventide.datastream.connectors.kafka._source import KafkaSource
 
@@ -37,7 +36,6 @@ _MODULES = {
     "PartitionOffsetsRetriever": "_offsets",
     "KafkaRecordDeserializationSchema": "_records",
     "ConsumerRecord": "_records",
-    "BAD_RECORD_TYPE": "_settings",
     "KafkaSink": "_sink",
     "KafkaSinkBuilder": "_sink",
     "KafkaRecordSerializationSchema": "_record_serialization",
@@ -56,7 +54,6 @@ __all__ = [
     "PartitionOffsetsRetriever",
     "KafkaRecordDeserializationSchema",
     "ConsumerRecord",
-    "BAD_RECORD_TYPE",
     "KafkaSink",
     "KafkaSinkBuilder",
     "KafkaRecordSerializationSchema",

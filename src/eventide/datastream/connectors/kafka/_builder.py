@@ -11,8 +11,7 @@ from eventide.common.serialization import DeserializationSchema
 from eventide.datastream.connectors.kafka._offsets import KafkaOffsetsInitializer, KafkaTopicPartition, needs_group
 from eventide.datastream.connectors.kafka._properties import ConnectorOptions, as_text, librdkafka_properties
 from eventide.datastream.connectors.kafka._records import KafkaRecordDeserializationSchema, check_deserializer
-from eventide.datastream.connectors.kafka._settings import BadRecords, KafkaSourceSettings, Subscription
-from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.connectors.kafka._settings import KafkaSourceSettings, Subscription
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ class KafkaSourceBuilder:
     _stopping: KafkaOffsetsInitializer | None = None
     _is_bounded: bool = False
     _deserializer: KafkaRecordDeserializationSchema | None = None
-    _bad_records: BadRecords = BadRecords.FAIL
-    _bad_tag: str | None = None
     _fails_on_data_loss: bool = True
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
@@ -166,30 +163,6 @@ class KafkaSourceBuilder:
             self.set_property(key, value)
         return self
 
-    def fail_on_bad_records(self) -> Self:
-        """Let a record that cannot be read be an error, which names its place. That is the default."""
-        self._bad_records, self._bad_tag = BadRecords.FAIL, None
-        return self
-
-    def skip_bad_records(self) -> Self:
-        """Leave out records that cannot be read, and count them, as ``numRecordsInErrors``. Not in PyFlink."""
-        self._bad_records, self._bad_tag = BadRecords.SKIP, None
-        return self
-
-    def side_output_bad_records(self, output_tag: OutputTag) -> Self:
-        """Put records that cannot be read into a side output, and count them as ``numRecordsInErrors``. Not in PyFlink.
-
-        ``get_side_output`` of the source's stream gives rows with the fields ``topic``, ``partition``, ``offset``,
-        ``timestamp``, ``key`` and ``value``, which are bytes, and ``error``, which is text.
-
-        Raises:
-            ProgramError: It is no ``OutputTag``.
-        """
-        if not isinstance(output_tag, OutputTag):
-            raise ProgramError(f"side_output_bad_records needs an OutputTag, not {output_tag!r}")
-        self._bad_records, self._bad_tag = BadRecords.SIDE_OUTPUT, output_tag.tag_id
-        return self
-
     def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> Self:
         """Say whether it is an error that records are gone before they were read; it is by default. Not in PyFlink.
 
@@ -236,8 +209,6 @@ class KafkaSourceBuilder:
                 self._stopping,
                 self._is_bounded,
                 group,
-                self._bad_records,
-                self._bad_tag,
                 self._fails_on_data_loss,
             )
         )

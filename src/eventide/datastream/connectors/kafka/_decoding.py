@@ -7,22 +7,18 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide.common.types import Row
 from eventide.datastream.connectors.kafka._library import library
 from eventide.datastream.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.datastream.connectors.kafka._records import ConsumerRecord, ValueOnly, sees_batches
-from eventide.datastream.connectors.kafka._settings import BadRecords, KafkaSourceSettings
-from eventide.datastream.connectors.source import SideOutput, TimestampedBatch
+from eventide.datastream.connectors.kafka._settings import KafkaSourceSettings
+from eventide.datastream.connectors.source import TimestampedBatch, Unreadable
 from eventide.datastream.window import TimestampedValue
-from eventide.errors import DataError, ProgramError
+from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _T = TypeVar("_T")
-
-IN_ERRORS = "numRecordsInErrors"
-"""How many records could not be read, and were left out; Flink's name."""
 
 LOST = "numRecordsLost"
 """How many offsets were gone before they were read."""
@@ -30,7 +26,6 @@ LOST = "numRecordsLost"
 LEFT_OUT = "numRecordsWithoutElement"
 """How many records have no element in them, such as tombstones."""
 
-_LONGEST = 300
 _SECOND = itemgetter(1)
 
 
@@ -39,8 +34,6 @@ class Decoder:
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self._deserializer = settings.deserializer
-        self._bad = settings.bad_records
-        self._bad_tag = settings.bad_tag
         self.counts: Counter[str] = Counter()
         is_pickled = self._deserializer.get_produced_type().is_pickled
         if isinstance(self._deserializer, ValueOnly) and not is_pickled:
@@ -58,7 +51,7 @@ class Decoder:
             return schema.deserialize_all(_values(some))
 
         for item in self._sorted_out(partition, messages, read):
-            if isinstance(item, SideOutput):
+            if isinstance(item, Unreadable):
                 yield item
                 continue
             some, column = item
@@ -81,7 +74,7 @@ class Decoder:
             return rows
 
         for item in self._sorted_out(partition, messages, read):
-            yield item if isinstance(item, SideOutput) else TimestampedBatch(item[1], _timestamps(item[0]))
+            yield item if isinstance(item, Unreadable) else TimestampedBatch(item[1], _timestamps(item[0]))
 
     def _elements(self, partition: KafkaTopicPartition, messages: list[Any]) -> Iterator[Any]:
         values_only = isinstance(self._deserializer, ValueOnly)
@@ -92,7 +85,7 @@ class Decoder:
             except ProgramError:
                 raise
             except Exception as error:
-                yield from self._bad_record(partition, message, error)
+                yield unreadable(partition, message, error)
                 continue
             if element is None:
                 self.counts[LEFT_OUT] += 1
@@ -101,7 +94,7 @@ class Decoder:
 
     def _sorted_out(
         self, partition: KafkaTopicPartition, messages: list[Any], read: Callable[[list[Any]], _T]
-    ) -> Iterator[tuple[list[Any], _T] | SideOutput]:
+    ) -> Iterator[tuple[list[Any], _T] | Unreadable]:
         """What is read of messages at once; of halves, where one of them cannot be read, down to that one."""
         try:
             found = read(messages)
@@ -109,7 +102,7 @@ class Decoder:
             raise  # no record is to blame
         except Exception as error:
             if len(messages) == 1:
-                yield from self._bad_record(partition, messages[0], error)
+                yield unreadable(partition, messages[0], error)
                 return
         else:
             yield messages, found
@@ -118,25 +111,11 @@ class Decoder:
         yield from self._sorted_out(partition, messages[:middle], read)
         yield from self._sorted_out(partition, messages[middle:], read)
 
-    def _bad_record(self, partition: KafkaTopicPartition, message: Any, error: Exception) -> Iterator[SideOutput]:
-        if self._bad is BadRecords.FAIL:
-            raise DataError(
-                f"the record at offset {message.offset()} of {partition} cannot be read: {_what(error)}. "
-                "skip_bad_records() and side_output_bad_records(...) of the source's builder go on without it"
-            ) from error
-        self.counts[IN_ERRORS] += 1
-        if self._bad_tag is not None:
-            record = as_record(message)
-            row = Row(
-                topic=record.topic,
-                partition=record.partition,
-                offset=record.offset,
-                timestamp=record.timestamp,
-                key=record.key,
-                value=record.value,
-                error=_what(error),
-            )
-            yield SideOutput(self._bad_tag, row, record.timestamp)
+
+def unreadable(partition: KafkaTopicPartition, message: Any, error: Exception) -> Unreadable:
+    """What to say of a message that cannot be read."""
+    _, timestamp = message.timestamp()
+    return Unreadable(error, message.value(), str(partition), message.offset(), message.key(), timestamp)
 
 
 def as_record(message: Any) -> ConsumerRecord:
@@ -190,8 +169,3 @@ def _as_rows(column: pa.Array) -> pa.RecordBatch:
     if pa.types.is_struct(column.type):
         return pa.RecordBatch.from_arrays(column.flatten(), [field.name for field in column.type])
     return pa.RecordBatch.from_arrays([column], ["value"])
-
-
-def _what(error: Exception) -> str:
-    text = str(error) if isinstance(error, DataError) else repr(error)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

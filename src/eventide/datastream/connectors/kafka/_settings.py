@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from enum import Enum
 
-from eventide.common.typeinfo import Types
 from eventide.datastream.connectors.kafka._offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from eventide.datastream.connectors.kafka._properties import ConnectorOptions
 from eventide.datastream.connectors.kafka._records import KafkaRecordDeserializationSchema
 
 READ_COMMITTED = "read_committed"
-
-BAD_RECORD_TYPE = Types.ROW_NAMED(
-    ["topic", "partition", "offset", "timestamp", "key", "value", "error"],
-    [
-        Types.STRING(),
-        Types.INT(),
-        Types.LONG(),
-        Types.LONG(),
-        Types.PRIMITIVE_ARRAY(Types.BYTE()),
-        Types.PRIMITIVE_ARRAY(Types.BYTE()),
-        Types.STRING(),
-    ],
-)
-"""The rows of the side output for records that cannot be read: where they lie, what they are, and what is wrong."""
-
-
-class BadRecords(Enum):
-    """What becomes of a record that cannot be read."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    SIDE_OUTPUT = "side output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +43,6 @@ class KafkaSourceSettings:
         stopping: Where they stop; None if they do not.
         is_bounded: Whether the partitions are those of the start, and the input is known to end.
         group_id: The group that is told of what has been handled, and whose offsets may be a start.
-        bad_records: What becomes of a record that cannot be read.
-        bad_tag: The side output, if they go there.
         fails_on_data_loss: Whether it is an error that records are gone before they were read.
     """
 
@@ -80,8 +54,6 @@ class KafkaSourceSettings:
     stopping: KafkaOffsetsInitializer | None = None
     is_bounded: bool = False
     group_id: str | None = None
-    bad_records: BadRecords = BadRecords.FAIL
-    bad_tag: str | None = None
     fails_on_data_loss: bool = True
 
     @property

@@ -19,7 +19,7 @@ from eventide.datastream.connectors.kafka._offsets import (
 )
 from eventide.datastream.connectors.kafka._partitions import KnownPartitions
 from eventide.datastream.connectors.kafka._reading import Lost, read_ranges
-from eventide.datastream.connectors.kafka._settings import BAD_RECORD_TYPE, KafkaSourceSettings
+from eventide.datastream.connectors.kafka._settings import KafkaSourceSettings
 from eventide.datastream.connectors.source import Beginning, Counted, PartRange, Source, shared_out
 
 
@@ -207,11 +207,6 @@ class KafkaSource(Source):
     def get_produced_type(self) -> TypeInformation:
         """The type of the schema."""
         return self._settings.deserializer.get_produced_type()
-
-    def side_outputs(self) -> dict[str, TypeInformation]:
-        """That of records that cannot be read, if they go there."""
-        tag = self._settings.bad_tag
-        return {} if tag is None else {tag: BAD_RECORD_TYPE}
 
     def _asked(self) -> Cluster:
         if self._cluster is None:
