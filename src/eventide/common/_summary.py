@@ -36,7 +36,7 @@ def summary(progress: Sequence[BatchProgress]) -> list[Line]:
     last = progress[-1]
     spent = ", ".join(f"{what} {length(ms)}" for what, ms in last.spent_ms.items() if ms)
     lines = [("micro-batch", f"{last.batch}, {length(last.took_ms)}" + (f" ({spent})" if spent else ""))]
-    lines.append(("rows", f"{last.rows_in:,} in the micro-batch{_rate(progress)}; {_late(last):,} late"))
+    lines.append(("rows", f"{last.rows_in:,} in the micro-batch{_rate(progress)}; {_late(last):,} late{_dead(last)}"))
     if last.watermarks:
         name = min(last.watermarks, key=lambda one: last.watermarks[one])
         ms = last.watermarks[name]
@@ -56,6 +56,12 @@ def _late(last: BatchProgress) -> int:
     """How many elements came too late since the start of the job."""
     late = ("numLateRecordsDropped", "numLateRecordsToSideOutput")
     return sum(counters.get(name, 0) for counters in last.counters.values() for name in late)
+
+
+def _dead(last: BatchProgress) -> str:
+    """How many dead letters there were since the start of the job, where there were some."""
+    letters = sum(counters.get("numDeadLetters", 0) for counters in last.counters.values())
+    return f", {letters:,} dead" + (" letter" if letters == 1 else " letters") if letters else ""
 
 
 def _slowest(last: BatchProgress) -> str:

@@ -40,6 +40,7 @@ COUNTERS = (
     Metric("numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True),
     Metric("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
     Metric("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
+    Metric("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
     Metric("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
 )
 HELD = (

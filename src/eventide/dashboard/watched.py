@@ -143,6 +143,7 @@ class WatchedJob:
                         "out": counted.get("numRecordsOut", 0),
                         "dropped": counted.get("numLateRecordsDropped", 0),
                         "aside": counted.get("numLateRecordsToSideOutput", 0),
+                        "dead": counted.get("numDeadLetters", 0),
                         "watermark": watermark(self._watermarks.get(name, MIN_MS)),
                         "held": progress.held.get(name, {}),
                     }

@@ -185,6 +185,7 @@ def _operator(standing: Standing) -> dict[str, Any]:
             "without_ms": hold.without,
         },
         "splits": [_split(split) for split in standing.splits],
+        "dead_letters": dict(standing.dead_letters),
         "late": None
         if not standing.late
         else {

@@ -14,7 +14,7 @@ from eventide.errors import StateError
 from eventide.runtime.eventtime.combiner import Combiner, Members
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.lateness import Lateness
-from eventide.runtime.metrics import OperatorCounters, add_up, held_together
+from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.state.bucket_store import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
@@ -119,6 +119,11 @@ class Evidence:
     def counters(self) -> OperatorCounters:
         """What was counted since the state began, by operator and counter, as in the metrics of a job."""
         return add_up([one["counters"] for operator in self.operators for one in self._remembered(operator, NUMBERS)])
+
+    def dead_letters(self, operator: Json) -> dict[str, int]:
+        """How many dead letters there were in the tasks of an operator: its own, and those of what is chained to it."""
+        counted = add_up([one["counters"] for one in self._remembered(operator, NUMBERS)])
+        return {name: counters[DEAD_LETTERS] for name, counters in counted.items() if DEAD_LETTERS in counters}
 
     def held(self, operator: Json) -> dict[str, int]:
         """How much an operator holds, as far as it has a count at hand."""

@@ -57,7 +57,7 @@ def _together(standings: Sequence[Standing]) -> list[tuple[Standing, list[str]]]
     together: list[tuple[Standing, list[str]]] = []
     first: dict[Any, list[str]] = {}
     for standing in standings:
-        says_more = standing.hold is None or standing.splits or standing.late
+        says_more = standing.hold is None or standing.splits or standing.late or standing.dead_letters
         held = () if standing.hold is None else [(split.source, split.name) for split in standing.hold.splits]
         where = (standing.watermark, standing.idle, *held)
         if says_more or where not in first:
@@ -91,6 +91,9 @@ def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
         facts.add_row("  the last", _last(standing))
         if late_from := standing.late_from:
             facts.add_row("  from", Text(_from(late_from)))
+    if standing.dead_letters:
+        letters = ", ".join(f"{number:,} of {name!r}" for name, number in standing.dead_letters.items())
+        facts.add_row("  dead letters", Text(letters))
     yield facts
     if standing.late:
         yield Padding(histogram(standing.late), (0, 0, 0, 4), expand=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from eventide.common._ms import MAX_MS, MIN_MS
@@ -92,6 +92,7 @@ class Standing:
         rows: how many elements its splits had, those that ended too.
         gone: what is remembered of the splits that ended, by edge.
         moves: the last places of the watermark: the time by the clock, the watermark, and who held it there.
+        dead_letters: how many it has put out, and what is chained to it, by name.
     """
 
     operator: Json
@@ -106,6 +107,7 @@ class Standing:
     rows: int
     gone: tuple[SplitRecord, ...] = ()
     moves: tuple[tuple[int, int, Holder], ...] = ()
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
 
     def holder_at(self, watermark: int) -> str | None:
         """The split, or the subtask before, that held the watermark at a place; None where that is forgotten."""
@@ -159,6 +161,7 @@ def _standing(evidence: Evidence, operator: Json) -> Standing:
         sum(split.record.rows for split in splits if split.record is not None) + sum(record.rows for record in gone),
         tuple(gone),
         tuple(log.moves),
+        evidence.dead_letters(operator),
     )
 
 

@@ -17,6 +17,7 @@ def test_a_micro_batch_has_what_its_charts_show():
         "out": 1,
         "dropped": 0,
         "aside": 1,
+        "dead": 0,
         "watermark": T + 25,
         "held": {"numOpenWindows": 2},
     }

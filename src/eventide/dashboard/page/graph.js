@@ -84,13 +84,15 @@ function linesOf(kind, node, total, last) {
   if (kind === "source") {
     lines.push([`${node.kind}, ${node.splits.length || "any number of"} split(s)`, "soft"]);
     lines.push([total ? `${number(total.out)} out` : "", ""]);
+    if (total?.dead) lines.push([`${number(total.dead)} dead letter(s)`, "late"]);
     return lines;
   }
   lines.push([total ? `${number(total.in)} in, ${number(total.out)} out` : "", ""]);
   const watermark = last?.operators[node.name]?.watermark;
   lines.push([node.kind === "alignment" ? "" : `at ${second(watermark)}`, ""]);
   const behind = typeof watermark === "number" ? `${duration(last.began_ms + last.took_ms - watermark)} behind` : "";
-  lines.push([[behind, late ? `${number(late)} late` : ""].filter(Boolean).join(", "), late ? "late" : "soft"]);
+  const dead = total?.dead ? `${number(total.dead)} dead` : "";
+  lines.push([[behind, late ? `${number(late)} late` : "", dead].filter(Boolean).join(", "), late || dead ? "late" : "soft"]);
   return lines;
 }
 

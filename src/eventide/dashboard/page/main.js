@@ -67,7 +67,7 @@ async function look() {
 function take(news) {
   for (const batch of news.batches) {
     for (const [name, of] of Object.entries(batch.operators)) {
-      const sum = totals.get(name) ?? { in: 0, out: 0, dropped: 0, aside: 0 };
+      const sum = totals.get(name) ?? { in: 0, out: 0, dropped: 0, aside: 0, dead: 0 };
       for (const what of Object.keys(sum)) sum[what] += of[what];
       totals.set(name, sum);
     }
@@ -132,6 +132,8 @@ function showTiles(last) {
     if (last.splits.count > 1 && slow) tiles.push(["slowest split", `${slow.split} (${slow.source})`]);
     tiles.push(["rows a second", number(span > 0 ? Math.round(recent.reduce((sum, one) => sum + one.rows_in, 0) * 1000 / span) : 0)]);
     tiles.push(["late", number(late)]);
+    const dead = [...totals.values()].reduce((sum, one) => sum + one.dead, 0);
+    if (dead) tiles.push(["dead letters", number(dead)]);
     tiles.push(["micro-batch", `${last.batch}, ${duration(last.took_ms)}`]);
     if (last.state_bytes.length) tiles.push(["state", bytes(last.state_bytes.reduce((a, b) => a + b))]);
   } else {
@@ -177,7 +179,10 @@ function showCounts(ends) {
   });
   chart("rows", [{ label: "rows in", fill: false }], [ends, rates]);
   const sums = (what) => batches.map((batch) => Object.values(batch.operators).reduce((sum, one) => sum + one[what], 0));
-  chart("late", [{ label: "dropped", color: 3, points: true }, { label: "to a side output", color: 1, points: true }], [ends, sums("dropped"), sums("aside")], { steps: NICE.counts });
+  const late = [{ label: "dropped", color: 3, points: true }, { label: "to a side output", color: 1, points: true }];
+  const dead = [...totals.values()].some((one) => one.dead);
+  const lines = dead ? [...late, { label: "dead letters", color: 2, points: true }] : late;
+  chart("late", lines, [ends, sums("dropped"), sums("aside"), ...(dead ? [sums("dead")] : [])], { steps: NICE.counts });
   const names = operatorsOf(batches.at(-1));
   const behind = (name) => batches.map((batch) => {
     const mark = batch.operators[name]?.watermark;

@@ -17,6 +17,7 @@ from eventide.plan.graph import (
     Transformation,
     UnionTransformation,
 )
+from eventide.runtime.process.redistribution import Redistribution
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream._stream import DataStream
@@ -115,8 +116,14 @@ def _why_nothing_is_bad(node: Transformation) -> str | None:
         case KeyTransformation():
             return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
         case OperatorTransformation():
+            if isinstance(node.operation, Redistribution):
+                return "it hands elements on as they are; call it on the stream before"
             takes = hasattr(node.operation, "dead_letters")
-            return None if takes else "it calls no function of yours with single elements; or it is a join"
+            return (
+                None
+                if takes
+                else "joins and functions beside a broadcast stream have none; sort out what is bad before"
+            )
         case FunctionTransformation() | AssignTransformation() | SourceTransformation():
             return None
     return "it is neither a source nor a function, a window or a key; call it on what these give"

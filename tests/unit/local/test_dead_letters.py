@@ -1,0 +1,368 @@
+"""What cannot be handled: it stops the job, or becomes a dead letter where the program says so."""
+
+import asyncio
+
+import pytest
+
+from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.datastream import (
+    AggregateFunction,
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessWindowFunction,
+)
+from eventide.datastream.connectors import Source, Unreadable
+from eventide.datastream.functions import AllWindowFunction
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
+from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
+from eventide.local.runner import LocalCheckpoint
+from eventide.testing import local_environment
+from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values
+
+BAD = OutputTag("bad")
+TENS = TumblingEventTimeWindows.of(10)
+NO_WATERMARKS = WatermarkStrategy.no_watermarks()
+
+
+def both(stream):
+    """What comes out, the dead letters, and the counters."""
+    plan = plan_of(stream, stream.get_side_output(BAD))
+    one = runner(plan)
+    batches = [by_sink(plan, batch) for batch in one.batches()]
+    return values(batches), values(batches, sink=1), one.metrics()
+
+
+def collection(*elements, type_info=None):
+    return local_environment().from_collection(list(elements), type_info)
+
+
+def test_a_letter_says_what_was_bad_where_and_why():
+    good, letters, metrics = both(collection("1", "two", "3").map(int).name("parse").side_output_dead_letters(BAD))
+    assert good == [1, 3]
+    assert letters == [
+        Row(
+            operator="parse",
+            during="while it handled an element",
+            error_type="ValueError",
+            error="invalid literal for int() with base 10: 'two'",
+            element="two",
+            text="two",
+            key=None,
+            timestamp=None,
+            split=None,
+            position=None,
+        )
+    ]
+    assert metrics["parse"] == {"numDeadLetters": 1}
+
+
+def test_without_it_the_job_stops_and_says_what_would_let_it_go_on():
+    with pytest.raises(
+        UserFunctionError, match=r"in operator 'map', while it handled an element \(element 'two'\)"
+    ) as e:
+        run(plan_of(collection("1", "two").map(int)))
+    assert "side_output_dead_letters(OutputTag(...)), called on the stream that this operator gives" in str(e.value)
+
+
+def test_they_are_counted_though_nobody_takes_them():
+    plan = plan_of(collection("1", "two").map(int).side_output_dead_letters(BAD))
+    one = runner(plan)
+    assert [batch.elements[plan.sinks[0].number] for batch in one.batches() if batch.elements] == [[(1, None)]]
+    assert one.metrics()["map"] == {"numDeadLetters": 1}
+
+
+def test_a_letter_has_the_event_time_of_its_element_and_is_an_element_of_that_time_itself():
+    stream = timed(local_environment(), [("a", 1), ("b", 12), ("c", 13)]).map(lambda e: e[0].index("b"))
+    letters = stream.side_output_dead_letters(BAD).get_side_output(BAD)
+
+    class Counts(AllWindowFunction):
+        def apply(self, window, inputs):
+            yield window.start, [letter.timestamp for letter in inputs]
+
+    assert values(run(plan_of(letters.window_all(TENS).apply(Counts())))) == [(0, [1]), (10, [13])]
+
+
+def test_the_element_is_as_it_was_though_the_function_changed_it():
+    def spoil(row):
+        row["n"] = None
+        raise KeyError("gone")
+
+    row = {"n": 1}
+    _, [letter], _ = both(collection(row).map(spoil).side_output_dead_letters(BAD))
+    assert (letter.element, letter.text, letter.error) == ({"n": 1}, "{'n': 1}", "'gone'")
+
+
+def test_what_is_wrong_with_the_program_is_no_dead_letter():
+    def wrong(value):
+        raise ProgramError("this needs another setting")
+
+    with pytest.raises(ProgramError, match=r"in operator 'map'.*this needs another setting"):
+        run(plan_of(collection(1).map(wrong).side_output_dead_letters(BAD)))
+
+
+def test_a_result_that_is_not_of_the_declared_type_makes_its_element_bad():
+    stream = collection(1, 2, 3).map(lambda n: 1 << 40 if n == 2 else n, Types.INT())
+    good, [letter], _ = both(stream.side_output_dead_letters(BAD))
+    assert (good, letter.element, letter.error_type) == ([1, 3], 2, "TypeMismatch")
+
+
+def test_letters_of_several_operators_go_together():
+    first = collection("1", "two", "0").map(int).name("parse").side_output_dead_letters(BAD)
+    second = first.map(lambda n: 1 // n).name("divide").side_output_dead_letters(BAD)
+    letters = first.get_side_output(BAD).union(second.get_side_output(BAD))
+    told = letters.map(lambda letter: (letter.operator, letter.text))
+    assert values(run(plan_of(told))) == [("divide", "0"), ("parse", "two")]
+
+
+class Waits(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(0)
+        if value == 2:
+            raise ConnectionError("nobody answers")
+        return [value]
+
+
+def test_an_element_that_nobody_answers_for():
+    stream = AsyncDataStream.unordered_wait(collection(1, 2, 3), Waits(), Time.seconds(5))
+    good, [letter], _ = both(stream.side_output_dead_letters(BAD))
+    assert (good, letter.element, letter.error_type) == ([1, 3], 2, "ConnectionError")
+
+
+@pytest.mark.parametrize("assigner", [lambda e, _: e["at"], "at"])
+def test_a_timestamp_that_cannot_be_found(assigner):
+    event = Types.ROW_NAMED(["at"], [Types.LONG()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner)
+    rows = [Row(at=1), Row(at=None), Row(at=-(2**63)), Row(at=4)]
+    stream = collection(*rows, type_info=event).assign_timestamps_and_watermarks(strategy)
+    good, letters, metrics = both(stream.side_output_dead_letters(BAD))
+    assert [row["at"] for row in good] == [1, 4]
+    assert [letter.element["at"] for letter in letters] == [None, -(2**63)]
+    assert ["is None" in letters[0].error, "out of range" in letters[1].error] == [True, True]
+    assert metrics["timestamps and watermarks"] == {"numDeadLetters": 2}
+
+
+def test_missing_timestamps_go_where_the_strategy_says_and_bad_ones_become_letters():
+    aside = OutputTag("no time")
+    strategy = BY_SECOND_FIELD.with_null_timestamps(aside)
+    stream = collection(("a", 1), ("b", None), ("c", "x")).assign_timestamps_and_watermarks(strategy)
+    stream.side_output_dead_letters(BAD)
+    found = run(plan_of(stream, stream.get_side_output(aside), stream.get_side_output(BAD)))
+    assert [values(found), values(found, 1)] == [[("a", 1)], [("b", None)]]
+    assert [letter.element for letter in values(found, 2)] == [("c", "x")]
+
+
+def test_a_key_that_cannot_be_one():
+    stream = timed(local_environment(), [("a", 1), ([], 2), ("b", 3)]).key_by(lambda e: e[0]).name("by name")
+    stream.side_output_dead_letters(BAD)
+    counts = stream.window(TENS).reduce(lambda one, other: one)
+    found = run(plan_of(counts, stream.get_side_output(BAD)))
+    [letter] = values(found, 1)
+    assert values(found) == [("a", 1), ("b", 3)]
+    assert (letter.operator, letter.element, letter.during) == ("by name", ([], 2), "when a key was extracted")
+
+
+class Lines(Source):
+    """Numbers, as lines of which some are none."""
+
+    def __init__(self, *lines):
+        self.lines = lines
+
+    def splits(self):
+        return ["lines"]
+
+    def latest_position(self, split):
+        return len(self.lines)
+
+    def read(self, split, start, end):
+        for position, line in enumerate(self.lines[start:end], start):
+            try:
+                yield int(line)
+            except ValueError as error:
+                yield Unreadable(error, line, split, position)
+
+    def get_produced_type(self):
+        return Types.INT()
+
+
+def test_what_a_source_cannot_read_stops_the_job_with_its_place():
+    stream = local_environment().from_source(Lines("1", "two"), NO_WATERMARKS, "numbers")
+    with pytest.raises(
+        DataError, match=r"record 1 of lines cannot be read: ValueError\(.*side_output_dead_letters"
+    ) as e:
+        run(plan_of(stream))
+    assert "in operator 'numbers', while it read its source (split 'lines', start 0, end 2)" in str(e.value)
+
+
+def test_a_source_and_its_strategy_have_their_letters_together():
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: 1 // n)
+    stream = local_environment().from_source(Lines("1", "two", "0", str(1 << 40), "3"), strategy, "numbers")
+    good, letters, metrics = both(stream.side_output_dead_letters(BAD))
+    assert good == [1, 3]
+    told = [(one.operator, one.element, one.error_type, one.split, one.position) for one in letters]
+    assert sorted(told, key=repr) == [
+        ("numbers", "two", "ValueError", "lines", 1),
+        ("numbers", 1 << 40, "TypeMismatch", "lines", None),
+        ("timestamps and watermarks", 0, "ZeroDivisionError", None, None),
+    ]
+    assert metrics["numbers"]["numDeadLetters"] == 2
+
+
+class Counts(KeyedProcessFunction):
+    """Counts the elements of a key; the timer of each adds ten, and one of them fails behind that."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value[1] + 5)
+
+    def on_timer(self, timestamp, ctx):
+        self.count.update(self.count.value() + 10)
+        ctx.timer_service().register_event_time_timer(timestamp + 100)
+        if timestamp > 100:
+            return []
+        yield timestamp, self.count.value()
+        if timestamp == 7:
+            raise ArithmeticError("seven")
+
+
+class CountsOnce(Counts):
+    def on_timer(self, timestamp, ctx):
+        if timestamp < 100:
+            yield from super().on_timer(timestamp, ctx)
+
+
+def test_a_timer_that_fails_changes_nothing_and_does_not_fire_again():
+    stream = timed(local_environment(), [("a", 1), ("a", 2), ("a", 3)]).key_by(lambda e: e[0]).process(CountsOnce())
+    good, [letter], metrics = both(stream.name("counts").side_output_dead_letters(BAD))
+    assert good == [(6, 13), (8, 23)]
+    assert (letter.key, letter.timestamp, letter.element, letter.text) == ("a", 7, None, None)
+    assert (letter.during, letter.error) == ("when a timer fired", "seven")
+    assert metrics["counts"]["numDeadLetters"] == 1
+
+
+class Fragile(ProcessWindowFunction):
+    """Gives the elements of a window, but not of the key b; it counts firings in the state of the key."""
+
+    def process(self, key, context, elements):
+        state = context.global_state().get_state(ValueStateDescriptor("fired", Types.LONG()))
+        state.update((state.value() or 0) + 1)
+        yield key, context.window(), list(elements), state.value()
+        if key == "b" and context.window().start == 0:
+            raise LookupError("b")
+
+
+def test_a_window_that_cannot_fire_is_a_letter_and_the_others_fire():
+    elements = [("a", 1), ("b", 2), ("b", 12)]
+    stream = timed(local_environment(), elements).key_by(lambda e: e[0]).window(TENS).process(Fragile())
+    good, [letter], metrics = both(stream.name("windows").side_output_dead_letters(BAD))
+    windows = TimeWindow(0, 10), TimeWindow(10, 20)
+    assert good == [("a", windows[0], [("a", 1)], 1), ("b", windows[1], [("b", 12)], 1)]
+    assert (letter.key, letter.timestamp, letter.element) == ("b", 9, None)
+    assert letter.during == "when the window TimeWindow(start=0, end=10) fired"
+    assert metrics["windows"]["numDeadLetters"] == 1
+
+
+class CannotClear(Fragile):
+    def process(self, key, context, elements):
+        context.window_state().get_state(ValueStateDescriptor("seen", Types.LONG())).update(1)
+        yield key
+
+    def clear(self, context):
+        raise OSError("the file is gone")
+
+
+def test_a_window_that_cannot_be_cleared_goes_with_all_that_was_kept_for_it():
+    stream = (
+        timed(local_environment(), [("a", 1)])
+        .key_by(lambda e: e[0])
+        .window(TENS)
+        .process(CannotClear())
+        .name("windows")
+    )
+    plan = plan_of(stream.side_output_dead_letters(BAD), stream.get_side_output(BAD))
+    one = runner(plan)
+    batches = list(one.batches())
+    found = [by_sink(plan, batch) for batch in batches]
+    assert values(found) == ["a"]
+    assert [letter.error_type for letter in values(found, 1)] == ["OSError"]
+    assert batches[-1].progress.held["windows"] == {"numKeys": 0, "numTimers": 0}
+
+
+class Sums(AggregateFunction):
+    def create_accumulator(self):
+        return [0]
+
+    def add(self, value, accumulator):
+        accumulator[0] += value[1]
+        if value[1] == 2:
+            raise ValueError("two")
+        return accumulator
+
+    def get_result(self, accumulator):
+        return accumulator[0]
+
+    def merge(self, acc_a, acc_b):
+        return [acc_a[0] + acc_b[0]]
+
+
+def test_letters_of_windows_are_counted_in_the_checkpoint_and_come_once_over_a_restart():
+    stream = timed(local_environment(), [("a", n) for n in range(6)]).key_by(lambda e: e[0])
+    result = stream.window(TENS).aggregate(Sums()).name("sums").side_output_dead_letters(BAD)
+    plan, checkpoint, found = plan_of(result, result.get_side_output(BAD)), LocalCheckpoint(), []
+    while True:
+        one = runner(plan, max_rows=1, checkpoint=checkpoint)
+        for batch in one.batches():
+            found.append(by_sink(plan, batch))
+            break
+        else:
+            break
+        checkpoint = one.checkpoint
+    assert values(found) == [0 + 1 + 3 + 4 + 5]
+    assert [letter.element for letter in values(found, 1)] == [("a", 2)]
+
+
+def test_windows_by_key_are_stored_otherwise_than_fixed_ones_so_that_a_checkpoint_does_not_fit():
+    def plan(*, wants_letters):
+        result = timed(local_environment(), [("a", 1), ("a", 2)]).key_by(lambda e: e[0]).window(TENS).reduce(max)
+        return plan_of(result.side_output_dead_letters(BAD) if wants_letters else result)
+
+    before = runner(plan(wants_letters=False), max_rows=1)
+    next(before.batches())
+    with pytest.raises(StateError, match="stored form"):
+        list(runner(plan(wants_letters=True), checkpoint=before.checkpoint).batches())
+
+
+REFUSED = {
+    "no tag": (lambda: collection(1).map(int).side_output_dead_letters("bad"), "needs an OutputTag"),
+    "no function": (
+        lambda: timed(local_environment(), [("a", 1)]).rebalance().side_output_dead_letters(BAD),
+        "nothing can be bad for 'rebalance': it hands elements on as they are",
+    ),
+    "keys that are fields": (
+        lambda: collection((1,), type_info=Types.TUPLE([Types.LONG()])).key_by("f0").side_output_dead_letters(BAD),
+        "its keys are the fields f0",
+    ),
+    "a tag that is taken": (
+        lambda: (
+            timed(local_environment(), [("a", 1)])
+            .window_all(TENS)
+            .side_output_late_data(BAD)
+            .reduce(max)
+            .side_output_dead_letters(BAD)
+        ),
+        "has another side output 'bad'",
+    ),
+    "no letters that are asked for": (lambda: collection(1).map(int).get_side_output(BAD), "has no side outputs"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_it_is_refused_with(what):
+    build, message = REFUSED[what]
+    with pytest.raises(ProgramError, match=message):
+        build()
