@@ -14,6 +14,7 @@ ON_THE_TWIN = (
     "columns.md",
     "aggregates.md",
     "process-functions.md",
+    "dead-letters.md",
     "joins.md",
     "why.md",
     "advise.md",

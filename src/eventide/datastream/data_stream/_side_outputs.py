@@ -118,12 +118,9 @@ def _why_nothing_is_bad(node: Transformation) -> str | None:
         case OperatorTransformation():
             if isinstance(node.operation, Redistribution):
                 return "it hands elements on as they are; call it on the stream before"
-            takes = hasattr(node.operation, "dead_letters")
-            return (
-                None
-                if takes
-                else "joins and functions beside a broadcast stream have none; sort out what is bad before"
-            )
+            if not hasattr(node.operation, "dead_letters"):
+                return "joins, and functions beside a broadcast stream, have none; sort out what is bad before them"
+            return None
         case FunctionTransformation() | AssignTransformation() | SourceTransformation():
             return None
     return "it is neither a source nor a function, a window or a key; call it on what these give"

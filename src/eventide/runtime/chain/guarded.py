@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
+from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Call, Step
 from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.columns import Batch, as_elements
@@ -53,13 +54,16 @@ class Guarded:
         step, elements, letters = self.step, as_elements(batch), Elements()
         context, out = ElementContext(moment), Collector(step.name, step.type_info, copies=False)
         call, at_hand = step.caller(elements.values), _AtHand(elements)
+        is_typed = isinstance(step, Process) or (step.type_info is not None and not step.type_info.is_pickled)
         for value, context.time_ms, number in zip(at_hand, elements.timestamps, elements.sequence, strict=True):
-            before = out.mark()
+            before = out.mark() if is_typed else None
             try:
                 out.put_results(call(value, context), context.time_ms, number)
-                out.check_from(before)
+                if before is not None:
+                    out.check_from(before)
             except Exception as error:
-                out.cut(before)
+                if before is not None:
+                    out.cut(before)
                 element, time_ms = at_hand.as_it_was(), context.time_ms
                 letter = dead_letter(step.name, step.during, error, element=element, timestamp=time_ms)
                 letters.append(letter, time_ms, number)

@@ -26,7 +26,8 @@ from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
-_SPECIAL = {type(IDLE), Counted, SideOutput, Unreadable, TimestampedValue, Watermark, *_BATCHES}
+_ASIDE = {Counted, SideOutput, Unreadable}
+_SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
 
 
 class SplitWay:
@@ -105,17 +106,10 @@ class SplitReading:
     def batches(self, items: Iterable[Any], count: Callable[[Counted], None]) -> Iterator[Batch]:
         """The elements of a run in handy numbers; some may wait for the next run. ``count`` takes what was counted."""
         chunk, way = self._chunk, self.way
-        for read in items:
-            item, kind = read, type(read)
-            if kind is Counted:
-                count(item)
-                continue
-            if kind is Unreadable:
-                item, kind = self._unreadable(item), SideOutput
-            if kind is SideOutput:
-                timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
-                self._aside.setdefault(item.tag_id, Elements()).append(item.value, timestamp, self._sequence)
-                self._sequence += 1
+        for item in items:
+            kind = type(item)
+            if kind in _ASIDE:
+                self._take_aside(item, count)
                 continue
             if self._may_be_idle and kind is not type(IDLE):
                 way.mark_active(behind=self._sequence - 1)
@@ -141,6 +135,16 @@ class SplitReading:
             if len(chunk) >= _CHUNK:
                 yield from self.rest()
                 chunk = self._chunk
+
+    def _take_aside(self, item: Counted | SideOutput | Unreadable, count: Callable[[Counted], None]) -> None:
+        """Take what is no element, nor says anything of event time."""
+        if isinstance(item, Counted):
+            count(item)
+            return
+        put_out = self._unreadable(item) if isinstance(item, Unreadable) else item
+        timestamp = None if put_out.timestamp is None else checked_timestamp(put_out.timestamp)
+        self._aside.setdefault(put_out.tag_id, Elements()).append(put_out.value, timestamp, self._sequence)
+        self._sequence += 1
 
     def rest(self) -> Iterator[Batch]:
         """The elements that are waiting, of the type that was declared for them."""

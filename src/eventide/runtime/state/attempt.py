@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from eventide.common._pickles import dumps
-from eventide.runtime.state.bucket import Pickled
+from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.bucket import Pickled, live
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 
 _UNCHANGING = frozenset({str, int, float, bool, bytes, type(None), Pickled})
-
-_Kept: TypeAlias = list[tuple[str, Any]]
 
 
 class SetsTimers(Protocol):
@@ -41,8 +40,8 @@ class Attempt:
     """One element, or one timer, of a key: what it brings about can be undone until the next one begins.
 
     Nobody reads timers while a function works, so what is set and deleted waits until it is known that it stands. Of
-    values that can be changed in place, a pickle is kept. Of lists that only grow, under the names ``growing``, it is a
-    list of the same objects.
+    state without a namespace, all that the key has is remembered, which is little; of what has one, what is touched, as
+    `UndoableState` tells. Of what can be changed in place, a pickle is kept.
 
     >>> from eventide.runtime.state.backend import MemoryBackend
     >>> keyed = KeyedState(MemoryBackend(), 128)
@@ -57,11 +56,10 @@ class Attempt:
     [1]
     """
 
-    def __init__(self, keyed: KeyedState, growing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, keyed: KeyedState) -> None:
         self._keyed = keyed
-        self._growing = growing
         self._key: Any = None
-        self._before: list[_Kept] = []
+        self._before: list[tuple[str, Any]] = []
         self.event_timers = _Waiting(keyed.event_timers)
         self.processing_timers = _Waiting(keyed.processing_timers)
 
@@ -70,17 +68,7 @@ class Attempt:
         if key not in self._keyed.index:
             self._keyed.open(key)
         self._key = key
-        self._before = [
-            [(name, self._kept(name, values[key])) for name, values in by_name.items() if key in values]
-            for by_name in self._keyed.by_name
-        ]
-
-    def _kept(self, name: str, value: Any) -> Any:
-        if type(value) in _UNCHANGING:
-            return value
-        if name in self._growing:  # a list for each namespace
-            return {namespace: [*of] for namespace, of in value.items()}
-        return Pickled(dumps(value))
+        self._before = [(name, _kept(values[key])) for name, values in self._keyed.values.items() if key in values]
 
     def keep(self) -> None:
         """Let stand what was done."""
@@ -89,12 +77,10 @@ class Attempt:
 
     def undo(self) -> None:
         """Have the key as it was."""
-        key = self._key
-        for by_name, before in zip(self._keyed.by_name, self._before, strict=True):
-            for values in by_name.values():
-                values.pop(key, None)
-            for name, value in before:
-                by_name[name][key] = value
+        for values in self._keyed.values.values():
+            values.pop(self._key, None)
+        for name, value in self._before:
+            self._keyed.values[name][self._key] = value
         self.event_timers.forget()
         self.processing_timers.forget()
 
@@ -121,3 +107,64 @@ class _Waiting:
 
     def forget(self) -> None:
         self._waiting.clear()
+
+
+class UndoableState(KeyedState):
+    """Keyed state that remembers what is touched under a namespace, from :meth:`begin` on.
+
+    Args:
+        backend: where it is stored.
+        max_parallelism: the number of key groups.
+        growing: names under which there are lists that grow at their end alone, so that their length is enough.
+    """
+
+    def __init__(self, backend: StateBackend, max_parallelism: int, growing: frozenset[str] = frozenset()) -> None:
+        super().__init__(backend, max_parallelism)
+        self._growing = growing
+        self._touched: dict[tuple[Any, Hashable, str], tuple[Any, int | None]] = {}
+
+    def begin(self) -> None:
+        """Forget what was touched so far: that stands."""
+        self._touched.clear()
+
+    def undo(self) -> None:
+        """Have all that was touched as it was."""
+        for (key, namespace, name), (value, length) in self._touched.items():
+            if value is None:
+                super().take(key, namespace, name)
+                continue
+            if length is not None:
+                del value[length:]
+            super().write(key, namespace, name, live(value))
+        self._touched.clear()
+
+    def read(self, key: Any, namespace: Hashable, name: str) -> Any:
+        """The value of a name under a key and namespace, or None."""
+        value = super().read(key, namespace, name)
+        self._touch(key, namespace, name, value)
+        return value
+
+    def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
+        """Store a value under a key, namespace and name."""
+        if namespace is not None and (key, namespace, name) not in self._touched:
+            self._touch(key, namespace, name, super().read(key, namespace, name))
+        super().write(key, namespace, name, value)
+
+    def take(self, key: Any, namespace: Hashable, name: str) -> Any:
+        """Remove a value, and return what it was (None if it was not there)."""
+        if namespace is not None and (key, namespace, name) not in self._touched:
+            self._touch(key, namespace, name, super().read(key, namespace, name))
+        return super().take(key, namespace, name)
+
+    def _touch(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
+        place = key, namespace, name
+        if namespace is None or place in self._touched:
+            return
+        if value is not None and name in self._growing:
+            self._touched[place] = value, len(value)
+        else:
+            self._touched[place] = _kept(value), None
+
+
+def _kept(value: Any) -> Any:
+    return value if type(value) in _UNCHANGING else Pickled(dumps(value))

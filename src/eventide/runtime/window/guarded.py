@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.datastream.window import Window
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.elements import Elements, interleave, own
 from eventide.runtime.invoke import shown
-from eventide.runtime.state.attempt import Attempt, HasTimers
+from eventide.runtime.state.attempt import Attempt, HasTimers, UndoableState
+from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.runtime.window.contents import AllElements, Evictable
+from eventide.runtime.window.contents import AllElements
 from eventide.runtime.window.contexts import TRIGGER_STATE, WINDOW_STATE
 from eventide.runtime.window.operator import CONTENTS, OnTime, WindowOperator
 
@@ -30,13 +31,14 @@ class GuardedWindowOperator(WindowOperator):
     no result; it goes when its time is over, as any other, though its function may not have cleared what it kept.
     """
 
-    def __init__(self, spec: WindowSpec, keyed: KeyedState, context: OperatorContext) -> None:
-        super().__init__(spec, keyed, context)
+    def __init__(self, spec: WindowSpec, backend: StateBackend, context: OperatorContext) -> None:
+        growing = frozenset({CONTENTS} if isinstance(spec.contents, AllElements) else ())
+        self._touched = UndoableState(backend, context.max_parallelism, growing)
+        super().__init__(spec, self._touched, context)
         self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
 
     def _timers_of(self, keyed: KeyedState) -> HasTimers:
-        lists = isinstance(self._spec.contents, AllElements | Evictable)
-        self._attempt = Attempt(keyed, frozenset({CONTENTS} if lists else ()))
+        self._attempt = Attempt(keyed)
         return self._attempt
 
     def process(self, parts: list[Elements]) -> None:
@@ -45,13 +47,13 @@ class GuardedWindowOperator(WindowOperator):
         self._keyed.open_all(elements.keys)
         attempt, out = self._attempt, self._out
         for key, value, timestamp in elements.rows():
-            attempt.begin(key)
+            self._begin(key)
             before, element = out.mark(), own(value)
             try:
                 self._process_one(key, value, timestamp)
                 out.check_from(before)
             except Exception as error:
-                attempt.undo()
+                self._undo()
                 self._letters.put(before, HANDLING, error, timestamp, key=key, element=element)
             else:
                 attempt.keep()
@@ -66,26 +68,40 @@ class GuardedWindowOperator(WindowOperator):
             if self._is_cleanup(timers, time_ms) and not self._try(partial(self._drop, window)):
                 self._forget(window)
 
+    def _is_cleanup(self, timers: Timers, time_ms: int) -> bool:
+        """Whether a timer of the window at hand says that its time is over."""
+        keyed = self._keyed
+        cleanup_timers = keyed.event_timers if self._spec.assigner.is_event_time() else keyed.processing_timers
+        return timers is cleanup_timers and time_ms == self._cleanup_time(self._moment.window)
+
     def _ask(self, on_time: OnTime, time_ms: int) -> None:
         """Do what the trigger says of the window at hand."""
         self._react(on_time(time_ms, self._moment.window, self._trigger_view))
 
     def _try(self, act: Callable[[], None]) -> bool:
         """Do something with the key and window at hand, as a whole; say whether it could be done."""
-        moment, out, attempt = self._moment, self._out, self._attempt
-        attempt.begin(moment.key)
+        moment, out = self._moment, self._out
+        self._begin(moment.key)
         before = out.mark()
         try:
             act()
             out.check_from(before)
         except Exception as error:
-            attempt.undo()
+            self._undo()
             window = moment.window
             during = f"when the window {shown(window)} fired"
             self._letters.put(before, during, error, window.max_timestamp(), key=moment.key)
             return False
-        attempt.keep()
+        self._attempt.keep()
         return True
+
+    def _begin(self, key: Any) -> None:
+        self._attempt.begin(key)
+        self._touched.begin()
+
+    def _undo(self) -> None:
+        self._attempt.undo()
+        self._touched.undo()
 
     def _forget(self, window: Window) -> None:
         """Drop a window, though a function could not clear what it kept for it: that goes, too."""

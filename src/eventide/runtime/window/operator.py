@@ -69,7 +69,6 @@ class WindowOperator:
         follows_event_time = spec.assigner.is_event_time()
         timers = self._timers_of(keyed)
         self._cleanup_timers = timers.event_timers if follows_event_time else timers.processing_timers
-        self._follows_event_time = follows_event_time
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
         self._trigger_view = TriggerView(moment, keyed, timers)
         self._assigner_view = AssignerView(moment, keyed)
@@ -249,18 +248,12 @@ class WindowOperator:
                 if self._windows.state_window(moment.key, window) is None:
                     continue
                 self._react(on_time(time_ms, window, self._trigger_view))
-                if self._is_cleanup(timers, time_ms):
+                if timers is self._cleanup_timers and time_ms == self._cleanup_time(window):
                     self._drop(window)
         except Exception as error:
             raise user_function_error(
                 self._spec.name, error, during=FIRING, advice=ADVICE, key=moment.key, window=moment.window
             ) from error
-
-    def _is_cleanup(self, timers: Timers, time_ms: int) -> bool:
-        """Whether a timer of the window at hand says that its time is over."""
-        keyed = self._keyed
-        drops = timers is (keyed.event_timers if self._follows_event_time else keyed.processing_timers)
-        return drops and time_ms == self._cleanup_time(self._moment.window)
 
     def _react(self, result: TriggerResult) -> None:
         if result is TriggerResult.CONTINUE:

@@ -77,9 +77,9 @@ class WindowSpec:
 
     def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
         """The operator on its state."""
-        keyed = KeyedState(backend, context.max_parallelism)
         if self.dead_letters is not None:
-            return GuardedWindowOperator(self, keyed, context)
+            return GuardedWindowOperator(self, backend, context)
+        keyed = KeyedState(backend, context.max_parallelism)
         if self.is_fixed:
             return FixedWindowOperator(self, backend, keyed, context)
         return WindowOperator(self, keyed, context)
