@@ -19,6 +19,7 @@ from eventide.savepoint import StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.records import elements_of
 from eventide.savepoint.rows import TASKS, Small
+from eventide.spark.python_files import ship
 
 _DEALT = pa.schema([("subtask", pa.int32()), ("place", pa.int64()), ("elements", pa.binary())])
 _BATCHES_OF_TASK = 1 << 32
@@ -39,6 +40,7 @@ def bootstrap_on_spark(
     Raises:
         ProgramError: if the function cannot be sent to the workers.
     """
+    ship(data_frame.sparkSession)
     count = parallelism or int(data_frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     what = f"the function that makes the state of {bootstrap.operator!r}"
     payload = dumps_program(bootstrap, what, classes=classes_of([(bootstrap, what)]))

@@ -19,6 +19,7 @@ from eventide.spark.checkpoint import recorded_program
 from eventide.spark.files import has_files_of
 from eventide.spark.inspection import Inspection, committed_offsets, inspect
 from eventide.spark.locations import resolved
+from eventide.spark.python_files import ship
 from eventide.spark.state_reader import levels_of_state, reading_state
 from eventide.spark.submit import is_used_here
 from eventide.spark.subtasks import subtask_ids
@@ -59,6 +60,7 @@ def take_savepoint(
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
             "which finishes it; or have it read again with --repeat, and take it that results of it come twice"
         )
+    ship(spark)
     writer = StateWriter(target, found.max_parallelism)
     writer.begin()
     try:

@@ -115,11 +115,19 @@ class SavepointWriter:
     def write(self, location: str) -> None:
         """Write it into a new directory, on any store that Arrow opens.
 
+        Without a scheme it is a local one, or, with a Spark DataFrame among the data, what Spark takes it for; Spark's
+        workers must reach it then.
+
         Raises:
             ProgramError: if Arrow cannot open it.
             StateError: if there is something.
             UserFunctionError: if a function raised.
         """
+        frames = [how.data for how in self.added.values() if is_data_frame(how.data)]
+        if frames:
+            from eventide.spark.locations import resolved
+
+            location = resolved(frames[0].sparkSession, location)
         writer = StateWriter(location, self.max_parallelism)
         writer.begin()
         small: list[Small] = []
