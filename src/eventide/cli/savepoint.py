@@ -26,7 +26,8 @@ def savepoint(
     repeat: Annotated[
         bool,
         typer.Option(
-            "--repeat", help="Read a micro-batch that was not finished again; its results may come twice then."
+            "--repeat",
+            help="Read a micro-batch again that was not finished and may be in sinks; it may come twice then.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -35,7 +36,8 @@ def savepoint(
 
     A program begins with it by `env.from_savepoint(TARGET)`, with a new checkpoint: under another parallelism, with
     other operators, on another machine. The program is not needed here: Spark reads the checkpoint, and writes nothing
-    there. The job must have ended, and have finished what it began; a run with `env.set_available_now()` does both.
+    there. The job must have ended, and have finished what it began, unless no sink has anything of that; a run with
+    `env.set_available_now()` does both.
 
     For example:
 

@@ -1,0 +1,72 @@
+"""What is stored under a declared type is brought to a wider one, once, and refused where it does not fit."""
+
+import json
+
+import pytest
+
+from eventide.common import Row, Types
+from eventide.errors import StateError
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.declared import DECLARED, declared_together
+from eventide.runtime.state.keyed import KeyedState
+
+NARROW = Types.ROW_NAMED(["id"], [Types.INT()])
+WIDE = Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.LONG()])
+
+
+@pytest.fixture
+def backend():
+    """State that was written with a narrow type: of a key as a whole, of a window, and one that nobody declared."""
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 4)
+    keyed.declare("rows", NARROW)
+    for key in range(100):
+        keyed.write(key, None, "rows", Row(id=key))
+        keyed.write(key, "window", "rows", Row(id=-key))
+        keyed.write(key, None, "other", Row(id=key))
+    keyed.flush()
+    return backend
+
+
+def test_all_keys_and_windows_of_a_name_are_brought_to_a_wider_type(backend):
+    keyed = KeyedState(backend, 4)
+    keyed.declare("rows", WIDE)
+    keyed.flush()
+    entries = KeyedState(backend, 4).all_entries()
+    for key in range(100):
+        assert entries[key, None] == {"rows": Row(note=None, id=key), "other": Row(id=key)}
+        assert entries[key, "window"] == {"rows": Row(note=None, id=-key)}
+    assert json.loads(backend.get(DECLARED)) == {"rows": str(WIDE)}
+
+
+def test_what_is_not_stored_is_brought_there_again(backend):
+    stored = dict(backend.values)
+    KeyedState(backend, 4).declare("rows", WIDE)
+    assert backend.values == stored
+
+
+def test_a_type_that_stays_reads_nothing(backend):
+    keyed = KeyedState(backend, 4)
+    keyed.declare("rows", NARROW)
+    assert keyed.keys == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (Types.ROW_NAMED(["id"], [Types.SHORT()]), "the field 'id': SHORT does not hold all values of INT"),
+        (Types.TUPLE([Types.INT()]), "ROW(id: INT) and TUPLE(INT) are of different kinds"),
+        (Types.LIST(NARROW), "ROW(id: INT) and LIST(ROW(id: INT)) are of different kinds"),
+    ],
+)
+def test_another_type_is_refused_with_both(backend, kind, why):
+    with pytest.raises(StateError) as refused:
+        KeyedState(backend, 4).declare("rows", kind)
+    assert f"was stored as ROW(id: INT) and is now {kind}, which is not wider: {why}" in str(refused.value)
+
+
+def test_of_subtasks_that_differ_the_narrower_type_counts_which_the_others_have_been_brought_from():
+    narrow, wide = (json.dumps({"rows": str(kind)}).encode() for kind in (NARROW, WIDE))
+    for stored in ([narrow, wide], [wide, narrow]):
+        assert json.loads(declared_together(stored)) == {"rows": str(NARROW)}
+    assert json.loads(declared_together([])) == {}
