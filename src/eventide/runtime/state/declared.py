@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo._texts import type_of_text
 from eventide.common.typeinfo._widening import Conversion, conversion, obstacle
 from eventide.errors import StateError
@@ -15,6 +15,9 @@ from eventide.runtime.state.backend import StateBackend
 
 DECLARED = "declared types"
 """Under this name lies the text of the type of each named state of an operator."""
+
+_ANYTHING = str(Types.PICKLED_BYTE_ARRAY())
+"""The type of a state that may hold any object."""
 
 
 class DeclaredTypes:
@@ -38,7 +41,9 @@ class DeclaredTypes:
             return None
         self._types[name] = text
         self._has_changed = True
-        return None if before is None else conversion_of_texts(before, text, f"the state {name.partition(':')[2]!r}")
+        if before is None or text == _ANYTHING:
+            return None
+        return conversion_of_texts(before, text, f"the state {name.partition(':')[2]!r}")
 
     def flush(self) -> None:
         """Store what the program has declared, if that is another than before."""
@@ -59,23 +64,18 @@ def conversion_of_texts(before: str, now: str, what: str) -> Conversion | None:
             f"{what} was stored as {before} and is now {now}, which is not wider: {why}. Declare the type that it had, "
             "or give the state another name, under which it begins empty"
         )
-    if now == _ANYTHING:
-        return None
     return conversion(type_of_text(before), type_of_text(now))
 
 
 def obstacle_between(before: str, now: str, *, is_key: bool = False) -> str | None:
     """Why values of a type do not fit another one, given the texts of both; None if they do."""
-    if before == now or (now == _ANYTHING and not is_key):
+    if before == now:
         return None
     try:
         types = type_of_text(before), type_of_text(now)
     except ValueError:
         return "they are different"
     return obstacle(*types, is_key=is_key)
-
-
-_ANYTHING = "PICKLED_BYTE_ARRAY"
 
 
 def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
@@ -88,7 +88,7 @@ def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
 
 
 def _narrower(one: str, other: str) -> str:
-    return one if obstacle_between(one, other) is None else other
+    return one if other == _ANYTHING or obstacle_between(one, other) is None else other
 
 
 def widened(stored: Any, convert: Conversion, *, expires: bool) -> Any:

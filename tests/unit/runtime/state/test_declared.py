@@ -39,6 +39,16 @@ def test_all_keys_and_windows_of_a_name_are_brought_to_a_wider_type(backend):
     assert json.loads(backend.get(DECLARED)) == {"rows": str(WIDE)}
 
 
+def test_a_state_may_become_one_of_any_objects_and_not_the_other_way_round(backend):
+    keyed = KeyedState(backend, 4)
+    keyed.declare("rows", Types.PICKLED_BYTE_ARRAY())
+    keyed.flush()
+    again = KeyedState(backend, 4)
+    assert again.read(7, None, "rows") == Row(id=7)
+    with pytest.raises(StateError, match="was stored as PICKLED_BYTE_ARRAY and is now"):
+        again.declare("rows", NARROW)
+
+
 def test_what_is_not_stored_is_brought_there_again(backend):
     stored = dict(backend.values)
     KeyedState(backend, 4).declare("rows", WIDE)
@@ -69,4 +79,6 @@ def test_of_subtasks_that_differ_the_narrower_type_counts_which_the_others_have_
     narrow, wide = (json.dumps({"rows": str(kind)}).encode() for kind in (NARROW, WIDE))
     for stored in ([narrow, wide], [wide, narrow]):
         assert json.loads(declared_together(stored)) == {"rows": str(NARROW)}
+    anything = json.dumps({"rows": str(Types.PICKLED_BYTE_ARRAY())}).encode()
+    assert json.loads(declared_together([narrow, anything])) == {"rows": str(NARROW)}
     assert json.loads(declared_together([])) == {}
