@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from eventide.common._pickles import ProgramClasses, bring
 from eventide.errors import StateError
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
@@ -161,6 +162,7 @@ def with_a_new_field(monkeypatch):
     fields = [("number", int), ("floor", int, 0)]
     new = dataclasses.make_dataclass("Sensor", fields, frozen=True, namespace={"__module__": __name__})
     monkeypatch.setitem(globals(), "Sensor", new)
+    bring(ProgramClasses((new,)))
 
 
 def stored_sensor():
