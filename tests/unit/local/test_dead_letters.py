@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.common._summary import summary
 from eventide.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -14,12 +15,14 @@ from eventide.datastream import (
     ProcessWindowFunction,
 )
 from eventide.datastream.connectors import Source, Unreadable
-from eventide.datastream.functions import AllWindowFunction
+from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
+from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment
+from eventide.why import why
 from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values
 
 BAD = OutputTag("bad")
@@ -335,6 +338,49 @@ def test_windows_by_key_are_stored_otherwise_than_fixed_ones_so_that_a_checkpoin
     next(before.batches())
     with pytest.raises(StateError, match="stored form"):
         list(runner(plan(wants_letters=True), checkpoint=before.checkpoint).batches())
+
+
+class Divides(ProcessJoinFunction):
+    """Counts the pairs of a key, and then divides."""
+
+    def open(self, runtime_context):
+        self.pairs = runtime_context.get_state(ValueStateDescriptor("pairs", Types.LONG()))
+
+    def process_element(self, left, right, ctx):
+        self.pairs.update((self.pairs.value() or 0) + 1)
+        yield left[2] // right[2], self.pairs.value()
+
+
+def two_streams():
+    env = local_environment()
+    return timed(env, [("a", 1, 6), ("b", 1, 8)]), timed(env, [("a", 2, 3), ("b", 2, 0), ("b", 3, 4)])
+
+
+def test_a_pair_that_cannot_be_joined_leaves_both_to_meet_others():
+    left, right = (stream.key_by(lambda e: e[0]) for stream in two_streams())
+    joined = left.interval_join(right).between(-5, 5).process(Divides()).side_output_dead_letters(BAD)
+    good, [letter], _ = both(joined)
+    assert good == [(2, 1), (2, 1)], "the pair that failed was not counted"
+    assert (letter.element, letter.key, letter.timestamp) == ((("b", 1, 8), ("b", 2, 0)), "b", 2)
+    assert (letter.during, letter.error_type) == ("while it joined an element", "ZeroDivisionError")
+
+
+def test_a_window_join_whose_function_raises_has_no_result_for_that_key_and_window():
+    left, right = two_streams()
+    windows = left.join(right).where(lambda e: e[0]).equal_to(lambda e: e[0]).window(TENS)
+    good, [letter], _ = both(windows.apply(lambda one, other: one[2] // other[2]).side_output_dead_letters(BAD))
+    assert (good, letter.key, letter.timestamp, letter.element) == ([2], "b", 9, None)
+
+
+def test_how_many_there_were_is_told_by_why_and_in_the_summary():
+    counts = timed(local_environment(), [("a", 1), ("b", 2)]).key_by(lambda e: e[0]).window(TENS).reduce(max)
+    plan = plan_of(counts.map(lambda e: 1 // (e[1] - 2)).name("divide").side_output_dead_letters(BAD))
+    one = runner(plan)
+    progress = [batch.progress for batch in one.batches()]
+    assert dict(summary(progress))["rows"].endswith("; 0 late, 1 dead letter")
+    answer = why(evidence(plan, one.checkpoint, asked_ms=0))
+    assert [one["dead_letters"] for one in answer.to_json()["operators"]] == [{"divide": 1}]
+    assert "dead letters  1 of 'divide'" in str(answer)
 
 
 REFUSED = {

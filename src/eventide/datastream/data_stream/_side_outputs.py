@@ -42,6 +42,7 @@ class SideOutputs:
           found;
         - of a function, an element for which it raises, or gives what is not of the declared type; of an element all
           stands or nothing: what came out, what was kept, which timers were set; a timer for which it raises;
+        - of an interval join, a pair of elements; both stay, and meet others;
         - of windows, an element that the reduce or aggregate function, the trigger or the assigner cannot take; and a
           window whose function raises when it fires;
         - of ``key_by``, an element whose key cannot be found, or cannot be one.
@@ -119,7 +120,7 @@ def _why_nothing_is_bad(node: Transformation) -> str | None:
             if isinstance(node.operation, Redistribution):
                 return "it hands elements on as they are; call it on the stream before"
             if not hasattr(node.operation, "dead_letters"):
-                return "joins, and functions beside a broadcast stream, have none; sort out what is bad before them"
+                return "functions beside a broadcast stream, and joins that select fields, have no dead letters"
             return None
         case FunctionTransformation() | AssignTransformation() | SourceTransformation():
             return None

@@ -10,17 +10,22 @@ from typing import Any, cast
 
 from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
+from eventide.errors import DataError
 from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.letters import Letters
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.elements import Elements, interleave, own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+from eventide.runtime.state.attempt import Attempt
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, WithoutClock
 
+JOINING = "while it joined an element"
 ELEMENTS = "elements"
 """The name under which the elements of a side are kept: their times in order, and their values beside them."""
 
@@ -71,6 +76,7 @@ class IntervalJoinOperator(WithoutClock):
         self._at = spec.key_at_hand
         self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
+        self._process = spec.function.process_element
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 
     @property
@@ -116,8 +122,9 @@ class IntervalJoinOperator(WithoutClock):
                     self._keep(side, key, value, timestamp)
                     self._meet(side, key, value, timestamp)
         except Exception as error:
+            advice = "" if isinstance(error, DataError) else ADVICE
             raise user_function_error(
-                self._spec.name, error, during="while it joined an element", key=key, element=value
+                self._spec.name, error, during=JOINING, advice=advice, key=key, element=value
             ) from error
 
     def _put_late(self, side: int, value: Any, timestamp: int) -> None:
@@ -150,7 +157,7 @@ class IntervalJoinOperator(WithoutClock):
         if first == behind:
             return
         self._at.key, self._at.values = key, self._keyed.values
-        process, context, put = self._spec.function.process_element, self._context, self._out.put_results
+        process, context, put = self._process, self._context, self._out.put_results
         for other_ms, other in zip(times[first:behind], values[first:behind], strict=True):
             context.time_ms = max(timestamp, other_ms)
             if side:
@@ -180,6 +187,32 @@ class IntervalJoinOperator(WithoutClock):
             self._keyed.take(key, side, ELEMENTS)
 
 
+class GuardedIntervalJoin(IntervalJoinOperator):
+    """The same, whose function may raise: a pair that it cannot handle becomes a dead letter.
+
+    Both elements stay, and meet others. What the function wrote to the state of the key is taken back.
+    """
+
+    def __init__(self, spec: IntervalJoinSpec, keyed: KeyedState, context: OperatorContext) -> None:
+        super().__init__(spec, keyed, context)
+        self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
+        self._attempt = Attempt(keyed)
+        self._process = self._try
+
+    def _try(self, left: Any, right: Any, context: ProcessJoinFunction.Context) -> None:
+        """Have the results of a pair put out here, or its letter."""
+        time_ms = self._context.time_ms
+        self._attempt.begin(self._at.key)
+        before, pair = self._out.mark(), (own(left), own(right))
+        try:
+            results = self._spec.function.process_element(left, right, context)
+            self._out.put_results(() if results is None else results, time_ms)
+            self._out.check_from(before)
+        except Exception as error:
+            self._attempt.undo()
+            self._letters.put(before, JOINING, error, time_ms, key=self._at.key, element=pair)
+
+
 def described_bounds(bounds: Bounds) -> str:
     """When two elements meet, for ``explain``."""
     return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones"
@@ -195,7 +228,8 @@ def described_late(tags: tuple[str | None, str | None]) -> str:
 class IntervalJoinSpec:
     """An interval join; picklable, and built into a living operator by each task.
 
-    ``late_tags`` are the side outputs for late elements of the left and of the right.
+    ``late_tags`` are the side outputs for late elements of the left and of the right, ``dead_letters`` that for pairs
+    that the function cannot handle (None: they are errors).
     """
 
     name: str
@@ -203,11 +237,13 @@ class IntervalJoinSpec:
     function: ProcessJoinFunction
     late_tags: tuple[str | None, str | None]
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    dead_letters: str | None = None
     key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
-        return IntervalJoinOperator(self, KeyedState(backend, context.max_parallelism), context)
+        operator = IntervalJoinOperator if self.dead_letters is None else GuardedIntervalJoin
+        return operator(self, KeyedState(backend, context.max_parallelism), context)
 
     @property
     def needs_clock(self) -> bool:

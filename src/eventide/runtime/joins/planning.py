@@ -32,6 +32,7 @@ class IntervalJoinOperation:
     kind: str = "interval join"
     endless: str | None = None
     needs_all: bool = False
+    dead_letters: str | None = None
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """On columns where fields are selected by keys that are fields; else a function sees each pair."""
@@ -49,7 +50,7 @@ class IntervalJoinOperation:
             reason = f"{type(function).__name__} is Python"
         element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return PlannedOperator(
-            IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type),
+            IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type, self.dead_letters),
             tuple(outlet_of(source, max_parallelism, has_keys=True) for source in inputs),
             f"element by element, because {reason}",
             identity_of(inputs, max_parallelism) | bounds | element_types,
