@@ -96,6 +96,11 @@ class Metrics:
         return add_up([{operator: {name: n}} for (operator, name), n in self._counters.items() if n])
 
 
+def dead_letters_of(counters: OperatorCounters) -> OperatorCounters:
+    """The dead letters among what was counted."""
+    return {name: {DEAD_LETTERS: of[DEAD_LETTERS]} for name, of in counters.items() if DEAD_LETTERS in of}
+
+
 def add_up(parts: list[OperatorCounters]) -> OperatorCounters:
     """Add the counters of several tasks or micro-batches."""
     total: OperatorCounters = {}

@@ -1,10 +1,11 @@
 """What cannot be handled: it stops the job, or becomes a dead letter where the program says so."""
 
 import asyncio
+import itertools
 
 import pytest
 
-from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common._summary import summary
 from eventide.datastream import (
     AggregateFunction,
@@ -381,6 +382,32 @@ def test_how_many_there_were_is_told_by_why_and_in_the_summary():
     answer = why(evidence(plan, one.checkpoint, asked_ms=0))
     assert [one["dead_letters"] for one in answer.to_json()["operators"]] == [{"divide": 1}]
     assert "dead letters  1 of 'divide'" in str(answer)
+
+
+class OnEvents(WatermarkGenerator):
+    """A generator of the program's own works in tasks behind the source."""
+
+    def on_event(self, event, event_timestamp, output):
+        pass
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+@pytest.mark.parametrize("own_generator", [False, True])
+def test_those_of_sources_are_remembered_by_the_first_operator_over_restarts(own_generator):
+    strategy = WatermarkStrategy.for_generator(OnEvents) if own_generator else NO_WATERMARKS
+    strategy = strategy.with_timestamp_assigner(lambda n, _: 6 // n)
+    stream = local_environment().from_source(Lines("1", "two", "0", "x", "3"), strategy, "numbers")
+    halves = (
+        stream.side_output_dead_letters(BAD).map(lambda n: 6 // (n - 1)).name("divide").side_output_dead_letters(BAD)
+    )
+    plan, checkpoint = plan_of(*(halves.key_by(int).window(TENS).reduce(max) for _ in range(2))), LocalCheckpoint()
+    while list(itertools.islice((one := runner(plan, max_rows=2, checkpoint=checkpoint)).batches(), 1)):
+        checkpoint = one.checkpoint
+    known = evidence(plan, checkpoint, asked_ms=0)
+    counted = {name: of["numDeadLetters"] for name, of in known.counters().items() if "numDeadLetters" in of}
+    assert counted == {"numbers": 2, "timestamps and watermarks": 1, "divide": 1}
 
 
 REFUSED = {

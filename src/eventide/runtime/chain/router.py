@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eventide.errors import DataError, TypeMismatch
@@ -13,6 +13,7 @@ from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import Outbox
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import user_function_error
+from eventide.runtime.metrics import OperatorCounters
 
 _MANY = 100
 """Splits of one task from which on nobody is told of each how far out of order most of its elements are."""
@@ -72,6 +73,13 @@ def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[
         brief = len(arrived) > _MANY
         content = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
         yield Frame(edge.target, 0, Signal.ARRIVALS, END_OF_BATCH, edge.number, "", content)
+
+
+def count_frames(edges: Sequence[Edge], counted: OperatorCounters) -> Iterator[Frame]:
+    """Tell the first subtask behind one of some edges what was counted by who keeps no state: it remembers that."""
+    hears = [edge for edge in edges if edge.has_watermarks and edge.takes_elements]
+    if hears and counted:
+        yield Frame(hears[0].target, 0, Signal.COUNTS, END_OF_BATCH, hears[0].number, "", counted)
 
 
 def end_frames(edge: Edge) -> Iterator[Frame]:

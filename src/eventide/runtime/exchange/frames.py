@@ -28,9 +28,10 @@ class Signal(IntEnum):
     END_OF_SOURCE = 2
     METRICS = 3
     ARRIVALS = 4
+    COUNTS = 5
 
 
-_JSON = frozenset({Signal.METRICS, Signal.ARRIVALS})
+_JSON = frozenset({Signal.METRICS, Signal.ARRIVALS, Signal.COUNTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Frame:
     ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
     before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
     several may have elements of one split. ``content`` depends on the signal: encoded elements (bytes, or a view of
-    them), a list of :class:`Report`, counters (a dict), what splits brought (JSON values), None.
+    them), a list of :class:`Report`, counters (a dict), what splits brought (JSON values), what tasks counted that keep
+    no state (a dict), None.
     """
 
     target: int

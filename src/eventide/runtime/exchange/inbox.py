@@ -9,6 +9,7 @@ from typing import Any
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import Codec, Payload
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.metrics import OperatorCounters
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Inbox:
         self.ended_sources: list[int] = []
         self.arrivals: list[tuple[int, str, Any]] = []
         """What splits brought, by edge and split, for the first subtask."""
+        self.counts: list[OperatorCounters] = []
+        """What tasks before counted that keep no state, for the first subtask."""
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
                 payload = codecs[frame.edge].decode(frame.content)
@@ -40,6 +43,8 @@ class Inbox:
                 waiting.append((order, _Waiting(frame.edge, frame.point, payload)))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self.ended_sources.append(frame.edge)
+            elif frame.signal is Signal.COUNTS:
+                self.counts.append(frame.content)
             elif frame.signal is Signal.ARRIVALS:
                 self.arrivals += [(frame.edge, split, content) for split, content in frame.content]
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -76,7 +76,7 @@ class IntervalJoinOperator(WithoutClock):
         self._at = spec.key_at_hand
         self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
-        self._process = spec.function.process_element
+        self._process: Callable[..., Iterable[Any] | None] = spec.function.process_element
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 
     @property
@@ -199,7 +199,7 @@ class GuardedIntervalJoin(IntervalJoinOperator):
         self._attempt = Attempt(keyed)
         self._process = self._try
 
-    def _try(self, left: Any, right: Any, context: ProcessJoinFunction.Context) -> None:
+    def _try(self, left: Any, right: Any, context: ProcessJoinFunction.Context) -> tuple[()]:
         """Have the results of a pair put out here, or its letter."""
         time_ms = self._context.time_ms
         self._attempt.begin(self._at.key)
@@ -211,6 +211,7 @@ class GuardedIntervalJoin(IntervalJoinOperator):
         except Exception as error:
             self._attempt.undo()
             self._letters.put(before, JOINING, error, time_ms, key=self._at.key, element=pair)
+        return ()
 
 
 def described_bounds(bounds: Bounds) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from eventide.common._ms import MIN_MS
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.contexts import Moment
-from eventide.runtime.chain.router import Router, arrival_frames, packed, report_frames
+from eventide.runtime.chain.router import Router, arrival_frames, count_frames, packed, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.arrivals import Arrivals
@@ -15,7 +15,7 @@ from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.reports import START_OF_BATCH, Report
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import Metrics
+from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 
 _FRAME = 65_536
 
@@ -37,6 +37,8 @@ class SplitChains:
         self.shared = {edge.address: edge.outlet.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
         self.reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self.edges}
         self.arrived: dict[int, list[tuple[str, Arrivals]]] = {}
+        self.counted: list[OperatorCounters] = []
+        """What tasks before this one counted."""
 
     def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> SplitChain:
         """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
@@ -44,6 +46,8 @@ class SplitChains:
 
     def last_frames(self) -> Iterator[Frame]:
         """What all splits sent together, and what they reported."""
+        before = [dead_letters_of(self.metrics.counters()), *self.counted]
+        yield from count_frames(self.edges, add_up(before))
         for edge in self._mixed:
             yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
         for edge in self.edges:

@@ -124,7 +124,7 @@ class OperatorTask:
             yield from report_frames(edge, self._reports_on(edge))
         if self._subtask == 0 and not self._spec.in_batch:
             self._remember(inbox)
-        self._store()
+        self._store(inbox)
 
     @property
     def next_clock_ms(self) -> int | None:
@@ -248,23 +248,23 @@ class OperatorTask:
             late.take(self._metrics.lateness)
             self._backend.put(LATE, stored(late.snapshot()))
 
-    def _remember_numbers(self) -> None:
+    def _remember_numbers(self, before_this: list[OperatorCounters]) -> None:
         """Write down what was counted since the state began, and what the operator holds."""
         name, before = self._spec.name, OperatorCounters()
         if (last := remembered(self._backend.get(NUMBERS))) is not None:
             before = last["counters"]
             if last["name"] != name and last["name"] in before:  # it has another one in the program of today
                 before[name] = before.pop(last["name"])
-        counters = add_up([before, self._metrics.counters()])
+        counters = add_up([before, self._metrics.counters(), *before_this])
         numbers = {"name": name, "counters": counters, "held": dict(self._operator.held())}
         self._backend.put(NUMBERS, stored(numbers))
 
-    def _store(self) -> None:
+    def _store(self, inbox: Inbox) -> None:
         self._remember_late()
         with calling(self._spec.name, during="when its state was stored"):
             self._operator.flush()
         if not self._spec.in_batch:
-            self._remember_numbers()
+            self._remember_numbers(inbox.counts)
         if self._generators is not None:
             self._generators.flush()
         self._backend.put(_GATE, json.dumps({**self._gate.snapshot(), "audience": self._spec.audience}).encode())
