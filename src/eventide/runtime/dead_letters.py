@@ -56,6 +56,11 @@ def cannot_be_read(bad: Unreadable) -> DataError:
     return DataError(f"{' of '.join(where)} cannot be read: {cut}")
 
 
+def described(tag: str | None) -> list[tuple[str, str]]:
+    """What ``explain`` says of an operator's dead letters: nothing where it has none."""
+    return [] if tag is None else [("bad data", f"to side output {tag!r}, as dead letters")]
+
+
 def is_of_the_data(error: BaseException) -> bool:
     """Whether an error may be one of a single element: not if the program or its state is wrong, or memory is short."""
     return not isinstance(error, ProgramError | StateError | MemoryError)

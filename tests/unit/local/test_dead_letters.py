@@ -22,6 +22,7 @@ from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint
+from eventide.plan.explain import explain
 from eventide.testing import local_environment
 from eventide.why import why
 from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values
@@ -382,6 +383,17 @@ def test_how_many_there_were_is_told_by_why_and_in_the_summary():
     answer = why(evidence(plan, one.checkpoint, asked_ms=0))
     assert [one["dead_letters"] for one in answer.to_json()["operators"]] == [{"divide": 1}]
     assert "dead letters  1 of 'divide'" in str(answer)
+
+
+def test_a_plan_says_where_what_is_bad_goes():
+    left, right = (stream.key_by(lambda e: e[0]) for stream in two_streams())
+    streams = [
+        left.process(CountsOnce()),
+        left.window(TENS).reduce(max),
+        left.interval_join(right).between(-5, 5).process(Divides()),
+    ]
+    plan = plan_of(*(stream.side_output_dead_letters(BAD) for stream in streams))
+    assert explain(plan).count("  bad data   to side output 'bad', as dead letters") == 3
 
 
 class OnEvents(WatermarkGenerator):

@@ -15,6 +15,7 @@ from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.errors import DataError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.letters import Letters
+from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave, own
 from eventide.runtime.invoke import no_timestamp, user_function_error
@@ -266,4 +267,5 @@ class IntervalJoinSpec:
             ("interval join", described_bounds(self.bounds)),
             ("late", described_late(self.late_tags)),
             ("state", "the elements of each side by key, until nothing can meet them"),
+            *described(self.dead_letters),
         ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore
+from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
 from eventide.runtime.process.functions import Processing
@@ -64,7 +65,8 @@ class ProcessSpec:
         """What ``explain`` says of it."""
         state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
         timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
-        return [("function", type(self.processing.user_function).__name__), ("state", state), ("timers", timers)]
+        function = ("function", type(self.processing.user_function).__name__)
+        return [function, ("state", state), ("timers", timers), *described(self.dead_letters)]
 
 
 @dataclass(frozen=True, slots=True)

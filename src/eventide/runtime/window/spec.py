@@ -22,6 +22,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from eventide.runtime.dead_letters import described
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
@@ -93,6 +94,7 @@ class WindowSpec:
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
             ("state", f"{type(self.contents).__name__} per key and window"),
+            *described(self.dead_letters),
         ]
 
     @property
