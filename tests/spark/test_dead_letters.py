@@ -99,5 +99,4 @@ def test_what_is_bad_comes_out_once_over_a_failure_and_the_rest_is_as_without_it
     assert all(row.timestamp == json.loads(row.text.partition("ms=")[2][:-1]) for row in letters if row.timestamp)
     assert job.get_metrics()["check"]["numDeadLetters"] == 4, "of the two files since the restart"
     [remember] = job.why().standings
-    since_it_began = {"readings": 3, "timestamps and watermarks": 3, "check": 6, "remember": 6}
-    assert remember.dead_letters == since_it_began
+    assert remember.dead_letters["remember"] == 6, "since the state began"
