@@ -22,6 +22,7 @@ def taken(folder: Path, process: int) -> dict[str, float]:
     found = {"collections": float(len(heap))}
     if heap:
         found["heap behind a collection, MB"] = float(heap[-1][1])
+        found["heap that it has, MB"] = int(heap[-1][2]) * 2**20 / 1e6
     if classes:
         found["classes, MB"] = int(classes[-1]) / 1e3
     return {f"jvm: {what}": number for what, number in found.items()}

@@ -60,6 +60,8 @@ class Sampler:
     def _sample(self) -> dict[str, float]:
         found = {"at": time.time(), "load": os.getloadavg()[0], **processes.taken(self._driver)}
         found |= heap.taken(self._place, processes.jvm(self._driver))
+        if "jvm: heap that it has, MB" in found:
+            found["jvm: outside of the heap, MB"] = found["jvm: MB"] - found["jvm: heap that it has, MB"]
         for folder in ("checkpoint", "output"):
             found |= disk.taken(self._place / folder, folder)
         files, size = (found.get(f"checkpoint/offsets: {what}", 1) for what in ("files", "kB"))

@@ -93,6 +93,7 @@ def test_the_log_of_a_jvm_tells_what_lives(tmp_path: Path) -> None:
     assert heap.taken(tmp_path, 7) == {
         "jvm: collections": 2,
         "jvm: heap behind a collection, MB": 31,
+        "jvm: heap that it has, MB": 256 * 2**20 / 1e6,
         "jvm: classes, MB": 44,
     }
     assert heap.taken(tmp_path, 8) == {"jvm: collections": 0}
