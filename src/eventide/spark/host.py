@@ -9,10 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
-from eventide.savepoint.saved import opened_savepoint
-from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
-from eventide.spark.programs import opened_level
 from eventide.spark.state_store import MapStateBackend
 from eventide.spark.worker import settled
 
@@ -24,6 +21,9 @@ class LevelProcessor(StatefulProcessor):
     brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
     has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
     which is known by its location and digest.
+
+    What runs a level is imported where one runs: Spark also makes this object in a process of its own beside the
+    driver, at each start of a query, only to ask which state it has.
     """
 
     def __init__(
@@ -78,15 +78,21 @@ class LevelProcessor(StatefulProcessor):
             yield from self._run(subtask, mine, clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
+        from eventide.spark.programs import opened_level
+
         level = opened_level(self._payload, subtask)
         backend = MapStateBackend(self._map_state)
         if self._savepoint is not None:
+            from eventide.savepoint.saved import opened_savepoint
+
             opened_savepoint(*self._savepoint).restore(level, subtask, backend)
         run = level.run(subtask, backend, clock_ms)
         for frame in run.run(frames):
             if frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
             elif level.storage is not None:
+                from eventide.spark.alignment import AlignmentFolder
+
                 AlignmentFolder(level.storage).write(frame.content)
         if self._has_timers:
             self._set_timer(run.next_clock_ms)

@@ -24,6 +24,7 @@ ROW_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+SHORT_TRACEBACKS = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 DISK_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 # What each of them does, and why, is in docs/guide/operations.md.
@@ -35,6 +36,9 @@ _LOCAL = {
     # Spark's usual one starts 20 processes of `readlink` a micro-batch on a local disk, and deletes a file before it
     # puts another in its place; this one renames over it, which is atomic there.
     FILE_MANAGER: DISK_FILE_MANAGER,
+    # Spark keeps apart the workers that shorten tracebacks, as those of sources do, and those that don't, as those with
+    # state: with one kind of both, there are half as many, and the second need not start.
+    SHORT_TRACEBACKS: "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
@@ -48,6 +52,7 @@ _ON_THIS_MACHINE_ALONE = {
     "spark.driver.host": "127.0.0.1",
 }
 _MASTER = "spark.master"
+_STARTED_WITH = str(Path(__file__).parent / "interpreter")
 _EXECUTOR_PATH = "spark.executorEnv.PYTHONPATH"
 _STARTED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 if hasattr(socket, "AF_UNIX"):
@@ -103,12 +108,13 @@ def _name_of_python() -> str:
 def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[None]:
     """Have the JVM, and with it its Python processes, start with this process's own module path, and a folder behind.
 
-    A script's folder is on it. The packages of this interpreter are too where another one may be started.
+    Before all, they have a ``sitecustomize`` of ours, which Python runs at its start. A script's folder is on the path.
+    The packages of this interpreter are too where another one may be started.
     """
     before = os.environ.get("PYTHONPATH")
     own = (sys.prefix, sys.base_prefix)
     ours = [path or os.getcwd() for path in sys.path if not path.startswith(own) or (with_packages and _packages(path))]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*ours, folder])
+    os.environ["PYTHONPATH"] = os.pathsep.join([_STARTED_WITH, *ours, folder])
     try:
         yield
     finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -23,12 +24,13 @@ from eventide.runtime.sources.offsets import (
     source_ends,
 )
 from eventide.runtime.sources.packing import packed, unpacked
-from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.planner import call_before_the_end
-from eventide.spark.programs import opened_source
 from eventide.spark.worker import settled
+
+if TYPE_CHECKING:
+    from eventide.runtime.sources.task import SourceSpec
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -73,13 +75,24 @@ class FrameSource(DataSource):
 
 
 class _Tasks:
-    """Deals the ranges of a micro-batch out to Spark's tasks, and runs them."""
+    """Deals the ranges of a micro-batch out to Spark's tasks, and runs them.
+
+    Spark makes one in each of its processes that has to do with a source. The program's part is loaded where it is
+    asked for its splits or read: another process asks for this object alone, to hand it on.
+    """
 
     def __init__(self, payload: bytes, ids: tuple[int, ...]) -> None:
         self._payload = payload
         self._ids = ids
-        self._spec: SourceSpec = loads_program(payload).part
-        self._source: Source = self._spec.source
+
+    @cached_property
+    def _spec(self) -> SourceSpec:
+        spec: SourceSpec = loads_program(self._payload).part
+        return spec
+
+    @property
+    def _source(self) -> Source:
+        return self._spec.source
 
     def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         ranges = ranges_between(self._source, start, end)
@@ -91,6 +104,9 @@ class _Tasks:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
+        from eventide.runtime.sources.task import SourceTask
+        from eventide.spark.programs import opened_source
+
         place, ranges, ends = partition.value
         spec = opened_source(self._payload, place)
         task = SourceTask(spec, place, time.time_ns() // 1_000_000)
@@ -107,13 +123,16 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._begins = begins
         self._max_rows = max_rows
         self._audience = audience
-        storage = None if self._spec.alignment is None else self._spec.alignment.storage
-        self._facts = None if storage is None else AlignmentFolder(storage)
         self._target: dict[str, int] | None = None
         self._has_planned = False
         self._has_resumed = False
         self._asked = -_REST_S
         self._rests = False
+
+    @cached_property
+    def _facts(self) -> AlignmentFolder | None:
+        aligned = self._spec.alignment
+        return None if aligned is None or aligned.storage is None else AlignmentFolder(aligned.storage)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Nowhere, but where a savepoint says: what there is, is seen in the first micro-batch.
@@ -138,8 +157,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 self._target = self._target or self._source.latest_positions()
                 return packed(everything(self._source, self._audience))
-            facts = {} if self._facts is None else self._facts.latest()
-            standing = self._spec.standing(facts)
+            standing = self._spec.standing({} if self._facts is None else self._facts.latest())
             end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
             self._rests = end == begin
             return dict(start) if self._rests else packed(end)

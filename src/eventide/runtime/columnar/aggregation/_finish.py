@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 from eventide.runtime.columnar.aggregation._groups import offsets_of
 
 _DECIMAL = pa.decimal128(38, 18)
-_HALF = pa.scalar(Decimal("5e-19"), pa.decimal256(19, 19))  # of the last digit that a mean has
-_NOTHING = pa.scalar(Decimal(0), pa.decimal256(1, 0))
 
 
 def unchanged(column: pa.Array) -> pa.Array:
@@ -47,7 +45,9 @@ def decimal_quotient(total: pa.Array, count: pa.Array) -> pa.Array:
     wide = total.cast(pa.decimal256(38, total.type.scale))
     positive = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64())).cast(pa.decimal256(19, 0))
     quotient = pc.divide(wide, positive)  # 20 digits or more behind the point, the rest cut off
-    half = pc.if_else(pc.less(quotient, _NOTHING), pc.negate(_HALF), _HALF)
+    half = pa.scalar(Decimal("5e-19"), pa.decimal256(19, 19))  # of the last digit that a mean has
+    is_negative = pc.less(quotient, pa.scalar(Decimal(0), pa.decimal256(1, 0)))
+    half = pc.if_else(is_negative, pc.negate(half), half)
     return _cut(pc.add(quotient, half)).cast(_DECIMAL)
 
 
