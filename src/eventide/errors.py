@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "DashboardWarning",
+    "LeftElementsWarning",
     "DataError",
     "EventideError",
     "ProgramError",
@@ -46,6 +47,10 @@ class TemporaryCheckpointWarning(UserWarning):
 
 class TimersLeftWarning(UserWarning):
     """The input of a job ended before the time of some timers of processing time came, which now never fire."""
+
+
+class LeftElementsWarning(UserWarning):
+    """An earlier run of a job left elements over Spark Connect, and the program has no sink for them any more."""
 
 
 class DashboardWarning(UserWarning):

@@ -28,6 +28,7 @@ from eventide.spark.collected import Collected
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.frame_rows import FRAME_SCHEMA
 from eventide.spark.hand_over import HandOver
+from eventide.spark.program_sinks import HereAndNow, ProgramSinks
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.sinks import Delivery
 
@@ -113,7 +114,9 @@ def test_collected_elements_come_in_their_order_however_their_frames_come(spark:
     rows = [(frame.target, frame.subtask, frame.to_bytes()) for frame in reversed(frames)]
     taken: list[Any] = []
     sink = SinkSpec(1, "collect", Types.LONG(), CollectSink(), None)
-    deliver = Delivery((sink,), HandOver(taken.append), lambda *_: b"", SinkRun(spark))
+    deliver = Delivery(
+        (sink,), HereAndNow(ProgramSinks((sink,), HandOver(taken.append))), lambda *_: b"", SinkRun(spark)
+    )
     deliver(spark.createDataFrame(rows, FRAME_SCHEMA), 0)
     assert taken == list(range(50))
 

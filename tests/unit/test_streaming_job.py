@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +21,8 @@ class Query:
     As Spark's, it is not active from the moment on at which it is stopped, and then ends in its own time.
     """
 
-    id, name, isActive, recentProgress, lastProgress = "1", "clock", True, [], object()  # noqa: N815 - Spark's names
+    id, name, isActive, recentProgress = "1", "clock", True, []  # noqa: N815 - Spark's names
+    lastProgress = SimpleNamespace(batchId=0, timestamp="", observedMetrics={})  # noqa: N815
 
     def __init__(self, collected, failures):
         self._collected, self._failures, self._has_ended = collected, failures, threading.Event()

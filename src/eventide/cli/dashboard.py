@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.cli.answers import AsJson, answer, console
-from eventide.cli.session import started_spark
+from eventide.cli.session import found_in, started_spark
 from eventide.errors import ProgramError
 
 _PATIENCE_S = 10.0
@@ -62,9 +62,7 @@ def _wait() -> None:
 
 def _page_on(location: str, host: str, port: int) -> str:
     """Serve a page on a checkpoint; return its address."""
-    from eventide.spark.inspection import inspect
-
-    found = inspect(location)  # what is no checkpoint is said before Spark is started
+    found = found_in(location)  # what is no checkpoint is said before Spark is started
     if found.description is None:
         raise ProgramError(
             f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.cli.answers import working
+
+if TYPE_CHECKING:
+    from eventide.spark.inspection import Inspection
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def started_spark() -> Any:
-    """The active session, or one for a few seconds: its JVM compiles quickly rather than well.
+    """The active session, that of SPARK_REMOTE, or one for a few seconds: its JVM compiles quickly rather than well.
 
     Raises:
         ProgramError: if there is no Java that Spark can use.
@@ -21,3 +24,19 @@ def started_spark() -> Any:
         from eventide.spark.session import find_session
 
         return find_session(None, None)
+
+
+def found_in(location: str) -> Inspection:
+    """What is in a checkpoint, from its files: without Spark, unless they lie where a server of Spark Connect is.
+
+    Raises:
+        ProgramError, StateError: as `eventide.spark.inspection.inspect`.
+    """
+    from eventide.spark.inspection import inspect
+
+    if "SPARK_REMOTE" not in os.environ:
+        return inspect(location)
+    spark = started_spark()
+    from eventide.spark.evidence import inspected
+
+    return inspected(spark, location)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eventide.cli.answers import AsJson, answer, working
-from eventide.cli.session import started_spark
+from eventide.cli.session import found_in, started_spark
 
 
 def why(
@@ -37,13 +37,12 @@ def why(
         eventide why /data/jobs/orders --json | jq .answer
     """
     from eventide.spark.evidence import evidence
-    from eventide.spark.inspection import inspect
     from eventide.why import why as explained
     from eventide.why.times import to_ms
 
     if at is not None:
         to_ms(at)  # and what is no time
-    inspect(location)  # what is no checkpoint is said before Spark is started
+    found_in(location)  # what is no checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
         said = explained(evidence(spark, location, time.time_ns() // 1_000_000), operator, at, key)

@@ -39,7 +39,7 @@ def fit_checkpoint(
         StateError: if the program does not fit, saying what differs.
         ProgramError: if a file sink's directory holds other output than this job's.
     """
-    started, committed = _started(spark, location), _last(spark, location, "commits")
+    started, committed = _started(spark, location), last_committed(spark, location)
     found = in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
@@ -77,8 +77,13 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
     """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
-    found = in_force(_started(spark, location), _last(spark, location, "commits"))
+    found = in_force(_started(spark, location), last_committed(spark, location))
     return None if found is None else found["program"]
+
+
+def last_committed(spark: SparkSession, location: str) -> int:
+    """The number of the micro-batch that was committed last; -1 if none was."""
+    return _last(spark, location, "commits")
 
 
 def _started(spark: SparkSession, location: str) -> list[Record]:

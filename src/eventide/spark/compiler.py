@@ -27,10 +27,9 @@ from eventide.runtime.tasks.level import Level
 from eventide.savepoint import Savepoint
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
+from eventide.spark.progress import COUNTERS, OBSERVATION
 from eventide.spark.source import CAN_LIMIT, FrameSource
 from eventide.spark.subtasks import subtask_ids
-
-OBSERVATION = "eventide"
 
 Ship = Callable[[Any, str], bytes]
 """Makes bytes of a part of the program, given what a message may call it."""
@@ -78,7 +77,7 @@ def frames_of(
         raise ProgramError("the program has no source")
     is_metrics = F.col("target") == METRICS
     content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
-    return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias("counters"))
+    return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias(COUNTERS))
 
 
 def shipping(plan: JobPlan) -> Ship:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,10 +12,20 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.state.operators import HEAD
-from eventide.spark.inspection import inspect
+from eventide.spark.connect import ask, over_connect
+from eventide.spark.inspection import Inspection, inspect
 from eventide.spark.state_reader import levels_of_state, reading_state
 from eventide.spark.subtasks import subtask_ids
 from eventide.why import Evidence
+
+
+def inspected(spark: SparkSession, location: str) -> Inspection:
+    """What is in a checkpoint, from its files, wherever Spark has them.
+
+    Raises:
+        ProgramError, StateError: as `eventide.spark.inspection.inspect`.
+    """
+    return ask(spark, partial(inspect, location)) if over_connect() else inspect(location)
 
 
 def evidence(
@@ -34,7 +44,7 @@ def evidence(
         StateError: if it is no checkpoint of eventide's, one of another format or without a micro-batch, or if Spark
             cannot read its state.
     """
-    found = inspect(location)
+    found = inspected(spark, location)
     if found.committed is None:
         raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is nothing to say of it")
     if found.description is None:

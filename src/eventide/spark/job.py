@@ -29,9 +29,8 @@ from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, warning_of_timers
 from eventide.runtime.progress import gathered
 from eventide.spark.collected import Collected, Taken
-from eventide.spark.compiler import OBSERVATION
 from eventide.spark.failures import original
-from eventide.spark.progress import about, contents_of
+from eventide.spark.progress import about, said_in
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
 
@@ -101,8 +100,10 @@ class StreamingJob(JobClient):
     def cancel(self) -> Future[None]:
         """Stop the query."""
         self._cancelled.set()
-        self._collected.close()
         with self._between_runs:
+            if self._run.taking is not None:
+                self._run.taking.release()
+            self._collected.close()
             self._run.query.stop()
         try:
             self._result.result()
@@ -184,25 +185,38 @@ class StreamingJob(JobClient):
         """
         ended: Future[None] = Future()
         threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
+        of_ours: Exception | None = None
         while True:
             _, running = wait([ended], _POLL_S)
-            with suppress(Exception):  # that the JVM is gone, or the terminal, is not the job's failure
+            try:
                 self._look()
+            except Exception as error:  # what the query says of itself is not understood, so it must not go on
+                of_ours = of_ours or error
+                self._stop_at_the_end(is_over=True)
             if not running:
+                of_taking = None if self._run.taking is None else self._run.taking.finish()
                 with suppress(Exception):
                     self._run.close()
                 failure = ended.exception()
-                return None if failure is None else original(failure)
+                return of_ours or of_taking if failure is None else original(failure)
 
     def _look(self) -> None:
         """Take what progress there is, and see whether the query is over."""
-        if self._collected.is_full and not self._stopping.is_alive() and not self._run.query.isActive:
-            self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
-        last = self._run.query.lastProgress
+        try:
+            if self._collected.is_full and not self._stopping.is_alive() and not self._run.query.isActive:
+                self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
+            last = self._run.query.lastProgress
+            # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
+            missed = last is not None and last.batchId > self._next_batch
+            recent = self._run.query.recentProgress if missed else []
+        except Exception:  # that the JVM is gone is for the query's end to say
+            return
         if last is not None:
             if self._run.is_over is not None:
                 self._stop_at_the_end(self._run.is_over(last))
-            self._take_progress(last)
+            self._take_progress(last, recent or [last])
+        if self._run.taking is not None and self._run.taking.failure is not None:
+            self._stop_at_the_end(is_over=True)
 
     def _stop_at_the_end(self, is_over: bool) -> None:
         """Stop the query if it is over; the progress of a micro-batch is there when it is committed.
@@ -224,17 +238,18 @@ class StreamingJob(JobClient):
             with suppress(Exception):  # who makes errors of warnings gets the result all the same
                 warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
 
-    def _take_progress(self, last: StreamingQueryProgress) -> None:
+    def _take_progress(self, last: StreamingQueryProgress, recent: list[StreamingQueryProgress]) -> None:
         if (last.batchId, last.timestamp) == self._seen:
             return
         self._seen = (last.batchId, last.timestamp)
-        # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
-        for progress in self._run.query.recentProgress if last.batchId > self._next_batch else [last]:
-            if progress.batchId >= self._next_batch and OBSERVATION in progress.observedMetrics:
+        for progress in recent:
+            said = said_in(progress) if progress.batchId >= self._next_batch else None
+            if said is not None:
                 self._next_batch = progress.batchId + 1
-                said = contents_of(progress.observedMetrics[OBSERVATION]["counters"])
                 self._progress.append(gathered(progress.batchId, said, self._metrics, **about(progress)))
                 self._view.show(list(self._progress))
+                if self._run.taking is not None:
+                    self._run.taking.committed(progress.batchId)
 
 
 def _await_end(query: StreamingQuery, ended: Future[None]) -> None:

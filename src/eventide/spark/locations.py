@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from functools import partial
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+
+from eventide.spark.connect import ask, over_connect
 
 _NOWHERE = "eventide-looks-for-nothing"
 
@@ -41,3 +47,18 @@ def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
         error.__context__ = None
         return error.with_traceback(None)
     return found
+
+
+def made_temporary(spark: SparkSession) -> str:
+    """A directory for one run of a job, on the disk of the machine where Spark's driver is."""
+    make = partial(tempfile.mkdtemp, prefix="eventide-")
+    return ask(spark, make) if over_connect() else make()
+
+
+def delete_temporary(spark: SparkSession, location: str) -> None:
+    """Delete such a directory."""
+    delete = partial(shutil.rmtree, location, ignore_errors=True)
+    if over_connect():
+        ask(spark, delete)
+    else:
+        delete()

@@ -12,6 +12,11 @@ from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQuery
 
 from eventide.runtime.sources.packing import unpacked
 
+OBSERVATION = "eventide"
+"""What Spark calls what tasks say in a micro-batch, among all that is observed of a query."""
+COUNTERS = "counters"
+"""The one column of it."""
+
 _SPENT = {
     "planning": ("latestOffset", "getOffset", "getBatch", "queryPlanning"),
     "running": ("addBatch",),
@@ -26,6 +31,17 @@ _LEVELS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
 def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
     """What tasks have said in one micro-batch, in an order of its own: Spark's is another one each time."""
     return [json.loads(text) for text in sorted(texts)]
+
+
+def said_in(progress: StreamingQueryProgress) -> list[dict[str, Any]] | None:
+    """The same from the progress of a micro-batch; None where tasks were not asked."""
+    if OBSERVATION not in progress.observedMetrics:
+        return None
+    observed = progress.observedMetrics[OBSERVATION].asDict()
+    if COUNTERS not in observed:  # over Spark Connect a row comes as its values, with its schema beside them
+        names = [field["name"] for field in observed["schema"]["fields"]]
+        observed = dict(zip(names, observed["values"], strict=True))
+    return contents_of(observed[COUNTERS])
 
 
 def about(progress: StreamingQueryProgress) -> dict[str, Any]:

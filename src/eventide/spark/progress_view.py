@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.console import Console
 from rich.live import Live
@@ -38,7 +39,8 @@ class ProgressView:
     def show(self, progress: Sequence[BatchProgress]) -> None:
         """Show where the job stands with the last of some micro-batches."""
         if self._live is not None:
-            self._live.update(self._lines(progress), refresh=True)
+            with suppress(OSError, ValueError):  # that the terminal is gone is nothing to the job
+                self._live.update(self._lines(progress), refresh=True)
 
     def close(self) -> None:
         """Leave the terminal as it was."""

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.errors import ProgramError
-from eventide.spark.evidence import evidence
-from eventide.spark.inspection import Inspection, MicroBatch, inspect
+from eventide.spark.evidence import evidence, inspected
+from eventide.spark.inspection import Inspection, MicroBatch
 from eventide.why import Why, why
 from eventide.why.evidence import Evidence
 from eventide.why.standing import source_name, standings
@@ -92,7 +92,7 @@ class RecordedJob(JobClient):
         """What the files say, as they are or were a moment ago."""
         now_ms = self._clock()
         if self._found is None or now_ms - self._found[0] >= _FRESH_MS:
-            self._found = now_ms, inspect(self._location)
+            self._found = now_ms, inspected(self._spark, self._location)
         return self._found[1]
 
     def _next(self, found: Inspection, known: Evidence) -> BatchProgress:

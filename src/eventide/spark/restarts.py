@@ -15,6 +15,7 @@ from eventide.common._words import length
 from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategyConfiguration
 from eventide.spark.failures import is_for_good
+from eventide.spark.taking import Taking
 
 _LOG = logging.getLogger("eventide")
 
@@ -28,11 +29,13 @@ class QueryRun:
         close: what to do when it has ended.
         is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
             Spark knows itself when it ends.
+        taking: what takes the elements for the program, where the query runs in another process than it.
     """
 
     query: StreamingQuery
     close: Callable[[], None]
     is_over: Callable[[StreamingQueryProgress], bool] | None = None
+    taking: Taking | None = None
 
 
 class Restarts:

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common.configuration import Configuration
+from eventide.errors import ProgramError
+from eventide.spark.connect import over_connect
 from eventide.spark.console import quiet_jvm
 from eventide.spark.java import check_java
 from eventide.spark.python_files import FOLDER, UNPACKED, is_local, new_folder
@@ -26,6 +29,11 @@ ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 SHORT_TRACEBACKS = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 DISK_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+REMOTE = "SPARK_REMOTE"
+REMOTE_CONF = "spark.remote"
+"""Where PySpark looks for the address of a server of Spark Connect: the environment, and a session's settings."""
+_MANY = 100_000
 
 # What each of them does, and why, is in docs/guide/operations.md.
 _LOCAL = {
@@ -62,7 +70,9 @@ if hasattr(socket, "AF_UNIX"):
 
 
 def find_session(spark: SparkSession | None, configuration: Configuration | None) -> SparkSession:
-    """The given session, or the active one, or one made here: a local one, unless ``spark.master`` says another.
+    """The given session, or the active one, or one of Spark Connect that is asked for, or one made here.
+
+    It is a local one, unless ``spark.master`` says another.
 
     A session that is made here stores state in RocksDB with changelog checkpointing, makes small micro-batches quick,
     works in UTC, starts workers with the running interpreter, lets them import what this process can, and keeps its log
@@ -75,6 +85,8 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     found = spark or SparkSession.getActiveSession()
     if found is not None:
         return found
+    if REMOTE in os.environ or (configuration is not None and configuration.contains_key(REMOTE_CONF)):
+        return _remote_session(configuration)
     wanted = {} if configuration is None else configuration.to_dict()
     settings: dict[str, bool | float | int | str | None]
     if _STARTED_BY_SPARK_SUBMIT in os.environ:
@@ -102,6 +114,22 @@ def _name_of_python() -> str:
     """What the running interpreter is called on any machine, if one of its version is found under that name here."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return name if shutil.which(name) else sys.executable
+
+
+def cores(spark: SparkSession) -> int:
+    """The number of cores that Spark counts on: so many tasks it makes where nobody says another number."""
+    if over_connect():
+        return int(spark.range(0, _MANY).select(F.spark_partition_id()).distinct().count())
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _remote_session(configuration: Configuration | None) -> SparkSession:
+    """A session of Spark Connect, at the address in SPARK_REMOTE or in the configuration, with its settings."""
+    try:
+        settings: dict[str, bool | float | int | str | None] = {**configuration.to_dict()} if configuration else {}
+        return SparkSession.builder.config(map=settings).getOrCreate()
+    except ImportError as error:
+        raise ProgramError(f"{error}; what Spark Connect needs comes with: pip install 'eventide[connect]'") from error
 
 
 @contextmanager

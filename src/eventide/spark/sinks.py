@@ -2,57 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from eventide.datastream.connectors import CollectSink, DataFrameSink, FormatSink, PrintSink
+from eventide.datastream.connectors import DataFrameSink, FormatSink
 from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
-from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.spark.collected import Stopped
+from eventide.runtime.exchange.frames import Signal
+from eventide.spark.connect import over_connect
 from eventide.spark.files import SPARKS_FILES, FileDirectory
-from eventide.spark.frame_rows import frame_of
-from eventide.spark.hand_over import HandOver
 from eventide.spark.kafka_sink import KafkaDelivery
 from eventide.spark.locations import resolved, texts
+from eventide.spark.program_sinks import of_the_program
 from eventide.spark.rows import typed_rows
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.types import schema_of
 
+ToProgram = Callable[[DataFrame, int], None]
+"""Takes the frames of a micro-batch, of whatever sinks, and its number, on their way to the program."""
 Ship = Callable[[SinkSpec], bytes]
 """Makes bytes of a sink for the way to the workers."""
 
 
-def writer(
-    frames: DataFrame, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun
-) -> DataStreamWriter:
-    """What writes the results of a streaming job; ``hand_over`` gets what is printed or collected.
+def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
+    """What writes the results of a streaming job.
 
     A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
     `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
     each micro-batch.
+
+    Raises:
+        ProgramError: if a sink cannot be sent to a server of Spark Connect, where it runs.
     """
-    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink):
-        sink = sinks[0].sink
-        rows = typed_rows(frames, sinks[0]).writeStream.outputMode("append")
+    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
+        sink = delivery.sinks[0].sink
+        rows = typed_rows(frames, delivery.sinks[0]).writeStream.outputMode("append")
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
         return rows.format(sink.format).options(**sink.options)
-    return frames.writeStream.foreachBatch(Delivery(sinks, hand_over, ship, job)).outputMode("append")
+    try:
+        return frames.writeStream.foreachBatch(delivery).outputMode("append")
+    except Exception as error:
+        if not over_connect():
+            raise
+        raise ProgramError(
+            f"a sink of the job cannot be sent to the server of Spark Connect, where sinks run: {error!r}. A function "
+            "must not hold open files, locks or connections; make those where it uses them"
+        ) from error
 
 
-def write_batch(frames: DataFrame, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun) -> None:
+def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     """Write the results of a batch job."""
-    if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and _is_of_files(sinks[0].sink):
-        _directory(sinks[0].sink).write(typed_rows(frames, sinks[0]), 0)
-    else:
-        Delivery(sinks, hand_over, ship, job)(frames, 0)
+    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
+        sink = delivery.sinks[0].sink
+        if _is_of_files(sink):
+            _directory(sink).write(typed_rows(frames, delivery.sinks[0]), 0)
+            return
+    delivery(frames, 0)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -106,18 +116,19 @@ class Delivery:
     Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
     """
 
-    def __init__(self, sinks: tuple[SinkSpec, ...], hand_over: HandOver, ship: Ship, job: SinkRun) -> None:
-        self._on_driver = {s.number: (s, s.sink) for s in sinks if isinstance(s.sink, PrintSink | CollectSink)}
+    def __init__(self, sinks: tuple[SinkSpec, ...], to_program: ToProgram, ship: Ship, job: SinkRun) -> None:
+        self.sinks = sinks
+        self._to_program = to_program
+        self._of_program = [*of_the_program(sinks)]
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
         self._directories = {
             s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
-        self._hand_over = hand_over
         _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
             schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
-        known = {*self._on_driver, *self._to_kafka, *(s.number for s in self._as_rows)}
+        known = {*self._of_program, *self._to_kafka, *(s.number for s in self._as_rows)}
         strange = [s.sink for s in sinks if s.number not in known]
         if strange:
             raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
@@ -125,17 +136,17 @@ class Delivery:
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
         if not self._as_rows and not self._to_kafka:
-            self._to_driver(frames, batch_id)
+            self._to_program(frames, batch_id)
             return
-        if len(self._to_kafka) == 1 and not self._as_rows and not self._on_driver:
+        if len(self._to_kafka) == 1 and not self._as_rows and not self._of_program:
             [deliver] = self._to_kafka.values()
             deliver(frames, batch_id)
             return
         frames.persist()
         try:
             with_results = _targets_of_elements(frames)
-            if self._on_driver:
-                self._to_driver(frames.where(frames["target"].isin(list(self._on_driver))), batch_id)
+            if self._of_program:
+                self._to_program(frames.where(frames["target"].isin(self._of_program)), batch_id)
             for number, deliver in self._to_kafka.items():
                 if number in with_results:
                     deliver(frames.where(frames["target"] == number), batch_id)
@@ -148,23 +159,6 @@ class Delivery:
         finally:
             frames.unpersist()
 
-    def _to_driver(self, frames: DataFrame, batch_id: int) -> None:
-        received = [frame_of(row) for row in frames.collect() if row.target in self._on_driver]
-        try:
-            self._hand_over(batch_id, self._values(received))
-        except Stopped:
-            # Whatever is asked of Spark in a query that has been stopped makes it end, without a word and a commit.
-            frames.sparkSession.range(1).collect()
-            raise
-
-    def _values(self, received: list[Frame]) -> Iterator[tuple[PrintSink | CollectSink, Any]]:
-        """The elements of some frames, each with its sink, in one order."""
-        for (target, *_), of_channel in groupby(sorted(received, key=_channel), key=_channel):
-            spec, sink = self._on_driver[target]
-            decoded = [spec.codec.decode(frame.content) for frame in of_channel]
-            for elements in sorted(decoded, key=lambda elements: elements.first):
-                yield from ((sink, value) for value in elements.values)
-
 
 def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
     prefixes = [s.sink.transactional_id_prefix for s in sinks if isinstance(s.sink, KafkaSink)]
@@ -174,11 +168,6 @@ def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
                 f"two sinks have the transactional id prefix {prefix!r}, and each would end the transactions of the "
                 "other; give each its own"
             )
-
-
-def _channel(frame: Frame) -> tuple[int, int, int, str, int]:
-    """What is in order by the numbers of its elements, in whatever order its frames came."""
-    return frame.target, frame.point, frame.edge, frame.channel, frame.task
 
 
 def _directory(sink: FormatSink) -> FileDirectory:

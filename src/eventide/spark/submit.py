@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -30,19 +28,22 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics
 from eventide.runtime.progress import gathered
-from eventide.spark.checkpoint import fit_checkpoint, recorded_program, savepoint_of
+from eventide.spark.checkpoint import fit_checkpoint, last_committed, recorded_program, savepoint_of
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
+from eventide.spark.connect import check_server, over_connect
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.evidence import evidence
 from eventide.spark.failures import original
 from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
-from eventide.spark.locations import resolved
-from eventide.spark.progress import NothingNew, contents_of, have_ended
+from eventide.spark.locations import delete_temporary, made_temporary, resolved
+from eventide.spark.program_sinks import HereAndNow, ProgramSinks
+from eventide.spark.progress import COUNTERS, NothingNew, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.python_files import PythonFiles, ship
 from eventide.spark.restarts import QueryRun, Restarts
+from eventide.spark.results import Leaving
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
     ARROW_BYTES,
@@ -53,10 +54,12 @@ from eventide.spark.session import (
     ROW_COUNT,
     SHUFFLE_PARTITIONS,
     STATE_STORE,
+    cores,
     find_session,
 )
 from eventide.spark.sink_runs import SinkRun
-from eventide.spark.sinks import directories, refuse_used_directories, write_batch, writer
+from eventide.spark.sinks import Delivery, directories, refuse_used_directories, write_batch, writer
+from eventide.spark.taking import Taking
 from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
@@ -80,7 +83,7 @@ class SparkHost(Host):
 
     def default_parallelism(self) -> int:
         """The number of cores that Spark counts on."""
-        return int(self.spark.sparkContext.defaultParallelism)
+        return cores(self.spark)
 
     def add_python_file(self, path: str) -> None:
         """Let functions import a module, a package, or what a folder or an archive has of them.
@@ -134,10 +137,13 @@ class SparkHost(Host):
             raise found from error
 
     def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        if over_connect():
+            refuse_savepoint(settings, "a savepoint is read where Spark is in the program's own process")
+            check_server(self.spark)
         collected = Collected()
-        location = resolved(self.spark, settings.checkpoint_location or tempfile.mkdtemp(prefix="eventide-"))
+        location = resolved(self.spark, settings.checkpoint_location or made_temporary(self.spark))
         _take(location, settings)
-        at_end = partial(_leave, location, settings)
+        at_end = partial(_leave, self.spark, location, settings)
         start = partial(self._start, plan.with_storage(location), settings, location, HandOver(collected.put))
         try:
             if settings.checkpoint_location is None:
@@ -152,16 +158,15 @@ class SparkHost(Host):
 
     def _start(self, plan: JobPlan, settings: JobSettings, location: str, hand_over: HandOver) -> QueryRun:
         """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over."""
+        run = uuid.uuid4().hex
+        of_program = ProgramSinks(plan.sinks, hand_over)
+        is_elsewhere = over_connect()
+        to_program = Leaving(location, run, of_program.specs.values()) if is_elsewhere else HereAndNow(of_program)
         sinks = SinkRun(self.spark)
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
             frames = frames_of(plan, settings, self.spark, batch=False, savepoint=savepoint)
-            output = writer(frames, plan.sinks, hand_over, _sinks_of(plan), sinks)
-            output = output.queryName(f"{settings.job_name} {uuid.uuid4().hex[:8]}")
-            if _takes_what_is_there(plan, settings):
-                output = output.trigger(availableNow=True)
-            else:
-                output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
+            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             if savepoint is not None:
@@ -170,12 +175,20 @@ class SparkHost(Host):
                 sinks.starts(temporary(checkpoint), repeated=repeated)
             else:
                 sinks.starts(checkpoint, location, repeated, savepoint)
+            output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
+            if _takes_what_is_there(plan, settings):
+                output = output.trigger(availableNow=True)
+            else:
+                output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
+            taking = Taking(self.spark, location, run, of_program) if is_elsewhere and of_program.specs else None
             with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
+            if taking is not None:
+                taking.start(last_committed(self.spark, location))
         except BaseException:
             sinks.close()
             raise
-        return QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings))
+        return QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings), taking)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
@@ -184,6 +197,8 @@ class SparkHost(Host):
         if not isinstance(settings.restart_strategy.backoff(), Never):
             why = "a batch job has no checkpoint that it could go on from; start it again yourself if it fails"
             has_no_effect("the restart strategy", why)
+        if over_connect():
+            check_server(self.spark)
         refuse_used_directories(self.spark, directories(self.spark, plan.sinks))
         collected: list[Any] = []
         started = time.monotonic()
@@ -193,12 +208,13 @@ class SparkHost(Host):
             job = SinkRun(self.spark)
             job.starts(temporary(uuid.uuid4().hex))
             try:
-                write_batch(frames, plan.sinks, HandOver(collected.append), _sinks_of(plan), job)
+                to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
+                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan), job))
             finally:
                 job.close()
         took_ms = int((time.monotonic() - started) * 1000)
         metrics = JobMetrics()
-        said = contents_of(observation.get["counters"])
+        said = contents_of(observation.get[COUNTERS])
         progress = gathered(0, said, metrics, began_ms=time.time_ns() // 1_000_000 - took_ms, took_ms=took_ms)
         return FinishedJob(
             JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected, [progress]
@@ -249,11 +265,11 @@ def is_used_here(location: str) -> bool:
     return _one_name(location) in _in_use
 
 
-def _leave(location: str, settings: JobSettings) -> None:
+def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
     _in_use.discard(_one_name(location))
     if settings.checkpoint_location is None:
-        shutil.rmtree(location, ignore_errors=True)
+        delete_temporary(spark, location)
 
 
 def _tell_of_temporary_checkpoint(location: str, settings: JobSettings) -> None:

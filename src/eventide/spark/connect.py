@@ -1,0 +1,90 @@
+"""Spark Connect: whether sessions are of that kind, and what is asked where their server runs.
+
+The server has a file system, an interpreter and a working folder of its own. What lies there is not opened here: a
+small task of Spark's does it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession, is_remote
+
+from eventide import __version__
+from eventide.errors import ProgramError
+from eventide.spark.failures import original
+
+T = TypeVar("T")
+
+_ANSWER = "answer BINARY"
+_NOT_THERE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+
+
+def over_connect() -> bool:
+    """Whether this process is a client of Spark Connect; then all its sessions are."""
+    return bool(is_remote())
+
+
+def check_server(spark: SparkSession) -> None:
+    """See whether the server can run a job.
+
+    Raises:
+        ProgramError: if its Python has no eventide, or another version than this process.
+    """
+    there = ask(spark, _version)
+    if there != __version__:
+        raise ProgramError(
+            f"the server of this Spark Connect session has eventide {there}, and the program eventide {__version__}; "
+            "a job needs the same on both sides"
+        )
+
+
+def _version() -> str:
+    return __version__
+
+
+def ask(spark: SparkSession, question: Callable[[], T]) -> T:
+    """Call a function in one task of Spark's, and return what it returns there.
+
+    Args:
+        spark: the session.
+        question: any function that pickles, as does what it returns.
+
+    Raises:
+        EventideError: what the function raised, where that is one.
+        ProgramError: if the server's Python has no module of the function's.
+    """
+
+    def answer() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"answer": pa.array([pickle.dumps(question())], pa.binary())})
+
+    [said] = ask_for_rows(spark, answer, _ANSWER).column("answer")
+    answered: T = pickle.loads(said.as_py())
+    return answered
+
+
+def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordBatch]], schema: str) -> pa.Table:
+    """The same for a function that gives record batches, of which there may be many."""
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield from question()
+
+    try:
+        return spark.range(0, 1, 1, 1).mapInArrow(answer, schema).toArrow()
+    except PySparkException as error:
+        missing = _NOT_THERE.search(str(error))
+        if missing:
+            raise ProgramError(
+                f"the Python of the Spark Connect server has no module {missing[1]!r}: install the same there as here, "
+                "eventide among it, or start the server with PYSPARK_PYTHON and PYTHONPATH that lead to it"
+            ) from error
+        ours = original(error)
+        if ours is error:
+            raise
+        raise ours from error

@@ -1,0 +1,130 @@
+"""What micro-batches have for a program that is not in their process: kept beside the checkpoint until it is taken.
+
+Over Spark Connect a query ends in a process of the server's, and the program is elsewhere. So a micro-batch leaves what
+is printed or collected in a file, before it is committed; the program takes what is committed, and has it deleted. A
+file that nobody has taken is there for the next run of the program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from eventide.datastream.connectors._folder import Folder
+from eventide.plan.job import SinkSpec
+
+PLACE = "eventide-results"
+"""The folder of the results, below the checkpoint."""
+
+ROWS = "batch LONG, sink STRING, frame BINARY"
+_ROWS = pa.schema([("batch", pa.int64()), ("sink", pa.string()), ("frame", pa.binary())])
+_RUN = "run"
+MOST_WAITING = 8
+_LOOK_S = 0.05
+
+
+def sink_key(sink: SinkSpec) -> str:
+    """What tells the results of a sink from those of others, in this run of the program and the next."""
+    return f"{sink.uid or sink.number} {sink.name} of {sink.type_info}"
+
+
+class Results:
+    """The files of one checkpoint.
+
+    Args:
+        location: the checkpoint's directory.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._folder = Folder(f"{location.rstrip('/')}/{PLACE}")
+
+    def begin(self, run: str) -> None:
+        """Say which run of the program takes what is there; none if it is the empty text."""
+        self._folder.write(_RUN, run.encode())
+
+    def is_taken_by(self, run: str) -> bool:
+        """Whether it is this run."""
+        with suppress(FileNotFoundError):
+            return self._folder.read(_RUN) == run.encode()
+        return False
+
+    def batches(self) -> list[int]:
+        """The micro-batches that wait."""
+        return [int(name) for name in self._folder.names() if name.isdigit()]
+
+    def write(self, batch: int, rows: pa.Table) -> None:
+        """Leave what a micro-batch has; the same again if it is run again."""
+        with pa.BufferOutputStream() as stream:
+            with pa.ipc.new_stream(stream, _ROWS) as writing:
+                writing.write_table(rows)
+            self._folder.write(_name(batch), stream.getvalue().to_pybytes())
+
+    def delete(self, batch: int) -> None:
+        """Forget what a micro-batch has had."""
+        self._folder.delete(_name(batch))
+
+    def take(self, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
+        """Delete the micro-batches up to the one that was taken last; what those behind it have that are committed."""
+        for batch in self.batches():
+            if batch <= taken:
+                self.delete(batch)
+            elif batch <= committed:
+                with pa.ipc.open_stream(self._folder.read(_name(batch))) as reading:
+                    yield from reading
+
+
+class Leaving:
+    """Leaves what each micro-batch has for a program elsewhere; called where micro-batches are delivered.
+
+    It goes no more than some micro-batches further than the program takes; so a query waits for a program that is slow,
+    or gone, until another run of it begins.
+
+    Args:
+        location: the checkpoint's directory.
+        run: the run of the program.
+        sinks: those whose elements come to the program.
+    """
+
+    def __init__(self, location: str, run: str, sinks: Iterable[SinkSpec]) -> None:
+        self._location = location
+        self._run = run
+        self._keys = {sink.number: sink_key(sink) for sink in sinks}
+        self._has_left = False
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Leave what is there for the program; all frames are read, whatever is there of them."""
+        results = Results(self._location)
+        found = frames.select("target", "frame").toArrow()
+        mine = found.filter(pc.is_in(found["target"], pa.array([*self._keys], pa.int32())))
+        if mine.num_rows:
+            keys = [self._keys[target] for target in mine["target"].to_pylist()]
+            batches = pa.array([batch_id] * len(keys), pa.int64())
+            rows = pa.Table.from_arrays([batches, pa.array(keys), mine["frame"]], schema=_ROWS)
+            while len(results.batches()) >= MOST_WAITING and results.is_taken_by(self._run):
+                time.sleep(_LOOK_S)
+            results.write(batch_id, rows)
+        elif not self._has_left:
+            results.delete(batch_id)  # the run before may have left something, with other functions
+        self._has_left = True
+
+
+def begin(location: str, run: str) -> None:
+    """Say at the server which run of the program takes what is at a checkpoint."""
+    Results(location).begin(run)
+
+
+def take(location: str, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
+    """Take at the server what is at a checkpoint."""
+    return Results(location).take(taken, committed)
+
+
+def _name(batch: int) -> str:
+    return f"{batch:020}"
