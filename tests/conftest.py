@@ -42,6 +42,14 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"kills: --kills={config.getoption('--kills')} --seed={config.getoption('--seed')}"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests over Spark Connect where there are others: they need a process of their own."""
+    over_connect = [item for item in items if item.get_closest_marker("connect")]
+    if over_connect and len(over_connect) < len(items):
+        config.hook.pytest_deselected(items=over_connect)
+        items[:] = [item for item in items if not item.get_closest_marker("connect")]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """The session that eventide itself makes."""

@@ -6,7 +6,6 @@ small task of Spark's does it.
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -16,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, is_remote
 
 from eventide import __version__
+from eventide.common._pickles import dumps, loads
 from eventide.errors import ProgramError
 from eventide.spark.failures import original
 
@@ -61,10 +61,10 @@ def ask(spark: SparkSession, question: Callable[[], T]) -> T:
     """
 
     def answer() -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"answer": pa.array([pickle.dumps(question())], pa.binary())})
+        yield pa.record_batch({"answer": pa.array([dumps(question())], pa.binary())})
 
     [said] = ask_for_rows(spark, answer, _ANSWER).column("answer")
-    answered: T = pickle.loads(said.as_py())
+    answered: T = loads(said.as_py())
     return answered
 
 

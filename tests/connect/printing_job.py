@@ -1,0 +1,30 @@
+"""A program that prints the largest of every five numbers below 200, in twenty micro-batches.
+
+Usage: printing_job.py CHECKPOINT, with the address of the server in SPARK_REMOTE.
+"""
+
+import sys
+
+from eventide.common import Time, Types, WatermarkStrategy
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
+
+
+class Largest:
+    """A class of the main file, which the server does not have."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __repr__(self) -> str:
+        return str(self.number)
+
+
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_max_rows_per_batch(10)
+env.get_checkpoint_config().set_checkpoint_storage_dir(sys.argv[1])
+in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+numbers = env.from_source(NumberSequenceSource(0, 199), in_order, "numbers")
+windows = numbers.key_by(lambda _: 0, Types.INT()).window(TumblingEventTimeWindows.of(Time.milliseconds(5)))
+windows.reduce(max).map(Largest).print()
+env.execute("printing")

@@ -1,0 +1,187 @@
+"""Programs over Spark Connect: what they print and collect comes to them, and they go on where they stood."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from connect.server import ConnectServer
+from eventide.aggregates import count, sum_
+from eventide.cli.app import app
+from eventide.common import JobStatus, Row, Time, Types, WatermarkStrategy
+from eventide.datastream import (
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
+from eventide.datastream.connectors import CollectSink, FormatSink, NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import ProgramError, UserFunctionError
+from eventide.spark.connect import ask
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+IN_ORDER = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+TENS = TumblingEventTimeWindows.of(Time.milliseconds(10))
+TOTAL = Types.ROW_NAMED(["total"], [Types.LONG()])
+PART_TOTAL = Types.ROW_NAMED(["part", "total"], [Types.LONG(), Types.LONG()])
+BIG = OutputTag("big", Types.LONG())
+
+
+class SortOut(ProcessFunction):
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[object]:
+        if value >= 35:
+            yield BIG, value
+        yield value
+
+
+def tens_of(env: StreamExecutionEnvironment):
+    """The totals of the tens below 40, in two micro-batches."""
+    numbers = env.set_max_rows_per_batch(20).from_source(NumberSequenceSource(0, 39), IN_ORDER, "numbers")
+    sorted_out = numbers.process(SortOut(), Types.LONG())
+    return sorted_out, sorted_out.key_by(lambda _: 0, Types.INT()).window(TENS).reduce(lambda a, b: a + b)
+
+
+def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_went(
+    env: StreamExecutionEnvironment,
+    spark: SparkSession,
+    server: ConnectServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, others = str(tmp_path / "files"), str(tmp_path / "others")
+    sorted_out, totals = tens_of(env)
+    assert env.get_parallelism() == 2  # the server's
+    sorted_out.get_side_output(BIG).print("big")
+    totals.sink_to(CollectSink())
+    as_rows = totals.map(lambda total: Row(total=total), TOTAL)
+    as_rows.sink_to(FormatSink("parquet", {"path": files}))
+    as_rows.sink_to(lambda rows, _: rows.write.mode("append").parquet(others))
+    client = env.execute_async("totals")
+    assert list(client.collected()) == [45, 145, 245, 345]
+    assert capsys.readouterr().out.splitlines() == [f"big> {number}" for number in range(35, 40)]
+    for path in (files, others):
+        assert sorted(row.total for row in spark.read.parquet(path).collect()) == [45, 145, 245, 345]
+    counted = client.get_job_execution_result().result().metrics
+    assert counted["TumblingEventTimeWindows.reduce"] == {"numRecordsIn": 40, "numRecordsOut": 4}
+    assert [one.splits_of["numbers"]["0"] for one in client.get_progress()][:2] == [18, 38]
+    [standing] = client.why().standings
+    assert standing.rows == 40
+
+    monkeypatch.setenv("SPARK_REMOTE", server.url)  # as in a shell, where the commands are other processes
+    checkpoint = str(tmp_path / "checkpoint")
+    why = CliRunner().invoke(app, ["why", checkpoint, "--json"])
+    assert why.exit_code == 0, why.output
+    assert "TumblingEventTimeWindows.reduce" in why.output
+    found = json.loads(CliRunner().invoke(app, ["checkpoint", checkpoint, "--json"]).output)
+    assert found["committed"]["number"] == client.get_progress()[-1].batch
+
+
+def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_is_lost(
+    server: ConnectServer, tmp_path: Path
+) -> None:
+    """The query goes on without its program; the next run ends it, and gets what was left."""
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("printing_job.py")), str(tmp_path / "ck")]
+    environment = {**os.environ, "SPARK_REMOTE": server.url, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        before = [first.stdout.readline().strip() for _ in range(4)]
+        first.kill()
+        before += first.stdout.read().split()
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    behind = second.stdout.split()
+    largest = [str(number) for number in range(4, 200, 5)]
+    assert before == largest[: len(before)]
+    assert behind[-1] == "199"
+    again = len(before) + len(behind) - len(largest)
+    assert behind == largest[len(before) - again :]
+    assert 0 <= again <= 2 * 4  # of the micro-batches that it had taken and not yet deleted
+    assert [path.name for path in (tmp_path / "ck" / "eventide-results").iterdir() if path.name.isdigit()] == []
+
+
+class Remember(KeyedProcessFunction):
+    """Says for each number how many of its key came before, by a state that outlives runs."""
+
+    def open(self, runtime_context) -> None:
+        from eventide.datastream.state import ValueStateDescriptor
+
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int, int]]:
+        before = self.seen.value() or 0
+        self.seen.update(before + 1)
+        yield value, before
+
+
+def test_a_job_that_was_cancelled_goes_on_with_its_state(env: StreamExecutionEnvironment) -> None:
+    def numbered(env: StreamExecutionEnvironment):
+        numbers = env.set_max_rows_per_batch(5).from_source(NumberSequenceSource(0, 29), IN_ORDER, "numbers")
+        return numbers.key_by(lambda _: 0, Types.INT()).process(Remember())
+
+    with numbered(env).execute_and_collect() as elements:
+        first = [next(elements) for _ in range(3)]
+    assert first == [(0, 0), (1, 1), (2, 2)]
+    rest = list(numbered(env).execute_and_collect())
+    assert rest == [(number, number) for number in range(rest[0][0], 30)]
+    assert rest[0][0] % 5 == 0
+
+
+def test_an_endless_job_is_stopped_by_its_client(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    """Nobody takes what it collects, so the query waits for the program when it is stopped."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2000).load()
+    env.from_data_frame(rows).map(lambda row: row["value"], Types.LONG()).sink_to(CollectSink())
+    client = env.execute_async("endless")
+    elements = client.collected()
+    assert sorted(next(elements) for _ in range(2000)) == list(range(2000))
+    client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.CANCELED
+
+
+def test_data_frames_are_sources_and_results(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    rows = spark.range(0, 40).selectExpr("id", "timestamp_millis(id) AS at", "id % 2 AS part")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+
+    def totals():
+        read = env.from_data_frame(rows, strategy, split_by=["part"], splits=[0, 1], order_by=["at"])
+        totals = read.key_by("part").window(TENS).aggregate(count(), sum_("id"))
+        return totals.map(lambda row: Row(part=row[0], total=row[3]), PART_TOTAL)
+
+    collected = sorted((row.part, row.total) for row in totals().execute_and_collect())
+    assert collected == [(0, 20), (0, 70), (0, 120), (0, 170), (1, 25), (1, 75), (1, 125), (1, 175)]
+    with pytest.warns(UserWarning, match="before you start a query on this DataFrame"):
+        frame = totals().to_data_frame()
+    assert sorted((row.part, row.total) for row in frame.collect()) == collected
+
+
+def test_what_cannot_be_is_refused_with_a_sentence(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    lock = threading.Lock()
+    _, totals = tens_of(env)
+    totals.map(lambda total: Row(total=total), TOTAL).sink_to(lambda rows, _: lock.acquire())
+    with pytest.raises(ProgramError, match=r"a sink of the job cannot be sent to the server of Spark Connect.*lock"):
+        env.execute("locked")
+    here_alone = ModuleType("here_alone")
+    exec("def answer(): return 1", here_alone.__dict__)
+    sys.modules["here_alone"] = here_alone
+    with pytest.raises(ProgramError, match="the Python of the Spark Connect server has no module 'here_alone'"):
+        ask(spark, here_alone.answer)
+
+
+def test_the_error_of_a_function_comes_to_the_program(env: StreamExecutionEnvironment) -> None:
+    _, totals = tens_of(env)
+    totals.map(lambda total: total // 0, Types.LONG()).print()
+    with pytest.raises(UserFunctionError, match="ZeroDivisionError"):
+        env.execute("failing")
