@@ -30,6 +30,19 @@ def over_connect() -> bool:
     return bool(is_remote())
 
 
+def refuse_over_connect(what: str, instead: str) -> None:
+    """Refuse what only works where Spark is in the program's own process.
+
+    Raises:
+        ProgramError: over Spark Connect.
+    """
+    if over_connect():
+        raise ProgramError(
+            f"{what} brings nothing to a server of Spark Connect, which is another process with a Python of its own: "
+            f"use {instead}, or install what the program needs where the server runs"
+        )
+
+
 def check_server(spark: SparkSession) -> None:
     """See whether the server can run a job.
 

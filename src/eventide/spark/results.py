@@ -7,6 +7,7 @@ file that nobody has taken is there for the next run of the program.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from eventide.datastream.connectors._folder import Folder
+from eventide.errors import StateError
 from eventide.plan.job import SinkSpec
 
 PLACE = "eventide-results"
@@ -108,12 +110,18 @@ class Leaving:
             keys = [self._keys[target] for target in mine["target"].to_pylist()]
             batches = pa.array([batch_id] * len(keys), pa.int64())
             rows = pa.Table.from_arrays([batches, pa.array(keys), mine["frame"]], schema=_ROWS)
-            while len(results.batches()) >= MOST_WAITING and results.is_taken_by(self._run):
-                time.sleep(_LOOK_S)
+            self._wait_for_room(results)
             results.write(batch_id, rows)
         elif not self._has_left:
             results.delete(batch_id)  # the run before may have left something, with other functions
         self._has_left = True
+
+    def _wait_for_room(self, results: Results) -> None:
+        server = os.getppid()
+        while len(results.batches()) >= MOST_WAITING and results.is_taken_by(self._run):
+            if os.getppid() != server:
+                raise StateError("the server of Spark Connect that this process belongs to is gone")
+            time.sleep(_LOOK_S)
 
 
 def begin(location: str, run: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common._accepted import has_no_effect
 from eventide.common._pickles import loads
@@ -31,7 +32,7 @@ from eventide.runtime.progress import gathered
 from eventide.spark.checkpoint import fit_checkpoint, last_committed, recorded_program, savepoint_of
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
-from eventide.spark.connect import check_server, over_connect
+from eventide.spark.connect import check_server, over_connect, refuse_over_connect
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.evidence import evidence
 from eventide.spark.failures import original
@@ -91,6 +92,7 @@ class SparkHost(Host):
         Raises:
             ProgramError: if it is nothing of the kind, or the session was not made by eventide.
         """
+        refuse_over_connect("add_python_file", "spark.addArtifacts(path, pyfile=True)")
         PythonFiles.of(self.spark).add(path)
 
     def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
@@ -99,14 +101,25 @@ class SparkHost(Host):
         Raises:
             ProgramError: if they cannot be installed, or the session was not made by eventide.
         """
+        refuse_over_connect("set_python_requirements", "spark.addArtifacts(path, archive=True)")
         PythonFiles.of(self.spark).install(requirements, cache_dir)
 
     def add_python_archive(self, archive: str, target_dir: str) -> None:
-        """Unpack an archive where functions run."""
+        """Unpack an archive where functions run.
+
+        Raises:
+            ProgramError: over Spark Connect.
+        """
+        refuse_over_connect("add_python_archive", "spark.addArtifacts(path, archive=True)")
         self.spark.sparkContext.addArchive(f"{archive}#{target_dir}")
 
     def set_python_executable(self, program: str) -> None:
-        """Choose the interpreter that runs functions."""
+        """Choose the interpreter that runs functions.
+
+        Raises:
+            ProgramError: over Spark Connect.
+        """
+        refuse_over_connect("set_python_executable", "PYSPARK_PYTHON where the server is started")
         self.spark.sparkContext.pythonExec = program
 
     def read_data_frame(
@@ -184,7 +197,7 @@ class SparkHost(Host):
             with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:
-                taking.start(last_committed(self.spark, location))
+                _begin_to_take(taking, query, partial(last_committed, self.spark, location))
         except BaseException:
             sinks.close()
             raise
@@ -314,6 +327,15 @@ def _end_that_spark_does_not_see(
 
 def _reads_data_frames(plan: JobPlan) -> bool:
     return any(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
+
+
+def _begin_to_take(taking: Taking, query: StreamingQuery, committed: Callable[[], int]) -> None:
+    """Take what a query has for the program; a query for which that fails does not go on alone."""
+    try:
+        taking.start(committed())
+    except BaseException:
+        query.stop()
+        raise
 
 
 def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
