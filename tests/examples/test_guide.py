@@ -25,6 +25,7 @@ SHOWN_ALONE = (
     "command-line.md",  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
     "savepoints.md",  # tests/spark/test_savepoints.py
     "cluster.md",  # tests/cluster
+    "connect.md",  # tests/connect
     "clusters.md",  # says what was not tried
     "locations.md",  # tests/stores
 )
