@@ -9,11 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.common._class_name import class_name
+from eventide.common._pickles import ProgramClasses, bring
 from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.state.operators import HEAD
 from eventide.spark.connect import ask, over_connect
-from eventide.spark.inspection import Inspection, inspect
+from eventide.spark.inspection import INSPECTED, Inspection, inspect
 from eventide.spark.state_reader import levels_of_state, reading_state
 from eventide.spark.subtasks import subtask_ids
 from eventide.why import Evidence
@@ -25,7 +27,10 @@ def inspected(spark: SparkSession, location: str) -> Inspection:
     Raises:
         ProgramError, StateError: as `eventide.spark.inspection.inspect`.
     """
-    return ask(spark, partial(inspect, location)) if over_connect() else inspect(location)
+    if not over_connect():
+        return inspect(location)
+    bring(ProgramClasses(registered=frozenset(map(class_name, INSPECTED))))
+    return ask(spark, partial(inspect, location))
 
 
 def evidence(

@@ -111,6 +111,10 @@ class Inspection:
     has_newer_program: bool = False
 
 
+INSPECTED = (Inspection, SourceState, Part, OperatorState, MicroBatch)
+"""What an answer consists of."""
+
+
 def inspect(location: str) -> Inspection:
     """Read what is in a checkpoint, of a job that runs or does not. Nothing is written, and Spark is not needed.
 

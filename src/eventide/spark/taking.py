@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -70,7 +71,11 @@ class Taking:
             self._is_closed = True
             self._changed.notify_all()
         # Where all cores are busy it is heard when the query is stopped, for whose end its caller may wait.
-        threading.Thread(target=ask, args=(self._spark, partial(begin, self._location, ""))).start()
+        threading.Thread(target=self._let_go, daemon=True).start()
+
+    def _let_go(self) -> None:
+        with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
+            ask(self._spark, partial(begin, self._location, ""))
 
     def finish(self) -> BaseException | None:
         """Take the rest; the query has ended. Returns what went wrong."""
