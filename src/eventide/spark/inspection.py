@@ -111,7 +111,7 @@ class Inspection:
     has_newer_program: bool = False
 
 
-INSPECTED = (Inspection, SourceState, Part, OperatorState, MicroBatch)
+INSPECTED = (Inspection, SourceState, Part, OperatorState, MicroBatch, Listing)
 """What an answer consists of."""
 
 
