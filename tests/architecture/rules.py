@@ -94,9 +94,9 @@ ON_THIS_MACHINE = (
     "eventide.local.host",
     "eventide.spark.demo",
     "eventide.spark.java",
+    "eventide.spark.locations",
     "eventide.spark.python_files",
     "eventide.spark.session",
-    "eventide.spark.submit",
     "eventide.testing",
 )
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")

@@ -97,7 +97,7 @@ ALLOWED: list[tuple[str, str]] = [
     ("datastream/data_stream/_sink.py", "import typing\nif typing.TYPE_CHECKING:\n    import pyspark.sql"),
     ("runtime/timers.py", "import datetime\nimport pyarrow\nfrom eventide.datastream.window import Trigger"),
     ("datastream/connectors/_storage.py", "def run():\n    return FileSystem.from_uri('s3://bucket')"),
-    ("spark/submit.py", "import tempfile"),
+    ("spark/locations.py", "import tempfile"),
     ("testing/harness.py", "from eventide.local import runner"),
     ("testing/harness.py", "from eventide.datastream.data_stream import DataStream"),
     ("spark/host.py", "def same(a, b):\n    'Doc.'\n    return a.split < b.split and a.channel == b.channel"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eventide.cli.answers import AsJson, answer, working
-from eventide.cli.session import started_spark
+from eventide.cli.session import found_in, started_spark
 
 if TYPE_CHECKING:
     from eventide.savepoint import Header, Savepoint
@@ -44,9 +44,7 @@ def savepoint(
         eventide savepoint /data/jobs/orders /data/savepoints/orders-1
         eventide savepoint /data/jobs/orders s3://bucket/orders-1 --parallelism 8
     """
-    from eventide.spark.inspection import inspect
-
-    inspect(checkpoint)  # what is no checkpoint is said before Spark is started
+    found_in(checkpoint)  # what is no checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
         from eventide.spark.savepoint import take_savepoint

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from eventide.datastream.connectors.kafka._library import library
 from eventide.datastream.connectors.kafka._record_serialization import KafkaTopicSelector
@@ -62,9 +62,9 @@ class KafkaDelivery:
         encoded = frames.mapInArrow(_encoding(self._payload), _ENCODED).toArrow()
         records = [decode_table(table.as_buffer()) for table in encoded.column("records")]
         with calling(self._name, during=f"when micro-batch {batch_id} was written to Kafka"):
-            self._commit(records, batch_id)
+            self._commit(frames.sparkSession, records, batch_id)
 
-    def _commit(self, records: Sequence[pa.Table], batch_id: int) -> None:
+    def _commit(self, spark: SparkSession, records: Sequence[pa.Table], batch_id: int) -> None:
         """Write a micro-batch in a transaction, unless it is there: the one before may have ended behind it."""
         transactions = self._transactions or self._open(batch_id)
         if batch_id < self._next_batch or not records:
@@ -73,7 +73,7 @@ class KafkaDelivery:
         if not self._job.has_begun(transactions.group):
             # Who finds no mark in Kafka then knows that it has expired, and not that nothing was written.
             transactions.write([], Mark(batch_id, checkpoint), topic)
-            self._job.begin(transactions.group)
+            self._job.begin(spark, transactions.group)
         transactions.write(records, Mark(batch_id + 1, checkpoint), topic)
         self._next_batch = batch_id + 1
 

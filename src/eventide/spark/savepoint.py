@@ -10,12 +10,13 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from eventide import __version__
-from eventide.errors import StateError
+from eventide.errors import ProgramError, StateError
 from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
 from eventide.savepoint.rows import Small
 from eventide.spark.checkpoint import recorded_program
+from eventide.spark.connect import over_connect
 from eventide.spark.files import has_files_of
 from eventide.spark.inspection import Inspection, committed_offsets, inspect
 from eventide.spark.locations import resolved
@@ -41,10 +42,15 @@ def take_savepoint(
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.
 
     Raises:
-        ProgramError: if a location cannot be opened.
+        ProgramError: if a location cannot be opened, or over Spark Connect.
         StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
+    if over_connect():
+        raise ProgramError(
+            "a savepoint is not taken over Spark Connect: call `eventide savepoint` without SPARK_REMOTE, where the "
+            "checkpoint can be opened"
+        )
     location, target = resolved(spark, checkpoint), resolved(spark, target)
     if is_used_here(location):
         raise _runs(checkpoint)

@@ -18,12 +18,10 @@ from eventide.spark.records import KAFKA_PLACE
 class SinkRun:
     """A run of a job, as its sinks see it: made before it starts, told of its checkpoint when that is known.
 
-    Args:
-        spark: the session.
+    It goes to where micro-batches are delivered, which over Spark Connect is another process; so it keeps no session.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self) -> None:
         self._closing = ExitStack()
         self._location: str | None = None
         self._repeated: int | None = None
@@ -33,6 +31,7 @@ class SinkRun:
 
     def starts(
         self,
+        spark: SparkSession,
         checkpoint: str,
         location: str | None = None,
         repeated: int | None = None,
@@ -41,6 +40,7 @@ class SinkRun:
         """Say where the run starts from.
 
         Args:
+            spark: the session.
             checkpoint: the id of the checkpoint.
             location: where it is; None if nobody will go on with it.
             repeated: the number of the micro-batch that the run before began and did not finish.
@@ -49,7 +49,7 @@ class SinkRun:
         if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
-        there = None if location is None else texts(self._spark, self._path(location))
+        there = None if location is None else texts(spark, self._path(location))
         self._begun = {json.loads(row.value)["group"] for row in there.collect()} if there is not None else set()
 
     def run_of(self, group: str) -> Run:
@@ -60,11 +60,11 @@ class SinkRun:
         """Whether the checkpoint knows that the sink with a group has left a mark in Kafka; so if nobody will ask."""
         return self._location is None or group in self._begun
 
-    def begin(self, group: str) -> None:
-        """Write into the checkpoint that the sink with a group has left a mark in Kafka."""
+    def begin(self, spark: SparkSession, group: str) -> None:
+        """Write into the checkpoint, by a session, that the sink with a group has left a mark in Kafka."""
         if self._location is not None:
             text = json.dumps({"group": group})
-            rows = self._spark.range(0, 1, 1, 1).select(F.lit(text).alias("value"))
+            rows = spark.range(0, 1, 1, 1).select(F.lit(text).alias("value"))
             rows.write.mode("append").text(self._path(self._location))
         self._begun.add(group)
 

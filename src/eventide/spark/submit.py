@@ -175,7 +175,7 @@ class SparkHost(Host):
         of_program = ProgramSinks(plan.sinks, hand_over)
         is_elsewhere = over_connect()
         to_program = Leaving(location, run, of_program.specs.values()) if is_elsewhere else HereAndNow(of_program)
-        sinks = SinkRun(self.spark)
+        sinks = SinkRun()
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
             frames = frames_of(plan, settings, self.spark, batch=False, savepoint=savepoint)
@@ -185,9 +185,9 @@ class SparkHost(Host):
             if savepoint is not None:
                 savepoint.restore_sources([source.name for source in plan.sources], location)
             if settings.checkpoint_location is None:
-                sinks.starts(temporary(checkpoint), repeated=repeated)
+                sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:
-                sinks.starts(checkpoint, location, repeated, savepoint)
+                sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
             if _takes_what_is_there(plan, settings):
                 output = output.trigger(availableNow=True)
@@ -218,8 +218,8 @@ class SparkHost(Host):
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
             frames = frames_of(plan, settings, self.spark, batch=True, observation=observation)
-            job = SinkRun(self.spark)
-            job.starts(temporary(uuid.uuid4().hex))
+            job = SinkRun()
+            job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
                 to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
                 write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan), job))
