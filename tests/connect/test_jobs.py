@@ -18,18 +18,30 @@ from typer.testing import CliRunner
 from connect.server import ConnectServer
 from eventide.aggregates import count, sum_
 from eventide.cli.app import app
-from eventide.common import JobStatus, Row, Time, Types, WatermarkStrategy
+from eventide.common import JobStatus, RestartStrategies, Row, SimpleStringSchema, Time, Types, WatermarkStrategy
 from eventide.datastream import (
     KeyedProcessFunction,
+    MapFunction,
     OutputTag,
     ProcessFunction,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from eventide.datastream.connectors import CollectSink, FormatSink, NumberSequenceSource
+from eventide.datastream.connectors import (
+    CollectSink,
+    DeliveryGuarantee,
+    FormatSink,
+    KafkaSink,
+    KafkaSource,
+    NumberSequenceSource,
+)
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.spark.connect import ask
+from eventide.testing import KafkaBroker
+from kafka_topics import new_topic, produce, values
+from watching import json_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
 IN_ORDER = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
@@ -69,6 +81,7 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     as_rows = totals.map(lambda total: Row(total=total), TOTAL)
     as_rows.sink_to(FormatSink("parquet", {"path": files}))
     as_rows.sink_to(lambda rows, _: rows.write.mode("append").parquet(others))
+    env.set_dashboard(port=0)
     client = env.execute_async("totals")
     assert list(client.collected()) == [45, 145, 245, 345]
     assert capsys.readouterr().out.splitlines() == [f"big> {number}" for number in range(35, 40)]
@@ -79,6 +92,8 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     assert [one.splits_of["numbers"]["0"] for one in client.get_progress()][:2] == [18, 38]
     [standing] = client.why().standings
     assert standing.rows == 40
+    shown = json_of(f"{env.get_dashboard_url()}/api/jobs/1/batches")["batches"]
+    assert [batch["rows_in"] for batch in shown][:2] == [20, 20]
 
     monkeypatch.setenv("SPARK_REMOTE", server.url)  # as in a shell, where the commands are other processes
     checkpoint = str(tmp_path / "checkpoint")
@@ -87,6 +102,9 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     assert "TumblingEventTimeWindows.reduce" in why.output
     found = json.loads(CliRunner().invoke(app, ["checkpoint", checkpoint, "--json"]).output)
     assert found["committed"]["number"] == client.get_progress()[-1].batch
+    refused = CliRunner().invoke(app, ["savepoint", checkpoint, str(tmp_path / "savepoint")])
+    assert refused.exit_code == 1
+    assert "a savepoint is not taken over Spark Connect" in " ".join(refused.output.split())
 
 
 def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_is_lost(
@@ -137,6 +155,71 @@ def test_a_job_that_was_cancelled_goes_on_with_its_state(env: StreamExecutionEnv
     rest = list(numbered(env).execute_and_collect())
     assert rest == [(number, number) for number in range(rest[0][0], 30)]
     assert rest[0][0] % 5 == 0
+
+
+class FailsOnce(MapFunction):
+    """Fails at one element as long as a file is there."""
+
+    def __init__(self, failure: Path) -> None:
+        self._failure = failure
+
+    def map(self, value: int) -> int:
+        if value == 25 and self._failure.exists():
+            self._failure.unlink()
+            raise ConnectionError("nobody answers")
+        return value
+
+
+def test_a_job_that_fails_starts_again_and_gives_each_element_once(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "failure").touch()
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 10))
+    sorted_out, _ = tens_of(env)
+    sorted_out.map(FailsOnce(tmp_path / "failure"), Types.LONG()).sink_to(CollectSink())
+    client = env.execute_async("restarted")
+    assert sorted(client.collected()) == list(range(40))
+    [restart] = client.get_restarts()
+    assert "ConnectionError('nobody answers')" in restart.reason
+
+
+@pytest.mark.kafka
+def test_from_kafka_to_kafka_each_record_comes_once_over_two_runs(
+    spark: SparkSession, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    here, there = new_topic(broker, partitions=2), new_topic(broker)
+    numbers = [str(number).encode() for number in range(20)]
+    for part in (numbers[:10], numbers[10:]):
+        produce(broker, here, [{"value": value, "partition": n % 2} for n, value in enumerate(part)])
+        env = StreamExecutionEnvironment.get_execution_environment().set_available_now()
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+        source = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers).set_topics(here)
+        source.set_value_only_deserializer(SimpleStringSchema())
+        records = KafkaRecordSerializationSchema.builder().set_topic(there)
+        records.set_value_serialization_schema(SimpleStringSchema())
+        sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+        sink.set_record_serializer(records.build()).set_transactional_id_prefix(there)
+        sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        read = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers")
+        read.sink_to(sink.build())
+        env.execute("from Kafka to Kafka")
+    assert sorted(values(broker, there)) == sorted(numbers)
+
+
+def test_functions_import_what_spark_brings(
+    env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "brought_by_spark.py").write_text("def twice(number):\n    return 2 * number\n")
+    with pytest.raises(ProgramError, match="add_python_file brings nothing to a server of Spark Connect"):
+        env.add_python_file(str(tmp_path / "brought_by_spark.py"))
+    spark.addArtifacts(str(tmp_path / "brought_by_spark.py"), pyfile=True)
+
+    def twice(number: int) -> int:
+        from brought_by_spark import twice
+
+        return twice(number)
+
+    assert list(env.from_collection([1, 2]).map(twice, Types.LONG()).execute_and_collect()) == [2, 4]
 
 
 def test_an_endless_job_is_stopped_by_its_client(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
