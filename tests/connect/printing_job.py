@@ -1,13 +1,13 @@
-"""A program that prints the largest of every five numbers below 200, in twenty micro-batches.
+"""A program that prints the largest of every five numbers below 200, in twenty micro-batches, and writes them to files.
 
-Usage: printing_job.py CHECKPOINT, with the address of the server in SPARK_REMOTE.
+Usage: printing_job.py CHECKPOINT FILES, with the address of the server in SPARK_REMOTE.
 """
 
 import sys
 
-from eventide.common import Time, Types, WatermarkStrategy
+from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.connectors import FormatSink, NumberSequenceSource
 from eventide.datastream.window import TumblingEventTimeWindows
 
 
@@ -26,5 +26,8 @@ env.get_checkpoint_config().set_checkpoint_storage_dir(sys.argv[1])
 in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
 numbers = env.from_source(NumberSequenceSource(0, 199), in_order, "numbers")
 windows = numbers.key_by(lambda _: 0, Types.INT()).window(TumblingEventTimeWindows.of(Time.milliseconds(5)))
-windows.reduce(max).map(Largest).print()
+largest = windows.reduce(max)
+largest.map(Largest).print()
+as_rows = largest.map(lambda number: Row(number=number), Types.ROW_NAMED(["number"], [Types.LONG()]))
+as_rows.sink_to(FormatSink("parquet", {"path": sys.argv[2]}))
 env.execute("printing")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -111,7 +112,9 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
     server: ConnectServer, tmp_path: Path
 ) -> None:
     """The query goes on without its program; the next run ends it, and gets what was left."""
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("printing_job.py")), str(tmp_path / "ck")]
+    files = str(tmp_path / "files")
+    program = str(Path(__file__).with_name("printing_job.py"))
+    command = [sys.executable, "-W", "ignore", program, str(tmp_path / "ck"), files]
     environment = {**os.environ, "SPARK_REMOTE": server.url, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
@@ -126,6 +129,8 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
     assert behind[-1] == "199"
     again = len(before) + len(behind) - len(largest)
     assert behind == largest[len(before) - again :]
+    written = [number for path in Path(files).glob("part-*") for number in read_table(path)["number"].to_pylist()]
+    assert sorted(written) == [int(number) for number in largest]
     assert 0 <= again <= 2 * 4  # of the micro-batches that it had taken and not yet deleted
     assert [path.name for path in (tmp_path / "ck" / "eventide-results").iterdir() if path.name.isdigit()] == []
 
