@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from eventide import errors
 from eventide.spark.missing import what_is_missing
@@ -36,6 +38,18 @@ def original(error: BaseException) -> BaseException:
     ours: BaseException = kind(message.rstrip())
     ours.__cause__ = error
     return ours
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """Raise the :func:`original` error in place of Spark's."""
+    try:
+        yield
+    except Exception as error:
+        found = original(error)
+        if found is error:
+            raise
+        raise found from error
 
 
 def is_for_good(error: BaseException) -> bool:

@@ -35,7 +35,7 @@ from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.connect import check_server, over_connect, refuse_over_connect
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.evidence import evidence
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words
 from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import delete_temporary, made_temporary, resolved
@@ -130,7 +130,8 @@ class SparkHost(Host):
 
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
         """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
-        found = recorded_program(self.spark, checkpoint_location)
+        with in_our_words():
+            found = recorded_program(self.spark, checkpoint_location)
         return None if found is None else int(found["parallelism"])
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
@@ -141,13 +142,8 @@ class SparkHost(Host):
             StateError: if the program does not fit its checkpoint.
         """
         ship(self.spark)
-        try:
+        with in_our_words():
             return self._run_batch(plan, settings) if _is_batch(plan, settings) else self._run_stream(plan, settings)
-        except Exception as error:
-            found = original(error)
-            if found is error:
-                raise
-            raise found from error
 
     def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if over_connect():

@@ -1,0 +1,125 @@
+"""A job whose files, checkpoint, logs, output and savepoint are in a store gives what it gives on a local disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs
+from pyspark.sql import SparkSession
+from tests.cluster.disturbed import Disturbed
+from tests.cluster.drivers import ended
+from tests.spark import killed_job
+from tests.spark.test_kill import check
+from tests.stores import saved_driver
+from tests.stores.store import Store
+
+from eventide.datastream.connectors._storage import opened
+from eventide.spark.evidence import evidence
+from eventide.testing import SparkCluster
+from eventide.why import why
+
+pytestmark = [pytest.mark.spark, pytest.mark.store]
+
+SAVED = Path(saved_driver.__file__)
+
+
+def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
+    spark: SparkSession,
+    cluster: SparkCluster,
+    store_for_jobs: Store,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+) -> None:
+    """Every kind of job, each with an executor and the driver killed; `--kills=5` five times."""
+    seed = pytestconfig.getoption("--seed") or random.randrange(10**6)
+    print(f"\n--seed={seed}")
+    dice, variables = random.Random(seed), store_for_jobs.written(tmp_path)
+    killed_job.write_input(tmp_path / "input")
+    undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
+    for job, place in undisturbed.items():
+        killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
+    put(tmp_path / "input", f"{store_for_jobs.location}/killed/input")
+    for series in range(pytestconfig.getoption("--kills")):
+        there = f"{store_for_jobs.location}/killed/{series}"
+        for job in killed_job.JOBS:
+            disturbed = Disturbed(
+                cluster, job, f"{there}/{job}", f"{store_for_jobs.location}/killed/input", dice, variables
+            )
+            disturbed.run(dice.sample(["executor", "driver"], 2))
+        copied = got(there, tmp_path / f"killed-{series}")
+        check(spark, {job: copied / job for job in killed_job.JOBS}, undisturbed)
+
+        for job in killed_job.JOBS:
+            checkpoint = f"{there}/{job}/checkpoint"
+            looked_at = command(variables, "checkpoint", checkpoint)
+            assert looked_at["location"] == checkpoint
+            assert looked_at["committed"]["number"] > 5
+            told = command(variables, "why", checkpoint)
+            of_copy = why(evidence(spark, str(copied / job / "checkpoint"), asked_ms=0)).to_json()
+            assert [one["name"] for one in told["operators"]] == [one["name"] for one in of_copy["operators"]]
+            assert [one["watermark"] for one in told["operators"]] == [one["watermark"] for one in of_copy["operators"]]
+
+
+def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(
+    spark: SparkSession, cluster: SparkCluster, store_for_jobs: Store, tmp_path: Path
+) -> None:
+    variables = store_for_jobs.written(tmp_path)
+    killed_job.write_input(tmp_path / "input")
+    saved_driver.main(*(str(tmp_path / name) for name in ("checkpoint", "output", "input")), "2")
+
+    place = f"{store_for_jobs.location}/saved"
+    files = sorted((tmp_path / "input").glob("*/*.parquet"), key=lambda file: (file.name, file.parent.name))
+    earlier, later = files[: len(files) // 2 // 2 * 2], files[len(files) // 2 // 2 * 2 :]
+    for some, parallelism, begun in ((earlier, "2", ()), (later, "3", (f"{place}/savepoint",))):
+        for file in some:
+            put(file, f"{place}/input/{file.parent.name}/{file.name}")
+        where = f"{place}/checkpoint-{parallelism}", f"{place}/output-{parallelism}", f"{place}/input"
+        ended(SAVED, cluster, *where, parallelism, *begun, variables=variables)
+        if not begun:
+            command(variables, "savepoint", where[0], f"{place}/savepoint")
+    outputs = [got(f"{place}/output-{parallelism}", tmp_path / parallelism) for parallelism in "23"]
+    assert all(lines(output) for output in outputs)
+    assert sorted(line for output in outputs for line in lines(output)) == lines(tmp_path / "output")
+
+
+def put(local: Path, there: str) -> None:
+    """Copy a file or a folder into a store."""
+    file_system, path = opened(there)
+    file_system.create_dir(path if local.is_dir() else path.rpartition("/")[0], recursive=True)
+    fs.copy_files(str(local), path, fs.LocalFileSystem(), file_system)
+
+
+def got(there: str, local: Path) -> Path:
+    """Copy a folder of a store to the local disk."""
+    file_system, path = opened(there)
+    local.mkdir()
+    fs.copy_files(path, str(local), file_system, fs.LocalFileSystem())
+    return local
+
+
+def lines(output: Path) -> list[str]:
+    """What a reader of a sink's output gets."""
+    return sorted(line for file in output.glob("*.txt") for line in file.read_text().splitlines())
+
+
+def command(variables: Any, *arguments: str) -> dict[str, Any]:
+    """What the command line answers."""
+    path = os.pathsep.join(entry for entry in sys.path if entry.endswith("src"))
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    said = subprocess.run(
+        [sys.executable, "-m", "eventide", *arguments, "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode in (0, 1), said.stderr
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
