@@ -3,7 +3,7 @@
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words, original
 from eventide.spark.missing import what_is_missing
 
 BRING = (
@@ -74,3 +74,13 @@ def test_what_is_missing_is_named_with_its_place(report, sentence):
 
 def test_a_function_of_the_users_on_the_driver_may_lack_a_module_too():
     assert what_is_missing('  File "/home/me/main.py", line 3, in write\n' + no("boto3")) is None
+
+
+def test_what_is_missing_is_told_while_a_checkpoint_is_looked_at_too():
+    with pytest.raises(ProgramError, match="Spark knows no file system for moon://"), in_our_words():
+        raise RuntimeError('No FileSystem for scheme "moon"')
+
+
+def test_another_error_stays_as_it_is():
+    with pytest.raises(KeyError, match="key"), in_our_words():
+        raise KeyError("key")
