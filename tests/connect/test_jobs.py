@@ -104,7 +104,7 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     found = json.loads(CliRunner().invoke(app, ["checkpoint", checkpoint, "--json"]).output)
     assert found["committed"]["number"] == client.get_progress()[-1].batch
     refused = CliRunner().invoke(app, ["savepoint", checkpoint, str(tmp_path / "savepoint")])
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "a savepoint is not taken over Spark Connect" in " ".join(refused.output.split())
 
 
@@ -211,20 +211,16 @@ def test_from_kafka_to_kafka_each_record_comes_once_over_two_runs(
     assert sorted(values(broker, there)) == sorted(numbers)
 
 
-def test_functions_import_what_spark_brings(
-    env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path
-) -> None:
-    (tmp_path / "brought_by_spark.py").write_text("def twice(number):\n    return 2 * number\n")
-    with pytest.raises(ProgramError, match="add_python_file brings nothing to a server of Spark Connect"):
-        env.add_python_file(str(tmp_path / "brought_by_spark.py"))
-    spark.addArtifacts(str(tmp_path / "brought_by_spark.py"), pyfile=True)
-
-    def twice(number: int) -> int:
-        from brought_by_spark import twice
-
-        return twice(number)
-
-    assert list(env.from_collection([1, 2]).map(twice, Types.LONG()).execute_and_collect()) == [2, 4]
+def test_what_brings_modules_along_is_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "brought.py").touch()
+    with pytest.raises(ProgramError, match=r"add_python_file brings nothing .* with it on its PYTHONPATH"):
+        env.add_python_file(str(tmp_path / "brought.py"))
+    with pytest.raises(ProgramError, match="set_python_requirements brings nothing"):
+        env.set_python_requirements(str(tmp_path / "brought.py"))
+    with pytest.raises(ProgramError, match="add_python_archive brings nothing"):
+        env.add_python_archive(str(tmp_path / "brought.py"))
+    with pytest.raises(ProgramError, match="set_python_executable brings nothing"):
+        env.set_python_executable("python3")
 
 
 def test_an_endless_job_is_stopped_by_its_client(env: StreamExecutionEnvironment, spark: SparkSession) -> None:

@@ -30,7 +30,7 @@ def over_connect() -> bool:
     return bool(is_remote())
 
 
-def refuse_over_connect(what: str, instead: str) -> None:
+def refuse_over_connect(what: str) -> None:
     """Refuse what only works where Spark is in the program's own process.
 
     Raises:
@@ -39,7 +39,8 @@ def refuse_over_connect(what: str, instead: str) -> None:
     if over_connect():
         raise ProgramError(
             f"{what} brings nothing to a server of Spark Connect, which is another process with a Python of its own: "
-            f"use {instead}, or install what the program needs where the server runs"
+            f"install what the program needs where the server runs, or start the server with it on its PYTHONPATH "
+            f"(PYSPARK_PYTHON says which Python it uses)"
         )
 
 

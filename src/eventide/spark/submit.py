@@ -92,7 +92,7 @@ class SparkHost(Host):
         Raises:
             ProgramError: if it is nothing of the kind, or the session was not made by eventide.
         """
-        refuse_over_connect("add_python_file", "spark.addArtifacts(path, pyfile=True)")
+        refuse_over_connect("add_python_file")
         PythonFiles.of(self.spark).add(path)
 
     def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
@@ -101,7 +101,7 @@ class SparkHost(Host):
         Raises:
             ProgramError: if they cannot be installed, or the session was not made by eventide.
         """
-        refuse_over_connect("set_python_requirements", "spark.addArtifacts(path, archive=True)")
+        refuse_over_connect("set_python_requirements")
         PythonFiles.of(self.spark).install(requirements, cache_dir)
 
     def add_python_archive(self, archive: str, target_dir: str) -> None:
@@ -110,7 +110,7 @@ class SparkHost(Host):
         Raises:
             ProgramError: over Spark Connect.
         """
-        refuse_over_connect("add_python_archive", "spark.addArtifacts(path, archive=True)")
+        refuse_over_connect("add_python_archive")
         self.spark.sparkContext.addArchive(f"{archive}#{target_dir}")
 
     def set_python_executable(self, program: str) -> None:
@@ -119,7 +119,7 @@ class SparkHost(Host):
         Raises:
             ProgramError: over Spark Connect.
         """
-        refuse_over_connect("set_python_executable", "PYSPARK_PYTHON where the server is started")
+        refuse_over_connect("set_python_executable")
         self.spark.sparkContext.pythonExec = program
 
     def read_data_frame(
