@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from tests.spark import killed_job
 from tests.spark.test_kill import check
 
 from eventide.testing import SparkCluster
+
+OTHER_MACHINES = {"spark.shuffle.readHostLocalDisk": "false"}
+"""Executors have one address here and different disks, which real machines have not."""
 
 pytestmark = [
     pytest.mark.spark,
@@ -44,7 +48,15 @@ def test_a_driver_with_an_empty_disk_goes_on_where_another_died(
     killed = {job: shared / job for job in killed_job.JOBS}
     with SparkCluster(memory="1g", started_by=started_by) as cluster:
         for job, place in killed.items():
-            disturbed = Disturbed(cluster, job, str(place), str(shared / "input"), dice, started_by=started_by)
+            disturbed = Disturbed(
+                cluster,
+                job,
+                str(place),
+                str(shared / "input"),
+                dice,
+                {"SETTINGS": json.dumps(OTHER_MACHINES)},
+                started_by,
+            )
             disturbed.run(dice.sample(["executor", "driver"], 2))
         seen_here = [path for worker in range(2) for path in cluster.folder(worker).rglob("*")]
         assert seen_here == [], "workers have disks of their own"

@@ -6,13 +6,13 @@ shows that the operators of a job leave each other's frames alone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.scenarios.all_programs import all_scenarios, any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
@@ -20,11 +20,12 @@ from tests.scenarios.programs import FIRST, Scenario
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.plan.job import JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Signal
-from eventide.spark.compiler import OBSERVATION, frames_of
+from eventide.spark.compiler import frames_of
 from eventide.spark.frame_rows import frame_of
-from eventide.spark.progress import NothingNew
+from eventide.spark.progress import NothingNew, said_in
 from eventide.spark.submit import settings_for_start
 
 _TELLING = (
@@ -160,16 +161,27 @@ def _run(
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
     with settings_for_start(spark, plan.parallelism):
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
+    until_the_end(query)
+    for index, watermark in recorded_watermarks(plan, query):
+        records[index].add_watermark(watermark)
+    return list(zip(several, records, strict=True))
+
+
+def until_the_end(query: StreamingQuery) -> None:
+    """Wait until a query of scenarios has read all there is."""
     had_nothing_new = NothingNew()
     while not query.awaitTermination(0.2):
         if query.lastProgress is not None and had_nothing_new(query.lastProgress):
             query.stop()  # with generators, Spark would go on with the clock
+
+
+def recorded_watermarks(plan: JobPlan, query: StreamingQuery) -> Iterator[tuple[int, int]]:
+    """The watermarks that the first operator of each scenario had, micro-batch by micro-batch, with its number."""
     firsts = [operator.name for operator in plan.operators if operator.name.split("-")[0] == FIRST]
     # Operators of one name are numbered in the order in which they were made.
     index_of = {name: int(name.partition("-")[2] or 1) - 1 for name in firsts}
     for progress in sorted(query.recentProgress, key=lambda p: p.batchId):
-        for text in progress.observedMetrics[OBSERVATION]["counters"]:
-            for name, watermark in json.loads(text).get("watermarks", {}).items():
+        for said in said_in(progress) or []:
+            for name, watermark in said.get("watermarks", {}).items():
                 if name in index_of:
-                    records[index_of[name]].add_watermark(watermark)
-    return list(zip(several, records, strict=True))
+                    yield index_of[name], watermark

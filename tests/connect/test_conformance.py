@@ -1,0 +1,56 @@
+"""Over Spark Connect too: what Flink gave. A telling set of scenarios by default, all of them with --all-scenarios."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.scenarios.all_programs import any_program
+from tests.scenarios.checks import Record, assert_as_flink
+from tests.scenarios.programs import Scenario
+from tests.scenarios.test_conformance_spark import pytest_generate_tests as pytest_generate_tests
+from tests.scenarios.test_conformance_spark import recorded_watermarks, until_the_end
+
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.plan.settings import JobSettings
+from eventide.runtime.exchange.frames import Frame
+from eventide.spark.compiler import frames_of
+from eventide.spark.connect import ask_for_rows
+from eventide.spark.results import ROWS, Leaving, sink_key, take
+from eventide.spark.submit import settings_for_start
+
+pytestmark = [pytest.mark.spark, pytest.mark.connect]
+
+
+def test_spark_connect_gives_what_flink_gave(
+    env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path, several: list[Scenario]
+) -> None:
+    """Side by side in one query; nobody takes the results before its end, so it waits for nobody."""
+    records = [Record() for _ in several]
+    takes = []
+    for scenario, record in zip(several, records, strict=True):
+        results, late = any_program(env, scenario)
+        results.print()
+        takes.append(record.add_outputs)
+        if late is not None:
+            late.print()
+            takes.append(record.add_late)
+    plan = env.get_plan()
+    location = str(tmp_path / "scenarios")
+    leaving = Leaving(location, "nobody", plan.sinks)
+    frames = frames_of(plan, JobSettings("scenarios"), spark, batch=False)
+    output = frames.writeStream.foreachBatch(leaving).trigger(availableNow=True)
+    with settings_for_start(spark, plan.parallelism):
+        query = output.option("checkpointLocation", location).start()
+    until_the_end(query)
+    take_of = {sink_key(sink): (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
+    for row in ask_for_rows(spark, partial(take, location, -1, 1_000_000), ROWS).to_pylist():
+        sink, add = take_of[row["sink"]]
+        elements = sink.codec.decode(Frame.from_bytes(sink.number, 0, row["frame"]).content)
+        add(row["batch"], list(zip(elements.values, elements.timestamps, strict=True)))
+    for index, watermark in recorded_watermarks(plan, query):
+        records[index].add_watermark(watermark)
+    for scenario, record in zip(several, records, strict=True):
+        assert_as_flink(scenario, record, scenario.watermarks_at_batch_ends())
