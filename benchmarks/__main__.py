@@ -22,6 +22,7 @@ from benchmarks.parts import (
     chained,
     elements,
     fine,
+    first_result,
     functions,
     growth,
     joins,
@@ -42,6 +43,7 @@ from benchmarks.sizes import FULL, QUICK
 # In this order: the memory of a worker is that of one that has not done much else.
 PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "memory": memory.memory,
+    "first-result": first_result.first_result,
     "tumbling-1000": throughput.tumbling_few_keys,
     "tumbling-100000": throughput.tumbling_many_keys,
     "sliding": throughput.sliding,

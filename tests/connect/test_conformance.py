@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.scenarios import test_conformance_spark
 from tests.scenarios.all_programs import any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.programs import Scenario
-from tests.scenarios.test_conformance_spark import pytest_generate_tests as pytest_generate_tests
 from tests.scenarios.test_conformance_spark import recorded_watermarks, until_the_end
 
 from eventide.datastream import StreamExecutionEnvironment
@@ -22,6 +22,11 @@ from eventide.spark.results import ROWS, Leaving, sink_key, take
 from eventide.spark.submit import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The same groups of scenarios as without Spark Connect."""
+    test_conformance_spark.pytest_generate_tests(metafunc)
 
 
 def test_spark_connect_gives_what_flink_gave(

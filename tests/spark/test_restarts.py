@@ -18,6 +18,16 @@ pytestmark = pytest.mark.spark
 
 NUMBERS = [n for n in range(40) if n % 2 == 0] + [n for n in range(40) if n % 2]
 
+SLOW_ONCE = """
+import pathlib, sys, time
+
+wanted = pathlib.Path({wanted!r})
+if "pyspark.sql.streaming.python_streaming_source_runner" in sys.orig_argv and wanted.exists():
+    wanted.unlink()
+    time.sleep(12)
+"""
+"""Runs when a process of Python starts."""
+
 
 class Sums(KeyedProcessFunction):
     """Sums by key, which fail at one element as often as there is a file for it."""
@@ -75,3 +85,19 @@ def test_a_job_gives_up_when_its_strategy_says_so(env: StreamExecutionEnvironmen
     with pytest.raises(UserFunctionError, match="ZeroDivisionError") as caught:
         list(stream.execute_and_collect())
     assert "which was started again once" in caught.value.__notes__[0]
+
+
+def test_a_process_that_starts_too_slowly_for_spark_is_tried_again_whatever_the_strategy(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    """Spark gives the process that plans for a source ten seconds, which is little on a machine with much to do."""
+    slow_is_wanted = tmp_path / "slow"
+    slow_is_wanted.touch()
+    (tmp_path / "sitecustomize.py").write_text(SLOW_ONCE.format(wanted=str(slow_is_wanted)))
+    env.add_python_file(str(tmp_path / "sitecustomize.py"))
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    env.from_collection([1, 2], Types.LONG()).sink_to(CollectSink())
+    job = env.execute_async("on a busy machine")
+    assert sorted(job.collected()) == [1, 2]
+    [restart] = job.get_restarts()
+    assert "Python worker failed to connect back" in restart.reason

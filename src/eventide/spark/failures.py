@@ -12,6 +12,7 @@ from eventide.spark.missing import what_is_missing
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
 _SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
+_LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
 _FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
@@ -55,3 +56,8 @@ def in_our_words() -> Iterator[None]:
 def is_for_good(error: BaseException) -> bool:
     """Whether a job that failed would fail again however often it is started: by what its program is, or its state."""
     return isinstance(error, errors.ProgramError | errors.StateError)
+
+
+def is_of_a_late_process(error: BaseException) -> bool:
+    """Whether a process of Python was not there in time: Spark waits ten seconds for it, which no setting changes."""
+    return _LATE_PROCESS in str(error)

@@ -13,11 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common._words import length
 from eventide.common.job import KEPT, JobRestart
-from eventide.common.restart_strategy import RestartStrategyConfiguration
-from eventide.spark.failures import is_for_good
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.spark.failures import is_for_good, is_of_a_late_process
 from eventide.spark.taking import Taking
 
 _LOG = logging.getLogger("eventide")
+_WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)
+"""What holds whatever the job's own strategy is: that a machine had too much to do is no failure of the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Restarts:
         self._job = job
         self._strategy = strategy
         self._backoff = strategy.backoff()
+        self._when_late = _WHEN_LATE.backoff()
         self._known: deque[JobRestart] = deque(maxlen=KEPT)
 
     def known(self) -> list[JobRestart]:
@@ -59,7 +62,7 @@ class Restarts:
     def wait_after(self, failure: BaseException) -> float | None:
         """How many seconds to wait before the next run; None if there is none, which a note on the failure tells."""
         number = self._known[-1].number if self._known else 0
-        wait_ms = None if is_for_good(failure) else self._backoff.after_failure(time.monotonic_ns() // 1_000_000)
+        wait_ms = self._wait_ms_after(failure)
         if wait_ms is None:
             if number:
                 times = "once" if number == 1 else f"{number} times"
@@ -78,6 +81,14 @@ class Restarts:
             reason,
         )
         return wait_ms / 1000
+
+    def _wait_ms_after(self, failure: BaseException) -> int | None:
+        now_ms = time.monotonic_ns() // 1_000_000
+        if is_for_good(failure):
+            return None
+        if is_of_a_late_process(failure) and (wait_ms := self._when_late.after_failure(now_ms)) is not None:
+            return wait_ms
+        return self._backoff.after_failure(now_ms)
 
 
 def _ordinal(number: int) -> str:
