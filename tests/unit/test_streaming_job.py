@@ -104,6 +104,16 @@ def outcome_of(strategy, *failures):
 THREE_TIMES = RestartStrategies.fixed_delay_restart(3, 0)
 
 
+def test_a_process_of_python_that_is_late_is_tried_again_a_few_times_whatever_the_strategy():
+    late = RuntimeError("Query terminated with exception: Python worker failed to connect back.")
+    job, failure, _ = outcome_of(RestartStrategies.no_restart(), late, None)
+    assert failure is None
+    assert len(job.get_restarts()) == 1
+    restarts = Restarts("orders", THREE_TIMES)
+    assert [restarts.wait_after(late) for _ in range(9)] == [1] * 5 + [0] * 3 + [None]
+    assert Restarts("orders", RestartStrategies.no_restart()).wait_after(RuntimeError("disk full")) is None
+
+
 def test_a_job_that_failed_is_started_again_and_says_why(caplog):
     with caplog.at_level(logging.WARNING, logger="eventide"):
         job, failure, runs = outcome_of(THREE_TIMES, UserFunctionError("no such host"), OSError("disk"), None)

@@ -15,6 +15,7 @@ _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '
 
 def levels_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
     """For each level, the values in its state behind a micro-batch: ``subtask``, ``name`` and ``content``."""
+    _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
     stateful = spark.read.format("state-metadata").load(location).where(_OURS)
     levels = []
     for number in sorted({row.operatorId for row in stateful.collect()}, reverse=True):  # Spark begins at the last

@@ -265,7 +265,7 @@ def test_values_that_fit_become_the_declared_type(kind, value, result):
         (Types.PRIMITIVE_ARRAY(Types.BYTE()), "abc"),
         (Types.PICKLED_BYTE_ARRAY(), (nothing for nothing in ())),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_values_that_do_not_fit_are_refused_with_their_position(kind, value):
     with pytest.raises(TypeMismatch) as caught:
