@@ -125,11 +125,11 @@ def test_a_night_goes_on_behind_a_failure_and_fails_with_the_list_of_those(tmp_p
     assert [line.split("  ")[-1] for line in lines] == ["passed"] * 2 + [
         "failed with exit code 3",
         "failed with exit code 1",
-        "passed",
+        *["passed"] * 3,
     ]
 
 
 def test_a_night_runs_tasks_that_there_are(script: ModuleType) -> None:
-    tasks = re.findall(r'^    "(\w+) ', NIGHTLY.read_text(), re.MULTILINE)
+    tasks = re.findall(r'^    "(\w+)[ "]', NIGHTLY.read_text(), re.MULTILINE)
     assert len(tasks) > 3
     assert set(tasks) <= script.TASKS.keys()
