@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from connect.server import ConnectServer
 from eventide.datastream import StreamExecutionEnvironment
 
+collect_ignore = ["printing_job.py"]
+
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:

@@ -111,7 +111,7 @@ EQUAL = [
 ]
 
 
-@pytest.mark.parametrize("keys", EQUAL, ids=lambda keys: repr(keys[0]))
+@pytest.mark.parametrize("keys", EQUAL, ids=lambda keys: type(keys[0]).__name__)
 def test_equal_keys_have_equal_hashes(keys):
     assert all(key == keys[0] for key in keys)
     assert len({stable_hash(key) for key in keys}) == 1
