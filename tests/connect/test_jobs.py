@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -211,14 +212,53 @@ def test_from_kafka_to_kafka_each_record_comes_once_over_two_runs(
     assert sorted(values(broker, there)) == sorted(numbers)
 
 
-def test_what_brings_modules_along_is_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
-    (tmp_path / "brought.py").touch()
-    with pytest.raises(ProgramError, match=r"add_python_file brings nothing .* with it on its PYTHONPATH"):
+def test_modules_come_along_and_are_those_of_the_program_that_runs(
+    env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In sources, operators, elements and sinks; of two programs one behind the other, each has its own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for factor in (2, 3):
+        (tmp_path / "brought.py").write_text(BROUGHT.format(factor=factor, there=str(tmp_path / f"there-{factor}")))
+        sys.modules.pop("brought", None)
+        importlib.invalidate_caches()
+        brought = importlib.import_module("brought")
         env.add_python_file(str(tmp_path / "brought.py"))
-    with pytest.raises(ProgramError, match="set_python_requirements brings nothing"):
-        env.set_python_requirements(str(tmp_path / "brought.py"))
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / f"checkpoint-{factor}"))
+        times = env.from_collection([1, 2, 3, 4], Types.LONG()).map(brought.Number).key_by(brought.is_even)
+        totals = times.reduce(brought.added).map(brought.value_of, Types.LONG())
+        totals.sink_to(brought.keep)
+        totals.sink_to(CollectSink())
+        job = env.execute_async("totals")
+        assert sorted(job.collected()) == [factor * total for total in (1, 2, 4, 6)]
+        kept = (tmp_path / f"there-{factor}").read_text().split()
+        assert sorted(map(int, kept)) == [factor * total for total in (1, 2, 4, 6)]
+
+
+BROUGHT = """
+from dataclasses import dataclass
+
+@dataclass
+class Number:
+    value: int
+
+def is_even(number): return number.value % 2 == 0
+
+def added(one, other): return Number(one.value + other.value)
+
+def value_of(number): return {factor} * number.value
+
+def keep(rows, batch):
+    with open({there!r}, "a") as file:
+        file.writelines(f"{{row[0]}}\\n" for row in rows.collect())
+"""
+
+
+def test_what_a_server_cannot_be_brought_is_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").touch()
+    with pytest.raises(ProgramError, match=r"set_python_requirements brings nothing .* with it on its PYTHONPATH"):
+        env.set_python_requirements(str(tmp_path / "requirements.txt"))
     with pytest.raises(ProgramError, match="add_python_archive brings nothing"):
-        env.add_python_archive(str(tmp_path / "brought.py"))
+        env.add_python_archive(str(tmp_path / "requirements.txt"))
     with pytest.raises(ProgramError, match="set_python_executable brings nothing"):
         env.set_python_executable("python3")
 
@@ -255,7 +295,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(env: StreamExecutionEnvironme
     lock = threading.Lock()
     _, totals = tens_of(env)
     totals.map(lambda total: Row(total=total), TOTAL).sink_to(lambda rows, _: lock.acquire())
-    with pytest.raises(ProgramError, match=r"a sink of the job cannot be sent to the server of Spark Connect.*lock"):
+    with pytest.raises(ProgramError, match=r"a sink, which runs at the server of Spark Connect, cannot be sent.*lock"):
         env.execute("locked")
     here_alone = ModuleType("here_alone")
     exec("def answer(): return 1", here_alone.__dict__)

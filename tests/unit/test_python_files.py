@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import ProgramError
+from eventide.runtime.modules import Modules
 from eventide.spark.python_files import FOLDER, UNPACKED, PythonFiles, is_local, ship
 
 
@@ -87,6 +88,18 @@ def test_with_a_local_master_and_in_the_session_of_others_nothing_is_shipped(fol
 def test_the_session_of_others_takes_no_modules():
     with pytest.raises(ProgramError, match="this Spark session was not made by eventide"):
         PythonFiles.of(Session(None))
+
+
+def test_a_server_of_spark_connect_gets_sources_alone(tmp_path, folder):
+    files = PythonFiles.of(Session(folder))
+    (folder / "trips").mkdir()
+    source = "# -*- coding: latin-1 -*-\ncity = 'Tromsø'\n"
+    (folder / "trips" / "__init__.py").write_text(source, encoding="latin-1")
+    (folder / "trips" / "notes.txt").write_text("")
+    assert files.modules() == Modules({"trips/__init__.py": source})
+    (folder / "trips" / "fast.cpython-311-x86_64-linux-gnu.so").touch()
+    with pytest.raises(ProgramError, match=r"fast\..*so is compiled: install its package where the server runs"):
+        files.modules()
 
 
 def test_a_local_cluster_is_not_local():

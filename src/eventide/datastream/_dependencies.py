@@ -23,7 +23,8 @@ class Dependencies:
                 packages, or a zip file or wheel of them.
 
         Raises:
-            ProgramError: if there is nothing of the kind here, or the Spark session was not made by eventide.
+            ProgramError: if there is nothing of the kind here, or the Spark session was not made by eventide. Over
+                Spark Connect any session will do, and what is compiled is refused when the job starts.
         """
         self._host.add_python_file(file_path)
 

@@ -21,6 +21,7 @@ import cloudpickle
 from eventide.common._class_name import ClassName, class_name
 from eventide.common._pickles import ProgramClasses, bring
 from eventide.errors import ProgramError
+from eventide.runtime.modules import NO_MODULES, Modules, bring_modules
 
 _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 """Large packages that are nobody's program: what data may have of them is listed elsewhere, or registered."""
@@ -40,6 +41,12 @@ class Program:
     part: Any
     classes: ProgramClasses
     start: str
+    modules: Modules
+
+    def bring(self) -> None:
+        """Have this process know the classes and modules of the program, in place of those of others."""
+        bring_modules(self.modules)
+        bring(self.classes)
 
 
 def classes_of(parts: Iterable[tuple[Any, str]], registered: Iterable[Any] = ()) -> ProgramClasses:
@@ -76,19 +83,25 @@ def _is_made_into(before: type, kind: type) -> bool:
     return fields is not None and fields is vars(before).get("__dataclass_fields__")
 
 
-def dumps_program(value: Any, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "") -> bytes:
-    """Pickle a part of the user's program, functions and classes by value.
+def dumps_program(
+    value: Any, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "", modules: Modules = NO_MODULES
+) -> bytes:
+    """Pickle a part of the user's program, functions and classes by value, behind the modules that they are from.
 
     Raises:
         ProgramError: if it holds something that cannot travel, such as an open file, a lock or a SparkSession.
     """
-    return _pickled(Program(value, classes, start), what, _Pickler).content
+    return pickle.dumps(modules) + _pickled((value, classes, start), what, _Pickler).content
 
 
 def loads_program(payload: bytes) -> Program:
-    """The inverse of :func:`dumps_program`; the classes are known in this process from then on."""
-    program: Program = pickle.loads(payload)
-    bring(program.classes)
+    """The inverse of :func:`dumps_program`; the classes and modules are known in this process from then on."""
+    with io.BytesIO(payload) as file:
+        modules: Modules = pickle.load(file)
+        bring_modules(modules)
+        part, known, start = pickle.load(file)
+    program = Program(part, known, start, modules)
+    program.bring()
     return program
 
 

@@ -19,6 +19,7 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.router import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
+from eventide.runtime.modules import Modules
 from eventide.runtime.pickles import classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
@@ -28,6 +29,7 @@ from eventide.savepoint import Savepoint
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
 from eventide.spark.progress import COUNTERS, OBSERVATION
+from eventide.spark.python_files import modules_for_server
 from eventide.spark.source import CAN_LIMIT, FrameSource
 from eventide.spark.subtasks import subtask_ids
 
@@ -59,7 +61,7 @@ def frames_of(
     """
     plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
-    ship = shipping(plan)
+    ship = shipping(plan, modules_for_server(spark))
     waiting = [
         (
             plan.first_level(source),
@@ -80,8 +82,12 @@ def frames_of(
     return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias(COUNTERS))
 
 
-def shipping(plan: JobPlan) -> Ship:
+def shipping(plan: JobPlan, modules: Modules) -> Ship:
     """What makes bytes of the parts of a job, with the classes of all of it; this process knows those from then on.
+
+    Args:
+        plan: the job.
+        modules: those that travel with it.
 
     Raises:
         ProgramError: if functions cannot be sent to the workers.
@@ -90,7 +96,7 @@ def shipping(plan: JobPlan) -> Ship:
     parts = [*map(_shipped_of_source, plan.sources), *map(_shipped_of_level, plan.levels), *to_kafka]
     classes = classes_of(parts, plan.registered_types)
     bring(classes)  # the driver reads what the job collects
-    return partial(dumps_program, classes=classes, start=uuid.uuid4().hex)
+    return partial(dumps_program, classes=classes, start=uuid.uuid4().hex, modules=modules)
 
 
 def shipped_of_sink(sink: SinkSpec) -> tuple[Any, str]:

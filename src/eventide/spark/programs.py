@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from eventide.common._pickles import bring
 from eventide.plan.job import SinkSpec
 from eventide.runtime.pickles import Program, loads_program
 from eventide.runtime.tasks.level import Level
@@ -56,7 +55,7 @@ class OpenedPrograms:
             program_loaded()
             open_all(*self._functions(program.part), index)
         else:
-            bring(program.classes)  # this worker may have served another program since, with classes of the same names
+            program.bring()  # this worker may have served another program since, with classes of the same names
         self._programs[payload, index] = program, now
         return program.part
 

@@ -1,7 +1,8 @@
 """What a job's Python processes import that is installed on no machine of the cluster, and the way it takes to them.
 
 It lies in one folder. The processes beside the driver, which plan, have that folder on their path. Executors get it as
-an archive, which Spark unpacks in their working directory, under a name that is on the path of their workers.
+an archive, which Spark unpacks in their working directory, under a name that is on the path of their workers. A server
+of Spark Connect gets the sources of its modules with each part of the program.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from functools import cache
 from importlib import metadata
+from importlib.util import decode_source
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -22,6 +25,8 @@ from pyspark.sql import SparkSession
 
 import eventide
 from eventide.errors import ProgramError
+from eventide.runtime.modules import NO_MODULES, Modules
+from eventide.spark.connect import over_connect
 
 FOLDER = "spark.eventide.pythonFiles"
 """The setting of a session that eventide has made which says where the folder is."""
@@ -30,6 +35,7 @@ UNPACKED = "eventide-python"
 
 _OF_SPARK = ("pyspark", "py4j")
 """What executors have in any case: that of their own Spark."""
+_COMPILED = (".so", ".pyd", ".dylib")
 _LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -48,8 +54,23 @@ def ship(spark: SparkSession) -> None:
         PythonFiles.of(spark).ship()
 
 
+def modules_for_server(spark: SparkSession) -> Modules:
+    """What travels to a server of Spark Connect with each part of a program; elsewhere, nothing has to.
+
+    Raises:
+        ProgramError: if there is more than sources.
+    """
+    return PythonFiles.of(spark).modules() if over_connect() else NO_MODULES
+
+
+@cache
+def _folder_of_client() -> str:
+    """The one of this process, where it is a client of Spark Connect."""
+    return new_folder()
+
+
 class PythonFiles:
-    """The folder of one session.
+    """The folder of one session, or of one client of Spark Connect.
 
     Args:
         spark: the session.
@@ -62,11 +83,13 @@ class PythonFiles:
 
     @classmethod
     def of(cls, spark: SparkSession) -> PythonFiles:
-        """That of a session which eventide has made.
+        """That of a session which eventide has made, or of any over Spark Connect.
 
         Raises:
             ProgramError: if somebody else has made it, whose processes look elsewhere.
         """
+        if over_connect():
+            return cls(spark, _folder_of_client())
         folder = spark.conf.get(FOLDER, None)
         if folder is None:
             raise ProgramError(
@@ -126,6 +149,22 @@ class PythonFiles:
             for name in _OF_SPARK:
                 shutil.rmtree(Path(folder, name), ignore_errors=True)
             shutil.copytree(folder, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+
+    def modules(self) -> Modules:
+        """The sources of all modules.
+
+        Raises:
+            ProgramError: if there are compiled ones, which Python imports from files alone.
+        """
+        files = sorted(path for path in self._folder.rglob("*") if path.is_file())
+        for path in files:
+            if path.suffix in _COMPILED:
+                raise ProgramError(
+                    f"add_python_file brings sources alone to a server of Spark Connect, and {path.name} is compiled: "
+                    "install its package where the server runs"
+                )
+        sources = {path.relative_to(self._folder).as_posix(): path for path in files if path.suffix == ".py"}
+        return Modules({name: decode_source(path.read_bytes()) for name, path in sources.items()})
 
     def ship(self) -> None:
         """Bring all of it to the executors, with eventide itself, unless they have it or share this process's disk."""

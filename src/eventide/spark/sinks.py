@@ -13,11 +13,13 @@ from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect import over_connect
 from eventide.spark.files import SPARKS_FILES, FileDirectory
 from eventide.spark.kafka_sink import KafkaDelivery
 from eventide.spark.locations import resolved, texts
 from eventide.spark.program_sinks import of_the_program
+from eventide.spark.python_files import modules_for_server
 from eventide.spark.rows import typed_rows
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.types import schema_of
@@ -44,15 +46,8 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
         return rows.format(sink.format).options(**sink.options)
-    try:
-        return frames.writeStream.foreachBatch(delivery).outputMode("append")
-    except Exception as error:
-        if not over_connect():
-            raise
-        raise ProgramError(
-            f"a sink of the job cannot be sent to the server of Spark Connect, where sinks run: {error!r}. A function "
-            "must not hold open files, locks or connections; make those where it uses them"
-        ) from error
+    deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
+    return frames.writeStream.foreachBatch(deliver).outputMode("append")
 
 
 def write_batch(frames: DataFrame, delivery: Delivery) -> None:
@@ -158,6 +153,22 @@ class Delivery:
                     self._directories[sink.number].write(rows, batch_id)
         finally:
             frames.unpersist()
+
+
+class _DeliveryAtServer:
+    """A delivery on its way to the server of Spark Connect, and there."""
+
+    def __init__(self, delivery: Delivery, spark: SparkSession) -> None:
+        what = "a sink, which runs at the server of Spark Connect,"
+        self._payload = dumps_program(delivery, what, modules=modules_for_server(spark))
+        self._delivery: Delivery | None = None
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Called by Spark for every micro-batch, in a process for this query alone."""
+        if self._delivery is None:
+            self._delivery = loads_program(self._payload).part
+        delivery: Delivery = self._delivery
+        delivery(frames, batch_id)
 
 
 def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:

@@ -42,7 +42,7 @@ from eventide.spark.locations import delete_temporary, made_temporary, resolved
 from eventide.spark.program_sinks import HereAndNow, ProgramSinks
 from eventide.spark.progress import COUNTERS, NothingNew, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
-from eventide.spark.python_files import PythonFiles, ship
+from eventide.spark.python_files import PythonFiles, modules_for_server, ship
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.results import Leaving
 from eventide.spark.rows import typed_rows
@@ -92,7 +92,6 @@ class SparkHost(Host):
         Raises:
             ProgramError: if it is nothing of the kind, or the session was not made by eventide.
         """
-        refuse_over_connect("add_python_file")
         PythonFiles.of(self.spark).add(path)
 
     def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
@@ -175,7 +174,7 @@ class SparkHost(Host):
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
             frames = frames_of(plan, settings, self.spark, batch=False, savepoint=savepoint)
-            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan), sinks)
+            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             if savepoint is not None:
@@ -218,7 +217,7 @@ class SparkHost(Host):
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
                 to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
-                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan), job))
+                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job))
             finally:
                 job.close()
         took_ms = int((time.monotonic() - started) * 1000)
@@ -298,9 +297,9 @@ def _one_name(location: str) -> str:
     )
 
 
-def _sinks_of(plan: JobPlan) -> Callable[[SinkSpec], bytes]:
+def _sinks_of(plan: JobPlan, spark: SparkSession) -> Callable[[SinkSpec], bytes]:
     """What makes bytes of a sink of a job."""
-    return lambda sink: shipping(plan)(*shipped_of_sink(sink))
+    return lambda sink: shipping(plan, modules_for_server(spark))(*shipped_of_sink(sink))
 
 
 def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:
