@@ -52,7 +52,7 @@ def sink(
 ) -> KafkaSinkBuilder:
     builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers).set_delivery_guarantee(guarantee)
     builder.set_transactional_id_prefix(prefix or f"sink-{uuid.uuid4().hex[:8]}")
-    return builder.set_record_serializer(records.build()).set_property("default.api.timeout.ms", "20000")
+    return builder.set_record_serializer(records.build()).set_property("default.api.timeout.ms", "60000")
 
 
 @pytest.mark.parametrize("guarantee", [*DeliveryGuarantee])
