@@ -19,7 +19,7 @@ from eventide.runtime.exchange.frames import Frame
 from eventide.spark.compiler import frames_of
 from eventide.spark.connect import ask_for_rows
 from eventide.spark.results import ROWS, Leaving, sink_key, take
-from eventide.spark.submit import settings_for_start
+from eventide.spark.start_settings import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
 

@@ -26,7 +26,7 @@ from eventide.runtime.exchange.frames import Signal
 from eventide.spark.compiler import frames_of
 from eventide.spark.frame_rows import frame_of
 from eventide.spark.progress import NothingNew, said_in
-from eventide.spark.submit import settings_for_start
+from eventide.spark.start_settings import settings_for_start
 
 _TELLING = (
     "lateness: a watermark of end - 1 + lateness closes the window",

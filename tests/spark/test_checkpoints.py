@@ -122,7 +122,7 @@ def test_a_first_micro_batch_that_failed_is_repeated_from_the_same_start(spark: 
     latest.write_text("10")
     well.touch()
     run()
-    assert found == {0: [7, 8, 9]}
+    assert {batch: numbers for batch, numbers in found.items() if numbers} == {0: [7, 8, 9]}
 
 
 def counting(go: Path) -> SourceFunction:

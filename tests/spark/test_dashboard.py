@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.steps import in_steps
 
 from eventide.common import JobStatus, Time
 from eventide.common._ms import MAX_MS
@@ -25,6 +26,7 @@ STEPS = [
 ]
 
 
+@in_steps
 def test_a_running_job_is_told_of_with_each_micro_batch(env: StreamExecutionEnvironment) -> None:
     env.set_dashboard(port=0)
     stream = env.from_source(ScriptedSource(["a", "b"], STEPS), BY_SECOND_FIELD, "script")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.steps import in_steps
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag, StreamExecutionEnvironment
@@ -46,6 +47,7 @@ def lines(number: int) -> str:
     return "\n".join([*good[:5], "what?", *good[5:], '{"user": "nobody"}', ""])
 
 
+@in_steps
 def test_what_is_bad_comes_out_once_over_a_failure_and_the_rest_is_as_without_it(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:

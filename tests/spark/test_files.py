@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.steps import in_steps
 
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, ProcessWindowFunction, StreamExecutionEnvironment
@@ -60,6 +61,7 @@ def three_files(folder: Path) -> Path:
     return folder
 
 
+@in_steps
 def test_a_directory_of_parquet_through_windows_into_parquet(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from tests.steps import in_steps
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import (
@@ -76,6 +77,7 @@ def metrics(env: StreamExecutionEnvironment) -> dict[str, dict[str, Any]]:
     return env.execute("metrics").metrics
 
 
+@in_steps
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
 def test_metrics_of_functions_come_out_of_a_job_on_spark(
     env: StreamExecutionEnvironment, mode: RuntimeExecutionMode

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from tests.steps import in_steps
 
 from eventide.common import JobStatus, RestartStrategies, Types
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -47,6 +48,7 @@ class Sums(KeyedProcessFunction):
         yield (value % 2, self._sum.value())
 
 
+@in_steps
 @pytest.mark.filterwarnings("ignore:.*temporary directory")
 def test_a_job_starts_again_and_gives_each_element_once(spark: object, tmp_path: Path) -> None:
     """On a temporary checkpoint, which is one as long as the job lives."""

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from tests import saved_program
+from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
@@ -73,6 +74,7 @@ def _killed_before_its_last_commit(checkpoint: Path) -> int:
     return last
 
 
+@in_steps
 def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, tmp_path: Path) -> None:
     undisturbed = local_environment()
     streams = saved_program.streams(undisturbed, BATCHES, RULES, bounded=True)

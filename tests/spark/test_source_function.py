@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.steps import in_steps
 
 from eventide.common import JobClient, JobStatus, Time, Types, Watermark
 from eventide.datastream import DataStream, SourceFunction, StreamExecutionEnvironment
@@ -118,6 +119,7 @@ def test_a_function_that_fails_fails_the_job_with_its_name_and_traceback(env: St
         job.get_job_execution_result().result(PATIENCE_S)
 
 
+@in_steps
 def test_a_run_that_takes_what_is_there_ends_though_the_function_does_not(env: StreamExecutionEnvironment) -> None:
     env.set_available_now().set_max_rows_per_batch(50)
     batches: dict[int, list[Any]] = {}

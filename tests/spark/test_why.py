@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
@@ -40,6 +41,7 @@ def waited_for(client, batches):
     assert len(client.get_progress()) >= batches
 
 
+@in_steps
 def test_a_running_job_and_its_checkpoint_say_the_same(env, tmp_path):
     client = started(env, tmp_path / "checkpoint")
     try:
@@ -61,6 +63,7 @@ def test_a_running_job_and_its_checkpoint_say_the_same(env, tmp_path):
     assert {split["name"]: split["elements"] for split in minutes["splits"]} == {"p0": 10, "p1": 9, "p2": 0}
 
 
+@in_steps
 def test_late_elements_are_in_the_checkpoint(env, tmp_path):
     client = started(env, tmp_path / "checkpoint", splits=("p0", "p1"))
     waited_for(client, 3)

@@ -26,6 +26,7 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 ROW_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+TAKES_IN_STEPS = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 SHORT_TRACEBACKS = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 DISK_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

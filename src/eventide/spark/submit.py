@@ -6,8 +6,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -47,12 +46,7 @@ from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.results import Leaving
 from eventide.spark.rows import typed_rows
 from eventide.spark.session import (
-    ARROW_BYTES,
-    CHANGELOG,
-    DISK_FILE_MANAGER,
-    FILE_MANAGER,
     ROCKSDB,
-    ROW_COUNT,
     SHUFFLE_PARTITIONS,
     STATE_STORE,
     cores,
@@ -60,12 +54,11 @@ from eventide.spark.session import (
 )
 from eventide.spark.sink_runs import SinkRun
 from eventide.spark.sinks import Delivery, directories, refuse_used_directories, write_batch, writer
+from eventide.spark.start_settings import settings_for_start
 from eventide.spark.taking import Taking
 from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
-_settings = threading.RLock()
-"""Who holds it has the session's settings for its own; a sink's function of a batch job may start another job."""
 _in_use: set[str] = set()
 """The checkpoints of the jobs that run in this process."""
 _taking = threading.Lock()
@@ -341,46 +334,3 @@ def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
     if settings.runtime_mode is RuntimeExecutionMode.STREAMING:
         return bounded and all(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
     return settings.runtime_mode is RuntimeExecutionMode.BATCH or bounded
-
-
-@contextmanager
-def settings_for_start(
-    spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False
-) -> Iterator[None]:
-    """Set what a query reads from the session when it starts, and put the session back as it was.
-
-    ``rows`` says that rows of a DataFrame go to Python.
-    """
-    wanted: dict[str, str | None] = {
-        SHUFFLE_PARTITIONS: str(parallelism),
-        STATE_STORE: ROCKSDB,
-        CHANGELOG: "true",
-        # To count what is stored, Spark reads before it writes; a row is a bucket here, whose number tells nothing.
-        ROW_COUNT: "false",
-    }
-    if rows:
-        # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
-        # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
-        wanted[ARROW_BYTES] = str(2**31 - 1)
-    with _settings:
-        if not _is_on_disk(checkpoint) and spark.conf.get(FILE_MANAGER, None) == DISK_FILE_MANAGER:
-            wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
-        before = {name: spark.conf.get(name, None) for name in wanted}
-        try:
-            _set(spark, wanted)
-            yield
-        finally:
-            _set(spark, before)
-
-
-def _is_on_disk(location: str) -> bool:
-    scheme, separator, _ = location.partition("://")
-    return not separator or scheme == "file"
-
-
-def _set(spark: SparkSession, settings: dict[str, str | None]) -> None:
-    for name, value in settings.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
