@@ -20,7 +20,7 @@ _PROGRAM = Path(__file__).with_name("killed_driver.py")
 
 
 class Disturbed:
-    """One job of tests/spark/killed_job.py.
+    """One job of tests/spark/killed_job.py or killed_states.py.
 
     Args:
         cluster: the cluster.

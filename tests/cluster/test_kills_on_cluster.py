@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.disturbed import VICTIMS, Disturbed
 from tests.spark import killed_job
-from tests.spark.test_kill import check
+from tests.spark.test_kill import PROGRAMS, check
 
 from eventide.testing import SparkCluster
 
@@ -23,11 +23,11 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
     dice = random.Random(pytestconfig.getoption("--seed"))
     folder = tmp_path / "input"
     killed_job.write_input(folder)
-    undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
+    undisturbed = {job: tmp_path / "undisturbed" / job for job in PROGRAMS}
     for job, place in undisturbed.items():
-        killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(folder))
+        PROGRAMS[job].main(job, str(place / "checkpoint"), str(place / "output"), str(folder))
     for series in range(pytestconfig.getoption("--kills")):
-        killed = {job: tmp_path / f"killed-{series}" / job for job in killed_job.JOBS}
+        killed = {job: tmp_path / f"killed-{series}" / job for job in PROGRAMS}
         for job, place in killed.items():
             Disturbed(cluster, job, str(place), str(folder), dice).run(dice.sample(VICTIMS, len(VICTIMS)))
         check(spark, killed, undisturbed)
