@@ -23,6 +23,7 @@ def s3() -> Iterator[Store]:
     with s3_server() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in store.variables.items():
             patch.setenv(name, value)
+        opened.cache_clear()  # of a server before this one
         file_system, bucket = opened(f"{store.location}?allow_bucket_creation=true")
         file_system.create_dir(bucket)
         yield store

@@ -89,10 +89,12 @@ def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(
 
 
 def put(local: Path, there: str) -> None:
-    """Copy a file or a folder into a store."""
-    file_system, path = opened(there)
-    file_system.create_dir(path if local.is_dir() else path.rpartition("/")[0], recursive=True)
-    fs.copy_files(str(local), path, fs.LocalFileSystem(), file_system)
+    """Copy a file into a store, or a folder, one file after the other: sources read them from the oldest on."""
+    for file in sorted(local.rglob("*.parquet")) if local.is_dir() else [local]:
+        file_system, path = opened(there)
+        target = f"{path}/{file.relative_to(local)}" if local.is_dir() else path
+        file_system.create_dir(target.rpartition("/")[0], recursive=True)
+        fs.copy_files(str(file), target, fs.LocalFileSystem(), file_system)
 
 
 def got(there: str, local: Path) -> Path:
