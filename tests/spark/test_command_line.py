@@ -108,6 +108,15 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
     assert shared == {(1, None): 4, (2, None): 4}  # what is small, and the program, of two subtasks
     assert set(of_an_operator) == {(2, "sums")}  # the first level has come to its end, the second waits for files
 
+    moved = place.rename(tmp_path / "moved")
+    said = CliRunner().invoke(app, ["why", str(moved)])
+    assert said.exit_code == 2
+    assert (
+        f"has been moved or copied: Spark writes whole paths into it, and looks for its state in file:{place}"
+        in said.stderr
+    )
+    moved.rename(place)
+
     for file in (place / "state" / "0").glob("*/*.*"):
         file.unlink()
     said = CliRunner().invoke(app, ["checkpoint", str(place), "--state"])

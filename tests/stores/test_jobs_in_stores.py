@@ -21,9 +21,7 @@ from tests.stores import saved_driver
 from tests.stores.store import Store
 
 from eventide.datastream.connectors._storage import opened
-from eventide.spark.evidence import evidence
 from eventide.testing import SparkCluster
-from eventide.why import why
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 
@@ -54,16 +52,16 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
             )
             disturbed.run(dice.sample(["executor", "driver"], 2))
         copied = got(there, tmp_path / f"killed-{series}")
-        check(spark, {job: copied / job for job in killed_job.JOBS}, undisturbed)
 
+        def said(job: str, there: str = there) -> dict[str, Any]:
+            return command(variables, "why", f"{there}/{job}/checkpoint")
+
+        check(spark, {job: copied / job for job in killed_job.JOBS}, undisturbed, said)
         for job in killed_job.JOBS:
-            checkpoint = f"{there}/{job}/checkpoint"
-            looked_at = command(variables, "checkpoint", checkpoint)
-            assert looked_at["location"] == checkpoint
+            looked_at = command(variables, "checkpoint", f"{there}/{job}/checkpoint")
+            assert looked_at["location"] == f"{there}/{job}/checkpoint"
             assert looked_at["committed"]["number"] > 5
-            told = command(variables, "why", checkpoint)
-            of_copy = why(evidence(spark, str(copied / job / "checkpoint"), asked_ms=0)).to_json()
-            assert told["operators"] == json.loads(json.dumps(of_copy["operators"]))
+            assert len(said(job)["operators"]) > 1
 
 
 def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(

@@ -5,6 +5,12 @@ import pytest
 from eventide.errors import DataError, StateError
 from eventide.spark.failures import original
 
+MOVED = (
+    "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {}, where "
+    "it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "
+    "env.from_savepoint(...)"
+)
+
 
 @pytest.mark.parametrize(
     ("report", "kind", "message"),
@@ -16,6 +22,16 @@ from eventide.spark.failures import original
             StateError,
             "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could "
             "write down what comes next; let only one run at a time use a checkpoint",
+        ),
+        (
+            "Query failed: File file:/a/cp/state/0/_stateSchema/default/0_1 does not exist",
+            StateError,
+            MOVED.format("file:/a/cp"),
+        ),
+        (
+            "Wrong FS: s3a://b/cp/state/2/_stateSchema/default/0_1, expected: file:///",
+            StateError,
+            MOVED.format("s3a://b/cp"),
         ),
     ],
 )

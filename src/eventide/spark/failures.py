@@ -14,20 +14,30 @@ _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w
 _SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
 _LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
+_NOT_THERE = re.compile(r"does not exist|No such file|Wrong FS")
+_SCHEMA_OF_STATE = re.compile(r"(\S+)/state/\d+/_stateSchema/")
 _FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"
+)
+_MOVED = (
+    "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {place}, "
+    "where it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "
+    "env.from_savepoint(...)"
 )
 
 
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint, or that a process lacks what the program needs, is said in words of ours.
+    That another run uses the checkpoint, that it was moved, or that a process lacks what the program needs, is said in
+    words of ours.
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
         found = [("StateError", _FENCED)]
+    if not found and (place := _moved_from(str(error))) is not None:
+        found = [("StateError", _MOVED.format(place=place))]
     if not found and (missing := what_is_missing(str(error))) is not None:
         found = [("ProgramError", missing)]
     if not found:
@@ -39,6 +49,12 @@ def original(error: BaseException) -> BaseException:
     ours: BaseException = kind(message.rstrip())
     ours.__cause__ = error
     return ours
+
+
+def _moved_from(said: str) -> str | None:
+    """Where a checkpoint has been written, if Spark does not find its state because it is not there any more."""
+    path = _SCHEMA_OF_STATE.search(said)
+    return path.group(1) if path is not None and _NOT_THERE.search(said) else None
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.errors import EventideError, StateError
+from eventide.spark.failures import original
 
 _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
 """What tells the levels of a job from operators of Spark's own in its DataFrames."""
@@ -38,6 +39,8 @@ def reading_state(location: str) -> Iterator[None]:
     except EventideError:
         raise
     except Exception as error:  # of PySpark, or of the JVM where a store is not known there
+        if isinstance(found := original(error), EventideError):
+            raise found from error
         raise StateError(
             f"Spark cannot read the state in {location}: {_reason(error)}; 'eventide checkpoint' looks at the rest of "
             "a checkpoint without it"
