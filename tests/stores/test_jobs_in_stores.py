@@ -43,18 +43,19 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
     for job, place in undisturbed.items():
         killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
-    put(tmp_path / "input", f"{store_for_jobs.location}/killed/input")
+    read = f"{store_for_jobs.location}/killed/input"
+    put(tmp_path / "input", read)
     for series in range(pytestconfig.getoption("--kills")):
         there = f"{store_for_jobs.location}/killed/{series}"
         for job in killed_job.JOBS:
-            disturbed = Disturbed(
-                cluster, job, f"{there}/{job}", f"{store_for_jobs.location}/killed/input", dice, variables
-            )
+            disturbed = Disturbed(cluster, job, f"{there}/{job}", read, dice, variables)
             disturbed.run(dice.sample(["executor", "driver"], 2))
         copied = got(there, tmp_path / f"killed-{series}")
 
         def said(job: str, there: str = there) -> dict[str, Any]:
-            return command(variables, "why", f"{there}/{job}/checkpoint")
+            of_the_store = json.dumps(command(variables, "why", f"{there}/{job}/checkpoint"))
+            as_on_disk: dict[str, Any] = json.loads(of_the_store.replace(read, str(tmp_path / "input")))
+            return as_on_disk
 
         check(spark, {job: copied / job for job in killed_job.JOBS}, undisturbed, said)
         for job in killed_job.JOBS:
