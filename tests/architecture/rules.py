@@ -67,7 +67,6 @@ OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket"
 PICKLES = (
     "eventide.common._pickles",
     "eventide.common._stand_ins",
-    "eventide.common._unknown",
     "eventide.runtime.pickles",
     "eventide.datastream.connectors.function_source._log",
 )

@@ -27,7 +27,7 @@ _NAMES = {
     "numpy.core.multiarray": "_reconstruct scalar",
     "numpy.core.numeric": "_frombuffer",
     "eventide.common._pickles": "class_of_name",
-    "eventide.common._unknown": "_made",
+    "eventide.common._stand_ins": "_made",
     "eventide.common.types": "_restore",
     "pyarrow.lib": (
         "_reconstruct_record_batch _reconstruct_table _restore_array binary chunked_array decimal128 decimal256 "

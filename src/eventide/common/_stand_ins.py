@@ -1,107 +1,142 @@
-"""Pickles of somebody else's data, shown without making any of it: classes that are not known have a stand-in.
+"""Users' data where their program is not: objects of missing classes are read, shown, and written as they were.
 
-No code of the program runs, whatever the pickle says: a stand-in only remembers what it was called with.
+A stand-in only keeps what it was made of, so no code of the program runs, whatever a pickle says.
 """
 
 from __future__ import annotations
 
-import collections
-import datetime
-import decimal
 import io
 import pickle
-import uuid
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from eventide.common.time_window import TimeWindow
-from eventide.common.types import Row, RowKind
+from eventide.common._pickles import class_of_name, dumps
+from eventide.common._plain_classes import OWN_PACKAGES, PLAIN_CLASSES
 from eventide.errors import StateError
-
-_KNOWN = {
-    (kind.__module__, kind.__qualname__): kind
-    for kind in (
-        *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone),
-        *(decimal.Decimal, uuid.UUID, collections.OrderedDict, collections.deque, set, frozenset, bytearray, complex),
-        *(Row, RowKind, TimeWindow),
-    )
-}
-"""Classes that do nothing but hold values."""
-
-_KNOWN_FUNCTIONS = {(made.__module__, made.__qualname__): made for made in (Row().__reduce__()[0],)}
 
 
 class StandIn:
-    """Stands for an object of a class that is not here: it shows the class's name and what the object has."""
+    """An object of a class that is not here: what it was made of, and the state that it was given then.
+
+    It equals nothing but itself, and can do nothing but show what it has, and become bytes again.
+    """
 
     def __new__(cls, *args: Any, **named: Any) -> StandIn:
-        """What the pickle makes it of."""
+        """Keep what the object was made of."""
         made = super().__new__(cls)
-        made.__dict__["parts"] = [*map(repr, args), *(f"{name}={value!r}" for name, value in named.items())]
+        made.__dict__.update(_args=args, _named=named, _state=None, _items=[], _entries=[])
         return made
 
-    def __init__(self, *args: Any, **named: Any) -> None: ...
-
     def __setstate__(self, state: Any) -> None:
-        parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)  # the second are those of slots
-        for part in parts:
-            if isinstance(part, dict):
-                self.__dict__["parts"] += [f"{name}={value!r}" for name, value in part.items()]
-            elif part is not None:
-                self.__dict__["parts"].append(repr(part))
+        """Keep the state."""
+        self.__dict__["_state"] = state
 
-    def append(self, value: Any) -> None:
-        """Called for each element of a kind of list."""
-        self.__dict__["parts"].append(repr(value))
+    def append(self, item: Any) -> None:
+        """Keep an item, as a list does."""
+        self.__dict__["_items"].append(item)
 
-    def extend(self, values: Any) -> None:
-        """Called for the elements of a kind of list."""
-        self.__dict__["parts"].extend(map(repr, values))
+    def extend(self, items: Iterable[Any]) -> None:
+        """Keep several items."""
+        self.__dict__["_items"].extend(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.__dict__["parts"].append(f"{key!r}: {value!r}")
+        """Keep an entry, as a dict does."""
+        self.__dict__["_entries"].append((key, value))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self.__dict__['parts'])})"
+        """The name of the class, and what is known."""
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    def _shown(self) -> Iterator[str]:
+        kept = self.__dict__
+        yield from map(repr, kept["_args"])
+        yield from (f"{name}={value!r}" for name, value in kept["_named"].items())
+        state = kept["_state"]
+        for part in (
+            state if isinstance(state, tuple) and len(state) == 2 else (state,)
+        ):  # the second are those of slots
+            if isinstance(part, dict):
+                yield from (f"{name}={value!r}" for name, value in part.items())
+            elif part is not None:
+                yield repr(part)
+        yield from map(repr, kept["_items"])
+        yield from (f"{key!r}: {value!r}" for key, value in kept["_entries"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What the object was read from."""
+        kept = self.__dict__
+        made = type(self), kept["_args"], kept["_named"]
+        return _made, made, kept["_state"], iter(kept["_items"]), iter(kept["_entries"])
+
+
+def _made(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """An object as pickle makes it: without ``__init__``, where what makes it is a class."""
+    return kind.__new__(kind, *args, **named) if isinstance(kind, type) else kind(*args, **named)
+
+
+def loads_anyway(data: Any) -> Any:
+    """Unpickle data, with a :class:`StandIn` for each object of a class that no program has brought here."""
+    return _Loading(data, _class_or_stand_in).load()
 
 
 def shown_loads(data: bytes) -> Any:
-    """Read a pickle with stand-ins for all but plain values.
+    """Unpickle data that are only to be shown, with a :class:`StandIn` for each object of any program's class.
 
     Raises:
-        StateError: if it has something that a stand-in cannot stand for, such as a class that goes along by value.
+        StateError: if there is something that a stand-in cannot stand for, such as a class that goes along by value.
 
-    >>> import fractions
-    >>> shown_loads(pickle.dumps({"a": fractions.Fraction(1, 3), "b": TimeWindow(0, 10)}))
-    {'a': Fraction(1, 3), 'b': TimeWindow(start=0, end=10)}
+    >>> from urllib.parse import urlsplit
+    >>> from eventide.common.time_window import TimeWindow
+    >>> shown_loads(pickle.dumps([urlsplit("sc://here/a"), TimeWindow(0, 10)]))
+    [SplitResult('sc', 'here', '/a', '', ''), TimeWindow(start=0, end=10)]
     """
     try:
-        return _Shown(io.BytesIO(data)).load()
+        return _Loading(data, _plain_or_stand_in).load()
     except (pickle.UnpicklingError, TypeError, AttributeError) as error:
         raise StateError(f"what is stored cannot be shown without the program: {error}") from error
 
 
-class _Shown(pickle.Unpickler):
+def dumps_anyway(value: Any) -> bytes:
+    """Pickle data that may have stand-ins in it: who has their classes loads objects of these."""
+    with io.BytesIO() as file:
+        try:
+            _OfStandIns(file, protocol=5).dump(value)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return dumps(value)
+        return file.getvalue()
+
+
+@lru_cache(maxsize=1024)
+def _stand_in(module: str, name: str) -> type:
+    return type(name.rpartition(".")[2], (StandIn,), {"__module__": module, "__qualname__": name})
+
+
+def _class_or_stand_in(module: str, name: str) -> Any:
+    try:
+        return class_of_name(module, name)
+    except Exception:  # whatever an import may raise, and that there is no such class
+        return _stand_in(module, name)
+
+
+def _plain_or_stand_in(module: str, name: str) -> Any:
+    is_plain = (module, name) in PLAIN_CLASSES or module.startswith(OWN_PACKAGES)
+    return _class_or_stand_in(module, name) if is_plain else _stand_in(module, name)
+
+
+class _Loading(pickle.Unpickler):
+    def __init__(self, data: Any, class_for: Callable[[str, str], Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._class_for = class_for
+
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("eventide.common._pickles", "class_of_name"):
-            return _class
-        if (module, name) == ("copyreg", "_reconstructor"):
-            return _reconstructed
-        if (module, name) in _KNOWN_FUNCTIONS:
-            return _KNOWN_FUNCTIONS[module, name]
-        return _class(module, name)
+        if (module, name) == (class_of_name.__module__, class_of_name.__name__):
+            return self._class_for
+        return self._class_for(module, name)
 
 
-def _class(module: str, name: str) -> type:
-    """The class of a name, or a stand-in for it."""
-    return _KNOWN.get((module, name)) or _stand_in(name)
-
-
-@lru_cache(maxsize=256)
-def _stand_in(name: str) -> type:
-    return type(name.rpartition(".")[2], (StandIn,), {})
-
-
-def _reconstructed(kind: type, base: type, state: Any) -> Any:
-    """An object of a class that pickles in the old way."""
-    return kind() if state is None else kind(state)
+class _OfStandIns(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and issubclass(obj, StandIn) and obj is not StandIn:
+            return class_of_name, (obj.__module__, obj.__qualname__)
+        return NotImplemented

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eventide.common._pickles import dumps, loads
-from eventide.common._unknown import dumps_anyway, loads_anyway
+from eventide.common._stand_ins import dumps_anyway, loads_anyway
 from eventide.errors import EventideError
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import StateBackend

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from eventide.common._unknown import loads_anyway
+from eventide.common._stand_ins import loads_anyway
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo._texts import type_of_text
 from eventide.errors import ProgramError

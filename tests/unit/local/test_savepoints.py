@@ -12,7 +12,7 @@ from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.common._pickles import ProgramClasses, bring, dumps, loads
-from eventide.common._unknown import Unknown, dumps_anyway, loads_anyway
+from eventide.common._stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
 from eventide.datastream.functions import KeyedBroadcastProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
@@ -181,7 +181,7 @@ def test_objects_of_classes_that_are_not_here_are_written_as_they_were_read():
     elsewhere = kept.replace(__name__.encode(), b"x" * len(__name__))
     read = loads_anyway(elsewhere)
     assert [type(order).__name__ for order in read["a"]] == ["Order", "Order"]
-    assert all(isinstance(order, Unknown) for order in read["a"])
+    assert all(isinstance(order, StandIn) for order in read["a"])
     written = dumps_anyway(read)
     back = written.replace(b"x" * len(__name__), __name__.encode())
     bring(ProgramClasses((Order,)))
