@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -16,6 +12,7 @@ from typing import Any, Self
 
 from eventide.errors import EventideError, ProgramError
 from eventide.spark.java import check_java
+from eventide.testing._guarded_folder import GuardedFolder
 from eventide.testing._kafka_jars import kafka_jars
 from eventide.testing._kafka_settings import as_file, broker_settings
 from eventide.testing._ports import HOST, free_ports, listens
@@ -61,8 +58,7 @@ class KafkaBroker:
         self._users = dict(users or {})
         self._jars = None if jars is None else Path(jars)
         self._java_options = list(java_options)
-        self._home: Path | None = None
-        self._guard: subprocess.Popen[str] | None = None
+        self._folder: GuardedFolder | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: dict[str, int] = {}
         self._admin: Any = None
@@ -98,10 +94,10 @@ class KafkaBroker:
         """
         if self.is_running:
             return
-        if self._home is None:
+        if self._folder is None:
             self._prepare()
         self._process = self._java("kafka.Kafka", self._settings_file())
-        self._tell_guard(self._process.pid)
+        self._guard(self._process.pid)
         deadline = time.monotonic() + _PATIENCE_S
         while not all(listens(port) for port in self._ports.values()):
             if not self.is_running or time.monotonic() > deadline:
@@ -121,12 +117,9 @@ class KafkaBroker:
         """End it for good, with all that it has; the end of a ``with`` block does the same."""
         self._admin = None
         self.kill()
-        if self._guard is not None:
-            self._guard.communicate()  # the end of its input; it deletes the folder
-            self._guard = None
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-            self._home, self._ports = None, {}
+        if self._folder is not None:
+            self._folder.close()
+            self._folder, self._ports = None, {}
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Make a topic, and wait until it can be written to.
@@ -161,16 +154,12 @@ class KafkaBroker:
         self.close()
 
     def _prepare(self) -> None:
-        """Lay out the folder of the cluster; a guard deletes it whatever becomes of this process."""
+        """Lay out the folder of the cluster."""
         self._jars = self._jars or kafka_jars()
-        self._home = Path(tempfile.mkdtemp(prefix="eventide-kafka-"))
-        guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_guard.py")), str(self._home)]
-        self._guard = subprocess.Popen(
-            guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
-        )
+        self._folder = GuardedFolder("eventide-kafka-")
         listeners = ["PLAINTEXT", "CONTROLLER", *(["SASL_PLAINTEXT"] if self._users else [])]
         self._ports = dict(zip(listeners, free_ports(len(listeners)), strict=True))
-        settings = broker_settings(self._ports, str(self._home / "log"), self._users, self._more)
+        settings = broker_settings(self._ports, str(self._folder.path / "log"), self._users, self._more)
         Path(self._settings_file()).write_text(as_file(settings), encoding="utf-8")
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if self._java(
@@ -188,7 +177,7 @@ class KafkaBroker:
         return str(self._log_file().with_name("server.properties"))
 
     def _log_file(self) -> Path:
-        return (self._home or Path()) / "broker.log"
+        return (self._folder.path if self._folder else Path()) / "broker.log"
 
     def _said(self) -> str:
         return self._log_file().read_text(encoding="utf-8", errors="replace").strip()[-4000:]
@@ -203,13 +192,11 @@ class KafkaBroker:
             by(self._process)
             self._process.wait()
             self._process = None
-            self._tell_guard(None)
+            self._guard()
 
-    def _tell_guard(self, process: int | None) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._guard.stdin.write(f"{process or ''}\n")
-                self._guard.stdin.flush()
+    def _guard(self, *processes: int) -> None:
+        if self._folder is not None:
+            self._folder.guard(*processes)
 
     def _administrator(self) -> Any:
         if self._admin is None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +14,7 @@ from typing import Any, Self
 
 from eventide.errors import EventideError, ProgramError
 from eventide.spark.java import check_java
+from eventide.testing._guarded_folder import GuardedFolder
 from eventide.testing._ports import HOST, free_ports, listens
 
 _PATIENCE_S = 60
@@ -70,8 +68,7 @@ class SparkCluster:
         self._more = dict(environment or {})
         self._java_options = " ".join(java_options)
         self._started_by = tuple(started_by)
-        self._home: Path | None = None
-        self._guard: subprocess.Popen[str] | None = None
+        self._folder: GuardedFolder | None = None
         self._port = 0
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * workers
@@ -83,11 +80,11 @@ class SparkCluster:
         Raises:
             ProgramError: The cluster has not been started.
         """
-        return f"spark://{HOST}:{self._port}" if self._home else self._refuse()
+        return f"spark://{HOST}:{self._port}" if self._folder else self._refuse()
 
     def folder(self, worker: int) -> Path:
         """Where a worker keeps what it has: the folders of its executors, and their logs."""
-        return (self._home or Path(self._refuse())) / f"worker-{worker}"
+        return self._home() / f"worker-{worker}"
 
     def executors(self, worker: int) -> list[int]:
         """The process ids of the executors that a worker has started."""
@@ -98,8 +95,10 @@ class SparkCluster:
 
     def start(self) -> None:
         """Start what does not run: all of it, the first time; later what was killed."""
-        if self._home is None:
-            self._prepare()
+        if self._folder is None:
+            check_java()
+            self._folder = GuardedFolder("eventide-spark-")
+            [self._port] = free_ports(1)
         if self._master is None:
             self._start_master()
         for number, process in enumerate(self._workers):
@@ -111,7 +110,7 @@ class SparkCluster:
         if self._master is not None:
             _kill(self._master)
             self._master = None
-            self._tell_guard()
+            self._guard()
 
     def kill_worker(self, worker: int) -> None:
         """End a worker at once; its executors end by themselves, since they have nobody who looks after them."""
@@ -119,7 +118,7 @@ class SparkCluster:
         if process is not None:
             _kill(process)
             self._workers[worker] = None
-            self._tell_guard()
+            self._guard()
 
     def kill_executor(self, worker: int) -> int:
         """End the executors of a worker at once; it starts others. Returns how many there were."""
@@ -132,12 +131,9 @@ class SparkCluster:
             self.kill_worker(worker)
         _kill_all(executors)
         self.kill_master()
-        if self._guard is not None:
-            self._guard.communicate()  # the end of its input; it deletes the folder
-            self._guard = None
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-            self._home = None
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     def __enter__(self) -> Self:
         try:
@@ -149,16 +145,6 @@ class SparkCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _prepare(self) -> None:
-        """Make a folder for the cluster; a guard deletes it, and ends its processes, whatever becomes of this one."""
-        check_java()
-        self._home = Path(tempfile.mkdtemp(prefix="eventide-spark-"))
-        guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_guard.py")), str(self._home)]
-        self._guard = subprocess.Popen(
-            guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
-        )
-        [self._port] = free_ports(1)
 
     def _start_master(self) -> None:
         [page] = free_ports(1)
@@ -176,8 +162,7 @@ class SparkCluster:
         self._wait_for(name, process, lambda: self._said(name).count(_REGISTERED) > known)
 
     def _spark(self, name: str, *command: str) -> subprocess.Popen[bytes]:
-        spark = _spark_home()
-        home = self._home or Path(self._refuse())
+        spark, home = _spark_home(), self._home()
         of_this_process = {v: os.environ[v] for v in ("PATH", "HOME", "JAVA_HOME") if v in os.environ}
         environment = {
             **of_this_process,
@@ -200,11 +185,11 @@ class SparkCluster:
                 stderr=log,
                 start_new_session=True,
             )
-        self._tell_guard(process.pid)
+        self._guard(process.pid)
         return process
 
     def _said(self, name: str) -> str:
-        log = (self._home or Path()) / f"{name}.log"
+        log = self._home() / f"{name}.log"
         return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
     def _wait_for(self, name: str, process: subprocess.Popen[bytes], is_so: Callable[[], bool]) -> None:
@@ -216,12 +201,12 @@ class SparkCluster:
                 )
             time.sleep(0.05)
 
-    def _tell_guard(self, *more: int) -> None:
-        alive = [one.pid for one in (self._master, *self._workers) if one is not None]
-        if self._guard is not None and self._guard.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._guard.stdin.write(" ".join(str(pid) for pid in dict.fromkeys([*alive, *more])) + "\n")
-                self._guard.stdin.flush()
+    def _guard(self, *more: int) -> None:
+        if self._folder is not None:
+            self._folder.guard(*(one.pid for one in (self._master, *self._workers) if one is not None), *more)
+
+    def _home(self) -> Path:
+        return self._folder.path if self._folder else Path(self._refuse())
 
     @staticmethod
     def _refuse() -> str:
