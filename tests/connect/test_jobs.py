@@ -15,6 +15,8 @@ from types import ModuleType
 import pytest
 from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
+from tests.saved_on_spark import NARROW, expected, job, lines, program
+from tests.saved_program import WIDE
 from typer.testing import CliRunner
 
 from connect.server import ConnectServer
@@ -39,7 +41,7 @@ from eventide.datastream.connectors import (
 )
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.errors import ProgramError, UserFunctionError
+from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.connect import ask
 from eventide.testing import KafkaBroker
 from kafka_topics import new_topic, produce, values
@@ -104,9 +106,6 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     assert "TumblingEventTimeWindows.reduce" in why.output
     found = json.loads(CliRunner().invoke(app, ["checkpoint", checkpoint, "--json"]).output)
     assert found["committed"]["number"] == client.get_progress()[-1].batch
-    refused = CliRunner().invoke(app, ["savepoint", checkpoint, str(tmp_path / "savepoint")])
-    assert refused.exit_code == 2
-    assert "a savepoint is not taken over Spark Connect" in " ".join(refused.output.split())
 
 
 def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_is_lost(
@@ -134,6 +133,34 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
     assert sorted(written) == [int(number) for number in largest]
     assert 0 <= again <= 2 * 4  # of the micro-batches that it had taken and not yet deleted
     assert [path.name for path in (tmp_path / "ck" / "eventide-results").iterdir() if path.name.isdigit()] == []
+
+
+def test_a_job_goes_on_from_a_savepoint_with_other_subtasks_and_wider_types(
+    spark: SparkSession, server: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = str(tmp_path / "saved")
+    env = job(tmp_path / "one", 2)
+    program(env, 2, tmp_path / "out1", NARROW)
+    env.execute()
+    with monkeypatch.context() as shell:
+        shell.setenv("SPARK_REMOTE", server.url)
+        taken = CliRunner().invoke(app, ["savepoint", str(tmp_path / "one"), saved, "--parallelism", "3", "--json"])
+        assert taken.exit_code == 0, taken.output
+        again = CliRunner().invoke(app, ["savepoint", str(tmp_path / "one"), saved])
+        assert (again.exit_code, f"there is something at {saved} already" in again.output) == (2, True)
+        assert CliRunner().invoke(app, ["checkpoint", saved, "--json"]).output == taken.output
+    assert json.loads(taken.output)["parallelism"] == 3
+
+    unfit = job(tmp_path / "other", 3).from_savepoint(saved)
+    unfit.from_source(NumberSequenceSource(0, 1), IN_ORDER, "numbers").print()
+    with pytest.raises(StateError, match="the program does not fit the savepoint"):
+        unfit.execute()
+    with pytest.raises(StateError, match="there is no savepoint at"):
+        job(tmp_path / "other", 3).from_savepoint(str(tmp_path / "nothing")).saved_position()
+    env = job(tmp_path / "other", 3).from_savepoint(saved)
+    program(env, 4, tmp_path / "out2", WIDE, has_another=True)
+    env.execute()
+    assert lines(tmp_path / "out1", tmp_path / "out2") == expected()
 
 
 class Remember(KeyedProcessFunction):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from tests import saved_program
+from tests.saved_on_spark import NARROW, expected, job, lines, program
+from tests.saved_program import WIDE
 from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
 from eventide.cli.app import app
-from eventide.common import Row, Time, Types, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from eventide.common import Time, Types, WatermarkStrategy
+from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.connectors import FormatSink
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
@@ -30,40 +30,7 @@ from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark
 
-KEYS = "uvwxyz"
 TEN = Time.milliseconds(10)
-BATCHES = [
-    [("ab"[(i + j) % 2], Row(key=KEYS[(7 * i + 5 * j) % 6], amount=1 + (3 * i + j) % 9, at=8 * i + (5 * j) % 13 - 6))
-     for j in range(6)]
-    for i in range(4)
-]  # fmt: skip
-RULES = [[(KEYS[i], i)] for i in range(4)]
-NARROW = Types.ROW_NAMED(["key", "amount", "at"], [Types.STRING(), Types.SHORT(), Types.INT()])
-TELLING = ("tumbling", "two", "process", "ruled", "listed", "joined")
-"""What is tried on Spark: the twin does the rest."""
-
-
-def _program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type: Any, **more: Any) -> None:
-    """The first micro-batches of the program, or all with the end."""
-    rows = [[(split, saved_program.of_type(row, rows_type)) for split, row in batch] for batch in BATCHES[:until]]
-    bounded = until == len(BATCHES)
-    streams = saved_program.streams(env, rows, RULES[:until], bounded=bounded, rows_type=rows_type, **more)
-    first, *others = (streams[name] for name in (*TELLING, "another") if name in streams)
-    results = first.union(*others).map(lambda text: text, Types.STRING())
-    results.sink_to(FormatSink("text", {"path": str(output)}))
-
-
-def _job(location: Path, parallelism: int) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(location))
-    return env
-
-
-def _lines(*outputs: Path) -> Counter[str]:
-    found = Counter(
-        line for output in outputs for file in output.glob("*.txt") for line in file.read_text().splitlines()
-    )
-    return Counter({line: times for line, times in found.items() if not line.startswith("another")})
 
 
 def _killed_before_its_last_commit(checkpoint: Path) -> int:
@@ -76,14 +43,10 @@ def _killed_before_its_last_commit(checkpoint: Path) -> int:
 
 @in_steps
 def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, tmp_path: Path) -> None:
-    undisturbed = local_environment()
-    streams = saved_program.streams(undisturbed, BATCHES, RULES, bounded=True)
-    first, *others = (streams[name] for name in TELLING)
-    expected = Counter(first.union(*others).execute_and_collect())
     one, other = tmp_path / "one", tmp_path / "other"
 
-    env = _job(one, 2)
-    _program(env, 2, tmp_path / "out1", NARROW)
+    env = job(one, 2)
+    program(env, 2, tmp_path / "out1", NARROW)
     running = env.execute_async()
     with pytest.raises(StateError, match="is running"):
         take_savepoint(spark, str(one), str(tmp_path / "saved"))
@@ -99,10 +62,10 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
     assert json.loads(said.output)["batch"] == last - 1
 
     for until in (3, 4):  # the second run finds a checkpoint, which counts, whatever the program says
-        env = _job(other, 3).from_savepoint(str(tmp_path / "saved"))
-        _program(env, until, tmp_path / "out2", saved_program.WIDE, has_another=True)
+        env = job(other, 3).from_savepoint(str(tmp_path / "saved"))
+        program(env, until, tmp_path / "out2", WIDE, has_another=True)
         env.execute()
-    assert _lines(tmp_path / "out1", tmp_path / "out2") == expected
+    assert lines(tmp_path / "out1", tmp_path / "out2") == expected()
 
 
 class Counting(DataSource):
@@ -138,7 +101,7 @@ def test_a_data_frame_begins_where_the_one_before_stood(spark: SparkSession, tmp
     spark.dataSource.register(Counting)
     saved, position = str(tmp_path / "saved"), None
     for run, parallelism in ((1, 1), (2, 2)):
-        env = _job(tmp_path / f"checkpoint{run}", parallelism)
+        env = job(tmp_path / f"checkpoint{run}", parallelism)
         if run == 2:
             position = env.from_savepoint(saved).saved_position()
             assert position == {"n": 19}
@@ -151,8 +114,8 @@ def test_a_data_frame_begins_where_the_one_before_stood(spark: SparkSession, tmp
         env.execute()
         if run == 1:
             take_savepoint(spark, str(tmp_path / "checkpoint1"), saved)
-    assert _lines(tmp_path / "out1") == {"k0 5": 1, "k1 5": 1}
-    assert _lines(tmp_path / "out2") == {"k0 5": 2, "k1 5": 2}
+    assert lines(tmp_path / "out1") == {"k0 5": 1, "k1 5": 1}
+    assert lines(tmp_path / "out2") == {"k0 5": 2, "k1 5": 2}
 
 
 class Totals(KeyedStateBootstrapFunction):

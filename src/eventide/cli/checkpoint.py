@@ -10,7 +10,7 @@ import typer
 
 from eventide.cli.answers import AsJson, answer, working
 from eventide.cli.savepoint import say
-from eventide.cli.session import found_in, started_spark
+from eventide.cli.session import found_in, savepoint_at, started_spark
 
 if TYPE_CHECKING:
     from eventide.spark.inspection import Inspection
@@ -37,10 +37,10 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --json | jq .unfinished
     """
     from eventide.cli.checkpoint_view import view_of
-    from eventide.savepoint import Savepoint
 
-    if Savepoint.is_at(location):
-        say(Savepoint(location), as_json=as_json)
+    saved = savepoint_at(location)
+    if saved is not None:
+        say(saved, as_json=as_json)
     found = found_in(location)
     sizes = _sizes(found) if state else None
     answer(_document(found, sizes), view_of(found, sizes, time.time_ns() // 1_000_000), as_json=as_json)

@@ -11,7 +11,7 @@ from eventide.cli.answers import AsJson, answer, working
 from eventide.cli.session import found_in, started_spark
 
 if TYPE_CHECKING:
-    from eventide.savepoint import Header, Savepoint
+    from eventide.savepoint import Header, Outline
 
 
 def savepoint(
@@ -53,7 +53,7 @@ def savepoint(
     say(taken, as_json=as_json)
 
 
-def say(found: Savepoint, *, as_json: bool) -> None:
+def say(found: Outline, *, as_json: bool) -> None:
     """Answer with what is in a savepoint."""
     document = {"location": found.location, **dataclasses.asdict(found.header)}
     answer(document, _view(found.location, found.header), as_json=as_json)

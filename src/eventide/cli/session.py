@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eventide.cli.answers import working
 
 if TYPE_CHECKING:
+    from eventide.savepoint import Outline
     from eventide.spark.inspection import Inspection
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -40,3 +42,21 @@ def found_in(location: str) -> Inspection:
     from eventide.spark.evidence import inspected
 
     return inspected(spark, location)
+
+
+def savepoint_at(location: str) -> Outline | None:
+    """The savepoint at a location, which may be where a server of Spark Connect is; None if there is none.
+
+    Raises:
+        ProgramError: if Arrow cannot open the location.
+        StateError: if it is one of another version.
+    """
+    from eventide.savepoint import Savepoint
+
+    if "SPARK_REMOTE" not in os.environ:
+        return Savepoint(location) if Savepoint.is_at(location) else None
+    spark = started_spark()
+    from eventide.spark.checkpoint import outline
+    from eventide.spark.connect import there
+
+    return outline(spark, location) if there(spark, partial(Savepoint.is_at, location)) else None

@@ -11,6 +11,8 @@ from eventide.plan.settings import Beginning, Host
 class Resuming:
     """The part of an environment that has its job go on where another one has stopped."""
 
+    _host: Host
+
     def __init__(self) -> None:
         self._savepoint: str | None = None
         self._allow_non_restored_state = False
@@ -60,9 +62,8 @@ class Resuming:
         """
         if self._savepoint is None:
             return None
-        from eventide.savepoint import Savepoint
-
-        found = {s.name: s.offsets for s in Savepoint(self._savepoint).header.sources if s.kind == "DataFrame"}
+        header = self._host.savepoint(self._savepoint).header
+        found = {source.name: source.offsets for source in header.sources if source.kind == "DataFrame"}
         if source_name not in found:
             there = ", ".join(map(repr, found)) or "none"
             raise ProgramError(f"the savepoint has no DataFrame {source_name!r}; it has {there}")
@@ -76,11 +77,10 @@ class Resuming:
             return None
         return Beginning(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
 
-    def _parallelism_before(self, host: Host, checkpoint: str | None) -> int | None:
+    def _parallelism_before(self, checkpoint: str | None) -> int | None:
         """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it begins anew."""
-        recorded = None if checkpoint is None else host.recorded_parallelism(checkpoint)
+        recorded = None if checkpoint is None else self._host.recorded_parallelism(checkpoint)
         if recorded is None and self._savepoint is not None:
-            from eventide.savepoint import Savepoint
-
-            return Savepoint(self._savepoint).header.parallelism
+            parallelism: int | None = self._host.savepoint(self._savepoint).header.parallelism
+            return parallelism
         return recorded

@@ -382,7 +382,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
     def _planned_parallelism(self) -> int:
         """What the program says; else that of what it goes on with; else what the host has."""
         location = self._checkpoint_config.get_checkpoint_storage_dir()
-        return self._declared_parallelism() or self._parallelism_before(self._host, location) or self.get_parallelism()
+        return self._declared_parallelism() or self._parallelism_before(location) or self.get_parallelism()
 
     def _settings(self, job_name: str | None) -> JobSettings:
         return JobSettings(

@@ -53,6 +53,10 @@ class LocalHost(Host):
     def recorded_parallelism(self, checkpoint_location: str) -> None:
         """None: jobs of this process leave no checkpoint."""
 
+    def savepoint(self, location: str) -> Savepoint:
+        """The savepoint at a location."""
+        return Savepoint(location)
+
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
         in_batch = settings.runtime_mode is not RuntimeExecutionMode.STREAMING and plan.bounded

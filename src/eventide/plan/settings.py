@@ -71,6 +71,10 @@ class Host(ABC):
         """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
 
     @abstractmethod
+    def savepoint(self, location: str) -> Any:
+        """The savepoint at a location, with its ``header``."""
+
+    @abstractmethod
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Start a job."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from eventide.savepoint.header import Header, SavedSource
+from eventide.savepoint.outline import Outline
 from eventide.savepoint.saved import Savepoint
 from eventide.savepoint.taking import StateWriter
 
-__all__ = ["Header", "SavedSource", "Savepoint", "StateWriter"]
+__all__ = ["Header", "Outline", "SavedSource", "Savepoint", "StateWriter"]

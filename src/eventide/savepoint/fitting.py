@@ -18,7 +18,7 @@ from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint.header import SavedSource
-from eventide.savepoint.saved import Savepoint
+from eventide.savepoint.outline import Outline
 from eventide.savepoint.tables import obstacle
 from eventide.savepoint.widening import KEPT_FIELDS, accepted
 
@@ -32,7 +32,7 @@ DATA_FRAME = "DataFrame"
 
 
 def check_fit(
-    savepoint: Savepoint,
+    savepoint: Outline,
     program: Mapping[str, Any],
     tasks: Iterable[TaskSpec],
     *,
@@ -107,7 +107,7 @@ def _why_not(source: SavedSource, now: str) -> str | None:
     return None
 
 
-def _obstacles_in_tables(savepoint: Savepoint, tasks: Iterable[TaskSpec]) -> list[str]:
+def _obstacles_in_tables(savepoint: Outline, tasks: Iterable[TaskSpec]) -> list[str]:
     """Where what operators keep in columns does not fit those that they would keep."""
     changes: list[str] = []
     operators = savepoint.header.program["operators"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,22 +18,21 @@ from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
 from eventide.savepoint.files import Directory, copy_files
-from eventide.savepoint.header import NAME, SOURCES, Header
+from eventide.savepoint.header import NAME, SOURCES
 from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
+from eventide.savepoint.outline import Outline
 from eventide.savepoint.rows import BROADCAST, GROUP, PART, Small
 from eventide.savepoint.tasks import of_subtask
 from eventide.savepoint.widening import Widening
 
 
-class Savepoint:
+class Savepoint(Outline):
     """What a stopped job has left.
 
     Args:
         location: the directory.
 
     Attributes:
-        header: what is known of it without its state.
-        digest: tells it from any other.
         directory: its files.
 
     Raises:
@@ -44,7 +41,6 @@ class Savepoint:
     """
 
     def __init__(self, location: str) -> None:
-        self.location = location
         self.directory = Directory(location)
         text = self.directory.text(NAME)
         if text is None:
@@ -52,17 +48,12 @@ class Savepoint:
                 f"there is no savepoint at {location}: it has no {NAME}, which is written last; give the directory "
                 "that `eventide savepoint` has written"
             )
-        self.header = Header.from_text(text, location)
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        super().__init__(location, text, {})
 
     @staticmethod
     def is_at(location: str) -> bool:
         """Whether there is one."""
         return Directory(location).text(NAME) is not None
-
-    def offsets_of(self, source: str) -> Any:
-        """Where a source stood; None if the savepoint has none of that name."""
-        return next((one.offsets for one in self.header.sources if one.name == source), None)
 
     def restore_sources(self, names: Sequence[str], checkpoint: str) -> None:
         """Give the sources of a job, in their order, what they remember below a checkpoint, if they have not begun."""
@@ -142,7 +133,7 @@ class Savepoint:
                 tables.keep(_widened(table, task, part), PartOfState(state, part))
 
     def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
-        """The columns of the tables of an operator, by the part of its state."""
+        """The columns of the tables of an operator, by the part of its state; they are read now."""
         folder, found = Directory.of_tables(operator), {}
         for name in self.directory.names(folder):
             schema = pq.read_schema(self.directory.path(f"{folder}/{name}"), filesystem=self.directory.store)
@@ -170,6 +161,16 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     """
     first, behind = (-(-at * max_parallelism // parallelism) for at in (subtask, subtask + 1))
     return range(first, behind)
+
+
+def outlined(location: str) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
+    """What an :class:`~eventide.savepoint.outline.Outline` is made of: the text and the schemas.
+
+    Raises what :class:`Savepoint` raises.
+    """
+    saved = Savepoint(location)
+    operators = saved.header.program["operators"]
+    return saved.text, {operator: saved.schemas(operator) for operator in operators}
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,8 +15,10 @@ from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import JobSettings
-from eventide.savepoint import Savepoint
+from eventide.savepoint import Outline, Savepoint
 from eventide.savepoint.fitting import check_fit
+from eventide.savepoint.saved import outlined
+from eventide.spark.connect import there
 from eventide.spark.locations import resolved, texts
 from eventide.spark.records import PLACE, Record, in_force, in_order
 from eventide.spark.sinks import directories, refuse_used_directories
@@ -56,7 +60,7 @@ def fit_checkpoint(
     return checkpoint, planned if planned > committed else None
 
 
-def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Savepoint | None:
+def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Outline | None:
     """What a job begins with, or has begun with: a subtask that has not run yet takes its share when it does.
 
     Raises:
@@ -65,14 +69,35 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     found = in_force(_started(spark, location), _last(spark, location, "commits"))
     if found is not None:
         began = found.get("savepoint")
-        return None if began is None else Savepoint(began)
+        return None if began is None else outline(spark, began)
     beginning = settings.beginning
     if beginning is None:
         return None
-    savepoint = Savepoint(resolved(spark, beginning.savepoint))
+    savepoint = outline(spark, beginning.savepoint)
     allowed = beginning.allow_non_restored_state
     check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=allowed, placed=beginning.placed)
     return savepoint
+
+
+def outline(spark: SparkSession, savepoint: str) -> Outline:
+    """What must be known of the savepoint at a location, which Spark resolves.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+        StateError: if there is none.
+    """
+    location = resolved(spark, savepoint)
+    return Outline(location, *there(spark, partial(outlined, location)))
+
+
+def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
+    """Give the sources of a plan what they remembered, below the checkpoint at a location, if they have not begun."""
+    names = [source.name for source in plan.sources]
+    there(spark, partial(_restore_sources, savepoint.location, names, location))
+
+
+def _restore_sources(savepoint: str, names: Sequence[str], location: str) -> None:
+    Savepoint(savepoint).restore_sources(names, location)
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level
-from eventide.savepoint import Savepoint
+from eventide.savepoint import Outline
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
 from eventide.spark.progress import COUNTERS, OBSERVATION
@@ -44,7 +44,7 @@ def frames_of(
     *,
     batch: bool,
     observation: str | Observation = OBSERVATION,
-    savepoint: Savepoint | None = None,
+    savepoint: Outline | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -143,7 +143,7 @@ def _source_frames(
     batch: bool,
     needs_clock: bool,
     ship: Ship,
-    savepoint: Savepoint | None,
+    savepoint: Outline | None,
 ) -> DataFrame:
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
@@ -203,7 +203,7 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
 
 
 def _through_level(
-    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Savepoint | None
+    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None
 ) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
     payload = ship(*_shipped_of_level(level))

@@ -50,10 +50,10 @@ def check_server(spark: SparkSession) -> None:
     Raises:
         ProgramError: if its Python has no eventide, or another version than this process.
     """
-    there = ask(spark, _version)
-    if there != __version__:
+    version = ask(spark, _version)
+    if version != __version__:
         raise ProgramError(
-            f"the server of this Spark Connect session has eventide {there}, and the program eventide {__version__}; "
+            f"the server of this Spark Connect session has eventide {version}, and the program eventide {__version__}; "
             "a job needs the same on both sides"
         )
 
@@ -80,6 +80,11 @@ def ask(spark: SparkSession, question: Callable[[], T]) -> T:
     [said] = ask_for_rows(spark, answer, _ANSWER).column("answer")
     answered: T = loads(said.as_py())
     return answered
+
+
+def there(spark: SparkSession, call: Callable[[], T]) -> T:
+    """Call a function where Spark is: in this process, or over Spark Connect at the server, as :func:`ask` does."""
+    return ask(spark, call) if over_connect() else call()
 
 
 def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordBatch]], schema: str) -> pa.Table:

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.spark.connect import ask, over_connect
+from eventide.spark.connect import there
 
 _NOWHERE = "eventide-looks-for-nothing"
 
@@ -51,14 +51,9 @@ def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
 
 def made_temporary(spark: SparkSession) -> str:
     """A directory for one run of a job, on the disk of the machine where Spark's driver is."""
-    make = partial(tempfile.mkdtemp, prefix="eventide-")
-    return ask(spark, make) if over_connect() else make()
+    return there(spark, partial(tempfile.mkdtemp, prefix="eventide-"))
 
 
 def delete_temporary(spark: SparkSession, location: str) -> None:
     """Delete such a directory."""
-    delete = partial(shutil.rmtree, location, ignore_errors=True)
-    if over_connect():
-        ask(spark, delete)
-    else:
-        delete()
+    there(spark, partial(shutil.rmtree, location, ignore_errors=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,15 +11,16 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from eventide import __version__
-from eventide.errors import ProgramError, StateError
-from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
+from eventide.errors import StateError
+from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
 from eventide.savepoint.rows import Small
-from eventide.spark.checkpoint import recorded_program
-from eventide.spark.connect import over_connect
+from eventide.spark.checkpoint import outline, recorded_program
+from eventide.spark.connect import there
+from eventide.spark.evidence import inspected
 from eventide.spark.files import has_files_of
-from eventide.spark.inspection import Inspection, committed_offsets, inspect
+from eventide.spark.inspection import Inspection, committed_offsets
 from eventide.spark.locations import resolved
 from eventide.spark.python_files import ship
 from eventide.spark.state_reader import levels_of_state, reading_state
@@ -30,7 +32,7 @@ _SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
 
 def take_savepoint(
     spark: SparkSession, checkpoint: str, target: str, *, parallelism: int | None = None, repeat: bool = False
-) -> Savepoint:
+) -> Outline:
     """Write a savepoint of what the last micro-batch that was committed has left. The job must not be running.
 
     Args:
@@ -42,25 +44,20 @@ def take_savepoint(
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.
 
     Raises:
-        ProgramError: if a location cannot be opened, or over Spark Connect.
+        ProgramError: if a location cannot be opened.
         StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
-    if over_connect():
-        raise ProgramError(
-            "a savepoint is not taken over Spark Connect: call `eventide savepoint` without SPARK_REMOTE, where the "
-            "checkpoint can be opened"
-        )
     location, target = resolved(spark, checkpoint), resolved(spark, target)
     if is_used_here(location):
         raise _runs(checkpoint)
-    found = inspect(location)
+    found = inspected(spark, location)
     program = recorded_program(spark, location)
     if found.committed is None or program is None:
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
     if found.description is None:
         raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
-    if not repeat and may_be_in_sinks(found):
+    if not repeat and there(spark, partial(may_be_in_sinks, found)):
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
@@ -68,17 +65,17 @@ def take_savepoint(
         )
     ship(spark)
     writer = StateWriter(target, found.max_parallelism)
-    writer.begin()
+    there(spark, writer.begin)
     try:
         small = _write_state(spark, found, found.committed.number, writer)
-        sources = _saved_sources(found, program, target)
-        if _last(inspect(location)) != _last(found):
+        sources = _saved_sources(spark, found, program, target)
+        if _last(inspected(spark, location)) != _last(found):
             raise _runs(checkpoint)
-        writer.finish(_header(found, parallelism, program, sources), small)
+        there(spark, partial(writer.finish, _header(found, parallelism, program, sources), small))
     except BaseException:
-        writer.abandon()
+        there(spark, writer.abandon)
         raise
-    return Savepoint(target)
+    return outline(spark, target)
 
 
 def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
@@ -92,10 +89,12 @@ def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: Sta
     return small
 
 
-def _saved_sources(found: Inspection, program: Mapping[str, Any], target: str) -> tuple[SavedSource, ...]:
+def _saved_sources(
+    spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
+) -> tuple[SavedSource, ...]:
     """Where the sources stood; what they remember themselves is copied."""
     types = {source["name"]: source["element type"] for source in program["sources"]}
-    storage = _saved_storage(found.location, target, [*types])
+    storage = there(spark, partial(_saved_storage, found.location, target, [*types]))
     described = (found.description or {})["sources"]
     return tuple(
         SavedSource(
@@ -155,9 +154,9 @@ def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, 
     """Copy what sources remember below the checkpoint; where it is in the savepoint, by the source's name."""
     saved = {}
     for number, name in enumerate(names, start=1):
-        there, folder = Directory(checkpoint), f"{SOURCES}/{number}"
-        if there.names(folder):
-            copy_files(there, folder, Directory(target).below(folder))
+        of_job, folder = Directory(checkpoint), f"{SOURCES}/{number}"
+        if of_job.names(folder):
+            copy_files(of_job, folder, Directory(target).below(folder))
             saved[name] = folder
     return saved
 

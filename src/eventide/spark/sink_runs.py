@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.datastream.connectors.kafka._sink_progress import Mark, Run
-from eventide.savepoint import Savepoint
+from eventide.savepoint import Outline
 from eventide.spark.locations import texts
 from eventide.spark.records import KAFKA_PLACE
 
@@ -35,7 +35,7 @@ class SinkRun:
         checkpoint: str,
         location: str | None = None,
         repeated: int | None = None,
-        savepoint: Savepoint | None = None,
+        savepoint: Outline | None = None,
     ) -> None:
         """Say where the run starts from.
 

@@ -28,7 +28,15 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics
 from eventide.runtime.progress import gathered
-from eventide.spark.checkpoint import fit_checkpoint, last_committed, recorded_program, savepoint_of
+from eventide.savepoint import Outline
+from eventide.spark.checkpoint import (
+    fit_checkpoint,
+    last_committed,
+    outline,
+    recorded_program,
+    restore_sources,
+    savepoint_of,
+)
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.connect import check_server, over_connect, refuse_over_connect
@@ -126,6 +134,16 @@ class SparkHost(Host):
             found = recorded_program(self.spark, checkpoint_location)
         return None if found is None else int(found["parallelism"])
 
+    def savepoint(self, location: str) -> Outline:
+        """What must be known of the savepoint at a location, wherever Spark is.
+
+        Raises:
+            ProgramError: if Arrow cannot open it there.
+            StateError: if there is none.
+        """
+        with in_our_words():
+            return outline(self.spark, location)
+
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Start a job: a streaming query, or a batch job where all input is bounded and the mode says so.
 
@@ -139,7 +157,6 @@ class SparkHost(Host):
 
     def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if over_connect():
-            refuse_savepoint(settings, "a savepoint is read where Spark is in the program's own process")
             check_server(self.spark)
         collected = Collected()
         location = resolved(self.spark, settings.checkpoint_location or made_temporary(self.spark))
@@ -171,7 +188,7 @@ class SparkHost(Host):
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             if savepoint is not None:
-                savepoint.restore_sources([source.name for source in plan.sources], location)
+                restore_sources(self.spark, savepoint, plan, location)
             if settings.checkpoint_location is None:
                 sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:

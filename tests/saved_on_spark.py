@@ -1,0 +1,57 @@
+"""The program with state of every kind as jobs on Spark, which stop and begin with the savepoint of the one before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests import saved_program
+
+from eventide.common import Row, Types
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
+from eventide.testing import local_environment
+
+KEYS = "uvwxyz"
+BATCHES = [
+    [("ab"[(i + j) % 2], Row(key=KEYS[(7 * i + 5 * j) % 6], amount=1 + (3 * i + j) % 9, at=8 * i + (5 * j) % 13 - 6))
+     for j in range(6)]
+    for i in range(4)
+]  # fmt: skip
+RULES = [[(KEYS[i], i)] for i in range(4)]
+NARROW = Types.ROW_NAMED(["key", "amount", "at"], [Types.STRING(), Types.SHORT(), Types.INT()])
+TELLING = ("tumbling", "two", "process", "ruled", "listed", "joined")
+"""What is tried on Spark: the twin does the rest."""
+
+
+def job(checkpoint: Path, parallelism: int) -> StreamExecutionEnvironment:
+    """An environment of a job that ends with what is there."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))
+    return env
+
+
+def program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type: Any, **more: Any) -> None:
+    """The first micro-batches of the program, or all with the end."""
+    rows = [[(split, saved_program.of_type(row, rows_type)) for split, row in batch] for batch in BATCHES[:until]]
+    bounded = until == len(BATCHES)
+    streams = saved_program.streams(env, rows, RULES[:until], bounded=bounded, rows_type=rows_type, **more)
+    first, *others = (streams[name] for name in (*TELLING, "another") if name in streams)
+    results = first.union(*others).map(lambda text: text, Types.STRING())
+    results.sink_to(FormatSink("text", {"path": str(output)}))
+
+
+def expected() -> Counter[str]:
+    """What a job gives that is never stopped, in this process."""
+    streams = saved_program.streams(local_environment(), BATCHES, RULES, bounded=True)
+    first, *others = (streams[name] for name in TELLING)
+    return Counter(first.union(*others).execute_and_collect())
+
+
+def lines(*outputs: Path) -> Counter[str]:
+    """What is in files, but for what only a later program has."""
+    found = Counter(
+        line for output in outputs for file in output.glob("*.txt") for line in file.read_text().splitlines()
+    )
+    return Counter({line: times for line, times in found.items() if not line.startswith("another")})
