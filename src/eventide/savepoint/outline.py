@@ -18,7 +18,7 @@ class Outline:
     Args:
         location: the directory.
         text: what the file says that makes it a savepoint.
-        schemas: the columns of its tables, by operator, and by the part of the operator's state.
+        schemas: the columns of its tables, as far as they are asked for: by operator, and by the part of its state.
 
     Attributes:
         header: what is known of it without its state.

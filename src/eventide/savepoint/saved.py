@@ -163,13 +163,12 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     return range(first, behind)
 
 
-def outlined(location: str) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
-    """What an :class:`~eventide.savepoint.outline.Outline` is made of: the text and the schemas.
+def outlined(location: str, operators: Sequence[str]) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
+    """What an :class:`~eventide.savepoint.outline.Outline` is made of: its text, and its schemas of some operators.
 
     Raises what :class:`Savepoint` raises.
     """
     saved = Savepoint(location)
-    operators = saved.header.program["operators"]
     return saved.text, {operator: saved.schemas(operator) for operator in operators}
 
 

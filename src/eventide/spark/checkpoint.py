@@ -73,21 +73,21 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     beginning = settings.beginning
     if beginning is None:
         return None
-    savepoint = outline(spark, beginning.savepoint)
+    savepoint = outline(spark, beginning.savepoint, [task.id for task in plan.operators])
     allowed = beginning.allow_non_restored_state
     check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=allowed, placed=beginning.placed)
     return savepoint
 
 
-def outline(spark: SparkSession, savepoint: str) -> Outline:
-    """What must be known of the savepoint at a location, which Spark resolves.
+def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = ()) -> Outline:
+    """What must be known of a savepoint, for the operators that have to fit it.
 
     Raises:
         ProgramError: if Arrow cannot open it.
         StateError: if there is none.
     """
     location = resolved(spark, savepoint)
-    return Outline(location, *there(spark, partial(outlined, location)))
+    return Outline(location, *there(spark, partial(outlined, location, operators)))
 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
