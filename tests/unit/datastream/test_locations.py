@@ -1,5 +1,6 @@
 """What is said of a location that Python cannot open."""
 
+import subprocess
 import sys
 
 import pytest
@@ -18,6 +19,22 @@ def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.Monke
 def test_a_name_of_a_cluster_that_nobody_configured_is_an_error() -> None:
     with pytest.raises(ProgramError, match=r"'hdfs://nowhere/jobs': .*; name a name node with its port"):
         opened("hdfs://nowhere/jobs")
+
+
+_OPENS_AND_FORKS = """
+import gc, subprocess, sys
+from eventide.datastream.connectors._storage import opened
+
+opened("hdfs://127.0.0.1:9/jobs")
+opened.cache_clear()
+gc.collect()
+subprocess.run([sys.executable, "-c", ""], preexec_fn=lambda: None, check=True)
+"""
+
+
+def test_a_process_that_has_opened_hdfs_can_be_forked_as_spark_does_when_it_starts() -> None:
+    """In a process of its own, which a client that is given up behind the fork would hold for ever."""
+    subprocess.run([sys.executable, "-c", _OPENS_AND_FORKS], check=True, timeout=60)
 
 
 def test_a_scheme_that_nobody_knows_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ _MS_PER_S = 1_000
 class _Hdfs(HdfsFileSystem):
     """Says when a file was changed by the name and in the unit that Arrow knows; what is moved replaces."""
 
+    cachable = False  # fsspec drops what it keeps in a process that was forked, where a client never ends: see _client
+
     def info(self, path: str, **options: Any) -> dict[str, Any]:
         return _timed(super().info(path, **options))
 
@@ -23,6 +26,16 @@ class _Hdfs(HdfsFileSystem):
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
         super().mv(path1, path2, overwrite=True)
+
+
+@cache
+def _client(host: str | None, port: int | None) -> _Hdfs:
+    """The client of a name node, of which a process has one, for good.
+
+    It has threads, which a process does not have that is forked from it, as Spark's is when it starts: to give a client
+    up there is to wait for them for ever.
+    """
+    return _Hdfs(host, port)
 
 
 def _timed(entry: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +50,7 @@ def opened_hdfs(uri: str) -> tuple[PyFileSystem, str]:
     """
     parts = urlsplit(uri)
     try:
-        return PyFileSystem(FSSpecHandler(_Hdfs(parts.hostname, parts.port))), parts.path
+        return PyFileSystem(FSSpecHandler(_client(parts.hostname, parts.port))), parts.path
     except RuntimeError as error:
         raise ValueError(
             f"{error}; name a name node with its port, such as hdfs://namenode:8020, or the folder whose hdfs-site.xml "
