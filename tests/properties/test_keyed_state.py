@@ -1,11 +1,16 @@
-"""Keyed state against a dict, with restarts at any point and buckets so small that they split all the time."""
+"""Keyed state against a dict, with restarts at any point and buckets so small that they split all the time.
+
+And as the rows of a savepoint, which come in any order, some at a time.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
+from eventide.savepoint.keyed import Keys, keep_values, rows_of_buckets
 
 KEYS = st.integers(0, 40) | st.text("ab", max_size=2) | st.tuples(st.integers(0, 2), st.booleans())
 NAMESPACES = st.sampled_from([None, "w", ("t", "u"), TimeWindow(0, 10), TimeWindow(5, 10)])
@@ -82,3 +87,28 @@ def test_keyed_state_is_a_dict(steps, bucket_bytes):
     assert sorted(keyed.event_timers.all(), key=str) == sorted(model.timers, key=str)
     if not model.values and not model.timers:
         assert backend.values == {}
+
+
+_ENTRIES = st.dictionaries(st.tuples(KEYS, NAMESPACES, NAMES), st.text(max_size=30), max_size=40)
+_TIMERS = st.lists(st.tuples(st.integers(0, 9), KEYS, NAMESPACES), unique=True, max_size=40)
+
+
+@given(_ENTRIES, _TIMERS, st.data())
+def test_the_rows_of_a_savepoint_become_the_same_state_however_they_are_cut(entries, timers, data):
+    backend, again = MemoryBackend(), MemoryBackend()
+    keyed = KeyedState(backend, 4)
+    for at, value in entries.items():
+        keyed.write(*at, value)
+    for timer in timers:
+        keyed.event_timers.register(*timer)
+    keyed.flush()
+    stored = BucketStore(backend, 1, ("event times", "clock times", "expiries"))
+    waiting = data.draw(st.permutations([*rows_of_buckets(stored, Keys("operator", "", 4))]))
+    while waiting:
+        size = data.draw(st.integers(1, len(waiting)))
+        keep_values(waiting[:size], again, 4)
+        waiting = waiting[size:]
+    expected, found = KeyedState(backend, 4), KeyedState(again, 4)
+    assert found.all_entries() == expected.all_entries()
+    assert found.event_timers.all() == expected.event_timers.all()
+    assert found.event_timers.number == expected.event_timers.number

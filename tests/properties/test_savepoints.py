@@ -2,6 +2,7 @@
 
 from collections import Counter
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,10 +62,11 @@ def _results(batches, cuts, narrow=None):
 
 
 @settings(max_examples=8)
-@given(_BATCHES, _CUTS)
-def test_the_results_are_those_of_the_uninterrupted_run(batches, cuts):
+@given(_BATCHES, _CUTS, st.sampled_from([1, 3, 65_536]))
+def test_the_results_are_those_of_the_uninterrupted_run(batches, cuts, rows_at_once):
     moved = [[(split, _moved(row, number)) for split, row in batch] for number, batch in enumerate(batches)]
-    assert _results(moved, cuts) == _results(moved, [])
+    with patch("eventide.savepoint.saved._ROWS", rows_at_once):
+        assert _results(moved, cuts) == _results(moved, [])
 
 
 @settings(max_examples=8)

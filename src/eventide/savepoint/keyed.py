@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from eventide.common._pickles import dumps, loads
 from eventide.common._stand_ins import dumps_anyway, loads_anyway
 from eventide.errors import EventideError
+from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import Bucket, Column, owned
@@ -21,7 +22,12 @@ from eventide.runtime.state.timer_columns import NUMBERS, PLACES, TimerColumns, 
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 from eventide.savepoint.rows import KEYED, TIMERS, VALUE, WINDOW, text_of, text_of_value
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Row: TypeAlias = dict[str, Any]
+
+_NUMBER = "number of chunk"
 
 
 class Keys:
@@ -77,26 +83,36 @@ def rows_of_windows(store: StoredChunks, keys: Keys) -> Iterator[Row]:
 
 
 def keep_values(rows: Sequence[Row], backend: StateBackend, max_parallelism: int) -> None:
-    """Put values and timers into the keyed state of a subtask, which has none yet."""
-    kept = [row for row in rows if row["kind"] != WINDOW]
-    if kept:
+    """Put values and timers into the keyed state of a subtask, beside those that were put before."""
+    if rows:
         state = KeyedState(backend, max_parallelism)
-        state.adopt(*_bucket(kept))
+        state.adopt(*_bucket(rows))
         state.flush()
 
 
-def keep_windows(rows: Sequence[Row], backend: StateBackend) -> None:
-    """Put what windows hold into the chunks of a subtask, each chunk into that of its number."""
-    chunks: defaultdict[int, defaultdict[int, Chunk]] = defaultdict(lambda: defaultdict(dict))
-    for row in rows:
-        if row["kind"] == WINDOW:
-            by_key = chunks[row["row"]][row["chunk"]].setdefault(loads(row["namespace_pickle"]), {})
-            by_key[loads(row["key_pickle"])] = loads(row["value_pickle"])
+def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[Row]], backend: StateBackend) -> None:
+    """Put all that windows hold into the chunks of a subtask, each chunk into that of its number.
+
+    Args:
+        rows: those of windows, of all keys.
+        own: those of the subtask, of some that belong to one chunk.
+        backend: where to.
+    """
     store = StoredChunks(backend)
-    for number, by_number in chunks.items():
-        for i in range(max(by_number) + 1):
-            store.put(number, i, encode_windows(by_number[i]), size_of(by_number[i]))
+    for row, of_row in slices_by(rows.append_column(_NUMBER, rows.column("chunk")), "row"):
+        chunks = {number: _chunk(own(of_chunk)) for number, of_chunk in slices_by(of_row, _NUMBER)}
+        for i in range(max((number + 1 for number, chunk in chunks.items() if chunk), default=0)):
+            chunk = chunks.get(i, {})
+            store.put(row, i, encode_windows(chunk), size_of(chunk))
     store.flush()
+
+
+def _chunk(rows: Sequence[Row]) -> Chunk:
+    chunk: Chunk = {}
+    for row in rows:
+        by_key = chunk.setdefault(loads(row["namespace_pickle"]), {})
+        by_key[loads(row["key_pickle"])] = loads(row["value_pickle"])
+    return chunk
 
 
 def _bucket(rows: Sequence[Row]) -> tuple[Bucket, int]:

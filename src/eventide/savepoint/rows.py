@@ -47,6 +47,15 @@ known without its class. ``namespace`` is the window. ``number`` says in which o
 ``namespace`` and ``value`` are texts for people, and a value that is no plain one has none.
 """
 
+KEPT = pa.schema(
+    [
+        field.with_type(pa.large_binary()) if field.type == pa.binary() else field
+        for field in KEYED
+        if field.name not in {"key", "namespace", "value"}
+    ]
+)
+"""What a job reads of it; pickles of a subtask may be more than 2 GB together."""
+
 TASKS = pa.schema([("operator", pa.string()), ("subtask", pa.int32()), ("name", pa.string()), ("content", pa.binary())])
 """What is small in the state of a subtask: JSON, but for the generators of the user's."""
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide.errors import StateError
-from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.state.backend import MemoryBackend, PartOfState, StateBackend
 from eventide.runtime.state.operators import HEAD, OperatorStates
 from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.operator import OnColumns
@@ -21,9 +21,11 @@ from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import NAME, SOURCES
 from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
 from eventide.savepoint.outline import Outline
-from eventide.savepoint.rows import BROADCAST, GROUP, PART, Small
+from eventide.savepoint.rows import BROADCAST, GROUP, KEPT, PART, WINDOW, Small
 from eventide.savepoint.tasks import of_subtask
 from eventide.savepoint.widening import Widening
+
+_ROWS = 65_536
 
 
 class Savepoint(Outline):
@@ -67,7 +69,8 @@ class Savepoint(Outline):
         """Give a subtask of a level its share, if it has no state of its own yet."""
         if backend.get(HEAD) is not None:
             return
-        states = OperatorStates(backend, level.program())
+        made = MemoryBackend()  # rows come some at a time, and a bucket that has got more of them is stored again
+        states = OperatorStates(made, level.program())
         for task in level.tasks:
             saved = self._small.get(task.id)
             if saved is not None and subtask < task.parallelism:
@@ -78,6 +81,8 @@ class Savepoint(Outline):
                 self._restore_keyed(task, groups, state)
                 self._restore_tables(task, groups, state)
         states.flush()
+        for name, value in made.values.items():
+            backend.put(name, value)
 
     def small_rows(self) -> list[Small]:
         """What is small of all subtasks."""
@@ -85,13 +90,27 @@ class Savepoint(Outline):
             columns = pq.read_table(file).columns
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
-    def keyed_rows(self, operator: str) -> Iterator[pa.Table]:
-        """What belongs to keys of an operator, one table after the other."""
-        return self._read("keyed", pc.field("operator") == operator)
+    def keyed_rows(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
+        """What belongs to keys of an operator, or what is wanted of it: some rows at a time, of many."""
+        import pyarrow.dataset as ds  # takes a while to import, and few jobs need it
+
+        paths = [self.directory.path(f"keyed/{name}") for name in self.directory.names("keyed")]
+        if not paths:
+            return
+        rows = ds.dataset(paths, KEPT, "parquet", self.directory.store)
+        of_operator = pc.field("operator") == operator
+        found = of_operator if wanted is None else of_operator & wanted
+        some: list[pa.RecordBatch] = []
+        for batch in rows.to_batches(filter=found, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1):
+            some.append(batch)
+            if sum(map(len, some)) >= _ROWS:
+                yield pa.Table.from_batches(some)
+                some = []
+        yield pa.Table.from_batches(some, KEPT)
 
     def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
         """What an operator keeps on columns, each table with the part of its state that it belongs to."""
-        for table in self._read(Directory.of_tables(operator), None):
+        for table in self._read_tables(operator):
             yield table.schema.metadata[PART].decode(), table.replace_schema_metadata(None)
 
     @cached_property
@@ -104,27 +123,26 @@ class Savepoint(Outline):
 
     def _restore_keyed(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
         is_mine = (pc.field("key_group") >= groups.start) & (pc.field("key_group") < groups.stop)
-        may_be = (pc.field("operator") == task.id) & (
-            is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
-        )
+        may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
         widening = Widening(self.header.program["operators"].get(task.id, {}), task.identity)
-        by_part: dict[str, list[Row]] = {}
-        for table in self._read("keyed", may_be):
-            for row in table.to_pylist():
-                by_part.setdefault(row["part"], []).append(row)
-        for part, rows in by_part.items():
-            if part:  # broadcast state, which every subtask has
+
+        def own(table: pa.Table) -> list[Row]:
+            return [widening.of_row(row) for row in mine(table.to_pylist(), groups, task.max_parallelism)]
+
+        windows = [KEPT.empty_table()]
+        for table in self.keyed_rows(task.id, may_be):
+            of_windows, of_broadcast = pc.equal(table.column("kind"), WINDOW), pc.not_equal(table.column("part"), "")
+            windows.append(table.filter(of_windows))
+            keep_values(own(table.filter(pc.invert(pc.or_(of_windows, of_broadcast)))), state, task.max_parallelism)
+            for part, rows in _by_part(table.filter(of_broadcast)):  # every subtask has all of it
                 name = part.removeprefix(BROADCAST).rstrip("/")
                 keep_values([widening.of_broadcast(row, name) for row in rows], PartOfState(state, part), 1)
-            else:
-                own = [widening.of_row(row) for row in mine(rows, groups, task.max_parallelism)]
-                keep_values(own, state, task.max_parallelism)
-                keep_windows(own, state)
+        keep_windows(pa.concat_tables(windows), own, state)
 
     def _restore_tables(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
         by_part: dict[str, list[pa.Table]] = {}
-        for table in self._read(Directory.of_tables(task.id), is_mine):
+        for table in self._read_tables(task.id, is_mine):
             part = table.schema.metadata[PART].decode()
             by_part.setdefault(part, []).append(table.replace_schema_metadata(None))
         for part, found in by_part.items():
@@ -140,11 +158,20 @@ class Savepoint(Outline):
             found[schema.metadata[PART].decode()] = schema.remove_metadata()
         return found
 
-    def _read(self, folder: str, wanted: pc.Expression | None) -> Iterator[pa.Table]:
-        """The rows that are wanted, None stands for all, of each file in a folder, one file after the other."""
+    def _read_tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
+        """The tables of an operator, one file after the other, or the rows of them that are wanted."""
+        folder = Directory.of_tables(operator)
         for name in self.directory.names(folder):
             path = self.directory.path(f"{folder}/{name}")
             yield pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
+
+
+def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each part of an operator's state."""
+    by_part: dict[str, list[Row]] = {}
+    for row in table.to_pylist():
+        by_part.setdefault(row["part"], []).append(row)
+    yield from by_part.items()
 
 
 def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:

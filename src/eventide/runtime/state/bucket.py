@@ -103,3 +103,11 @@ def owned(keys: list[Any], owners: Owners, values: Iterable[Any]) -> Iterable[tu
 def live(value: Any) -> Any:
     """A value as its user knows it."""
     return loads(value) if type(value) is Pickled else value
+
+
+def unpickled(values: dict[Any, Any], key: Any) -> Any:
+    """The value of a key, None if there is none; it is unpickled when it is looked at for the first time."""
+    value = values.get(key)
+    if type(value) is Pickled:
+        value = values[key] = live(value)
+    return value

@@ -10,10 +10,10 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.functions import Function
 from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
-from eventide.runtime.state.bucket import Pickled, live
+from eventide.runtime.state.bucket import Pickled, live, unpickled
 from eventide.runtime.state.expiring import SUFFIX, TimeToLive, with_times, without_times
 from eventide.runtime.state.handles import StateHandles
-from eventide.runtime.state.keyed import KeyedState, unpickled
+from eventide.runtime.state.keyed import KeyedState
 
 FUNCTION_STATE = "global:"
 """What the names of the state of functions begin with: windows have others beside it."""

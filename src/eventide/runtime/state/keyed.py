@@ -11,17 +11,19 @@ import numpy as np
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
+from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned, unpickled
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
 from eventide.runtime.state.filling import NO_BUCKET, buckets_of
 from eventide.runtime.state.linear_hashing import address, addresses
+from eventide.runtime.state.timer_columns import placed
 from eventide.runtime.state.timers import Timers
 
 _BUCKET_BYTES = 1_024
@@ -169,10 +171,7 @@ class KeyedState:
                 self.open(key)
             return
         with without_collection():
-            hashes = hashes_of(new)
-            self._have(np.unique(addresses(hashes, self._store.count)).tolist())
-            are_new = [key not in index for key in new]
-            self._add(list(compress(new, are_new)), list(compress(hashes.tolist(), are_new)))
+            self._open(new, hashes_of(new))
 
     def open_everything(self) -> None:
         """Have every key at hand."""
@@ -248,17 +247,25 @@ class KeyedState:
         self._types.flush()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
-        """Have keys of another state for one's own, with their values and timers; here there is nothing yet.
+        """Have keys of another state for one's own, with their values and timers, beside what there is already.
 
         Args:
             bucket: the keys, with what is kept of them.
             last_number: the highest number of their timers: those that are set from now on come behind them.
         """
+        keys = bucket.keys
         with without_collection():
-            self.open_everything()
-            self._bring_up(bucket)
-        for timers in self._timers:
-            timers.number = max(timers.number, last_number)
+            self._open(keys, np.array(bucket.hashes, np.uint64))
+            for name, (owners, are_pickled, values) in bucket.values.items():
+                self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
+            for name, (owners, _, values) in bucket.spaces.items():
+                mine = self._spaces[name]
+                for key, value in owned(keys, owners, map(Pickled, values)):
+                    mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
+            places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
+            for timers, (plain, spaced) in zip(self._timers, bucket.timers, strict=True):
+                timers.take_in(self.keys, 0, (placed(plain, places), placed(spaced, places)))
+                timers.number = max(timers.number, last_number)
 
     def held(self) -> dict[str, int]:
         """How many keys and timers there are, as far as that is known without reading; asked behind :meth:`flush`."""
@@ -277,6 +284,12 @@ class KeyedState:
                 for namespace, value in unpickled(spaces, key).items():
                     found[key, namespace][name] = value
         return dict(found)
+
+    def _open(self, keys: list[Any], hashes: Hashes) -> None:
+        """Have keys at hand, given their hashes."""
+        self._have(np.unique(addresses(hashes, self._store.count)).tolist())
+        are_new = [key not in self.index for key in keys]
+        self._add(list(compress(keys, are_new)), list(compress(hashes.tolist(), are_new)))
 
     def _have(self, numbers: Iterable[int]) -> None:
         """Have all keys of some buckets at hand."""
@@ -371,14 +384,6 @@ class KeyedState:
                 store.schedules[kind].set(number, time_ms)
         for number in self._looked_through:
             store.schedules[EXPIRY].set(number, known[number].earliest[EXPIRY])
-
-
-def unpickled(values: dict[Any, Any], key: Any) -> Any:
-    """The value of a key, None if there is none; it is unpickled when it is looked at for the first time."""
-    value = values.get(key)
-    if type(value) is Pickled:
-        value = values[key] = live(value)
-    return value
 
 
 def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:

@@ -90,3 +90,11 @@ def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any
     of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
     owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
     return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
+
+
+def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
+    """The same timers where their keys have other places, each that of its number."""
+    if columns is None:
+        return None
+    found, times, numbers, namespaces = columns
+    return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
