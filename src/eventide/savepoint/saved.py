@@ -97,16 +97,16 @@ class Savepoint(Outline):
         paths = [self.directory.path(f"keyed/{name}") for name in self.directory.names("keyed")]
         if not paths:
             return
-        rows = ds.dataset(paths, KEPT, "parquet", self.directory.store)
         of_operator = pc.field("operator") == operator
         found = of_operator if wanted is None else of_operator & wanted
-        some: list[pa.RecordBatch] = []
-        for batch in rows.to_batches(filter=found, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1):
-            some.append(batch)
-            if sum(map(len, some)) >= _ROWS:
-                yield pa.Table.from_batches(some)
-                some = []
-        yield pa.Table.from_batches(some, KEPT)
+        some = []
+        for file in ds.dataset(paths, KEPT, "parquet", self.directory.store).get_fragments():
+            for row_group in file.split_by_row_group(found, KEPT):  # a scanner of several would read all ahead
+                some.append(row_group.to_table(KEPT, filter=found))
+                if sum(map(len, some)) >= _ROWS:
+                    yield pa.concat_tables(some)
+                    some = []
+        yield pa.concat_tables([KEPT.empty_table(), *some])
 
     def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
         """What an operator keeps on columns, each table with the part of its state that it belongs to."""
