@@ -8,7 +8,8 @@ import uuid
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from eventide.common import SimpleStringSchema
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
@@ -56,6 +57,25 @@ def test_records_and_mark_are_there_together(broker: KafkaBroker) -> None:
         transactions.write([table(*records)], Mark(mark, "id"), topic)
         transactions.close()
         assert (marks(sink), values(broker, topic)) == ([Mark(mark, "id")], seen)
+
+
+def test_who_has_closed_it_knows_that_readers_see_all(broker: KafkaBroker) -> None:
+    """Kafka says that a transaction is committed before its partitions know."""
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).build()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
+    partition = TopicPartition(topic, 0)
+
+    def end(isolation: IsolationLevel) -> int:
+        asked = admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=isolation)
+        return int(asked[partition].result().offset)
+
+    for n in range(20):
+        transactions = Transactions(sink)
+        transactions.write([table(b"%d" % n)], Mark(n + 1, "id"), topic)
+        transactions.close()
+        assert end(IsolationLevel.READ_COMMITTED) == end(IsolationLevel.READ_UNCOMMITTED) == 2 * (n + 1)
+    assert marks(sink) == [Mark(20, "id")]
 
 
 def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(broker: KafkaBroker) -> None:

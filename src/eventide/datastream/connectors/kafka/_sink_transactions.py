@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ class Transactions:
     def __init__(self, sink: KafkaSink) -> None:
         self._sink = sink
         self.group = str(sink.transactional_id_prefix)
+        self._last: tuple[Mark, str] | None = None
         self._producer = self._new_producer()
         quiet = {**connection(sink), "group.id": self.group, "enable.auto.commit": "false", "log_level": 0}
         self._membership = client(library().Consumer, quiet)
@@ -87,6 +89,7 @@ class Transactions:
             self._producer.forget()
             try:
                 self._write(records, mark, topic)
+                self._last = mark, topic
                 return
             except library().KafkaException as error:
                 failure = self._failure(error.args[0], topic)
@@ -112,12 +115,15 @@ class Transactions:
         for table in records:
             self._producer.send(table)
         self._reached("sent")
-        offset = library().TopicPartition(topic, 0, mark.next_batch, metadata=mark.checkpoint)
-        membership = self._membership.consumer_group_metadata()
-        self._in_time(lambda: self._insist(producer.send_offsets_to_transaction, [offset], membership))
+        offset, membership = self._offset(mark, topic), self._membership.consumer_group_metadata()
+        send = partial(self._insist, producer.send_offsets_to_transaction, offset, membership)
+        self._in_time(send, self._producer.patience_s + _GRACE_S)
         self._reached("marked")
         self._insist(producer.commit_transaction)
         self._reached("committed")
+
+    def _offset(self, mark: Mark, topic: str) -> list[Any]:
+        return [library().TopicPartition(topic, 0, mark.next_batch, metadata=mark.checkpoint)]
 
     def _reached(self, place: str) -> None:
         """Nothing: tests end the process at a place of a transaction."""
@@ -134,13 +140,13 @@ class Transactions:
                     raise
                 patience.check(f"the end of a transaction of {self.group!r}", said(error))
 
-    def _in_time(self, work: Callable[[], None]) -> None:
+    def _in_time(self, work: Callable[[], None], seconds: float) -> None:
         """Do something that may never come back: the library looks for a coordinator that is gone, and keeps no time.
 
         That is its issue 5511. The producer has to be given up then; the next one ends what it had begun.
 
         Raises:
-            TimeoutError: if it does not come back while there is patience.
+            TimeoutError: if it does not come back in so many seconds.
         """
         outcome: Queue[BaseException | None] = Queue()
 
@@ -154,7 +160,7 @@ class Transactions:
 
         Thread(target=run, name=f"offsets of {self.group}", daemon=True).start()
         try:
-            error = outcome.get(timeout=self._producer.patience_s + _GRACE_S)
+            error = outcome.get(timeout=seconds)
         except Empty:
             raise TimeoutError from None
         if error is not None:
@@ -196,7 +202,25 @@ class Transactions:
         except library().KafkaException:
             return  # whoever comes next with this id ends it, or its time-out
 
+    def _wait_until_seen(self, mark: Mark, topic: str) -> None:
+        """Wait for the end of the last transaction.
+
+        Kafka says that a transaction is committed before it tells the partitions, and readers see nothing of it in
+        between: for some milliseconds, or a tenth of a second. A further transaction may send nothing before that is
+        over. So one is begun, sends what stands there anyway, and is given up.
+        """
+        producer, membership = self._producer.client, self._membership.consumer_group_metadata()
+        send = partial(producer.send_offsets_to_transaction, self._offset(mark, topic), membership, _GRACE_S)
+        try:
+            producer.begin_transaction()
+            self._in_time(send, _GRACE_S)
+            producer.abort_transaction(_GRACE_S)
+        except (library().KafkaException, TimeoutError):
+            return  # the broker is away, or another run has come
+
     def close(self) -> None:
-        """Leave the cluster alone; nothing is lost, as there is nothing between transactions."""
+        """Leave the cluster alone, once readers see what was written; nothing is lost if they cannot yet."""
+        if self._last is not None:
+            self._wait_until_seen(*self._last)
         self._membership.close()
         self._producer.close()
