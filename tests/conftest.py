@@ -28,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer what takes too long for every day."""
     parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
     parser.addoption("--kills", type=int, default=1, help="how often the job of a kill test is killed")
+    parser.addoption(
+        "--another-python", default=None, help="a Python with another Spark, which begins with a savepoint"
+    )
     parser.addoption("--seed", type=int, default=None, help="what the moments of kills follow from")
 
 

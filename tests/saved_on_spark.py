@@ -1,7 +1,13 @@
-"""The program with state of every kind as jobs on Spark, which stop and begin with the savepoint of the one before."""
+"""The program with state of every kind as jobs on Spark, which stop and begin with the savepoint of the one before.
+
+python saved_on_spark.py SAVEPOINT FOLDER
+
+begins with a savepoint and runs to the end, as a later program, with three subtasks; its output is FOLDER/out2.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -42,9 +48,19 @@ def program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type
     results.sink_to(FormatSink("text", {"path": str(output)}))
 
 
-def expected() -> Counter[str]:
-    """What a job gives that is never stopped, in this process."""
-    streams = saved_program.streams(local_environment(), BATCHES, RULES, bounded=True)
+def goes_on(saved: Path, folder: Path, until: int = len(BATCHES)) -> None:
+    """Begin with a savepoint, if there is no checkpoint yet, as a later program: more subtasks, wider types, and more."""
+    env = job(folder / "other", 3).from_savepoint(str(saved))
+    program(env, until, folder / "out2", saved_program.WIDE, has_another=True)
+    env.execute()
+
+
+def expected(together: int = 1) -> Counter[str]:
+    """What a job gives that is never stopped, in this process; its first micro-batches may come ``together``."""
+    batches, rules = (
+        [[one for some in all_[:together] for one in some], *all_[together:]] for all_ in (BATCHES, RULES)
+    )
+    streams = saved_program.streams(local_environment(), batches, rules, bounded=True)
     first, *others = (streams[name] for name in TELLING)
     return Counter(first.union(*others).execute_and_collect())
 
@@ -55,3 +71,7 @@ def lines(*outputs: Path) -> Counter[str]:
         line for output in outputs for file in output.glob("*.txt") for line in file.read_text().splitlines()
     )
     return Counter({line: times for line, times in found.items() if not line.startswith("another")})
+
+
+if __name__ == "__main__":
+    goes_on(*map(Path, sys.argv[1:]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from tests.saved_on_spark import NARROW, expected, job, lines, program
-from tests.saved_program import WIDE
+from tests import saved_on_spark
+from tests.saved_on_spark import NARROW, expected, goes_on, job, lines, program
 from tests.steps import in_steps
 from typer.testing import CliRunner
 
@@ -25,6 +27,7 @@ from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 from eventide.spark.savepoint import take_savepoint
+from eventide.spark.source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 
@@ -43,7 +46,7 @@ def _killed_before_its_last_commit(checkpoint: Path) -> int:
 
 @in_steps
 def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
+    one = tmp_path / "one"
 
     env = job(one, 2)
     program(env, 2, tmp_path / "out1", NARROW)
@@ -62,10 +65,26 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
     assert json.loads(said.output)["batch"] == last - 1
 
     for until in (3, 4):  # the second run finds a checkpoint, which counts, whatever the program says
-        env = job(other, 3).from_savepoint(str(tmp_path / "saved"))
-        program(env, until, tmp_path / "out2", WIDE, has_another=True)
-        env.execute()
+        goes_on(tmp_path / "saved", tmp_path, until)
     assert lines(tmp_path / "out1", tmp_path / "out2") == expected()
+
+
+def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """`./run oldest` names the Python that has the newest Spark."""
+    python = pytestconfig.getoption("--another-python")
+    if python is None:
+        pytest.skip("--another-python names none")
+    env = job(tmp_path / "one", 2)
+    program(env, 2, tmp_path / "out1", NARROW)
+    env.execute()
+    take_savepoint(spark, str(tmp_path / "one"), str(tmp_path / "saved"))
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [python, saved_on_spark.__file__, str(tmp_path / "saved"), str(tmp_path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert lines(tmp_path / "out1", tmp_path / "out2") == expected(together=1 if CAN_LIMIT else 2)
 
 
 class Counting(DataSource):
