@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type
 
 
 def goes_on(saved: Path, folder: Path, until: int = len(BATCHES)) -> None:
-    """Begin with a savepoint, if there is no checkpoint yet, as a later program: more subtasks, wider types, and more."""
+    """Go on as a later program, with more subtasks and wider types; a checkpoint counts before the savepoint."""
     env = job(folder / "other", 3).from_savepoint(str(saved))
     program(env, until, folder / "out2", saved_program.WIDE, has_another=True)
     env.execute()
@@ -57,9 +58,7 @@ def goes_on(saved: Path, folder: Path, until: int = len(BATCHES)) -> None:
 
 def expected(together: int = 1) -> Counter[str]:
     """What a job gives that is never stopped, in this process; its first micro-batches may come ``together``."""
-    batches, rules = (
-        [[one for some in all_[:together] for one in some], *all_[together:]] for all_ in (BATCHES, RULES)
-    )
+    batches, rules = ([[*chain(*steps[:together])], *steps[together:]] for steps in (BATCHES, RULES))
     streams = saved_program.streams(local_environment(), batches, rules, bounded=True)
     first, *others = (streams[name] for name in TELLING)
     return Counter(first.union(*others).execute_and_collect())
