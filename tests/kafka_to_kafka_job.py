@@ -61,7 +61,7 @@ def into(servers: str, topic: str, kind: CompositeTypeInfo) -> KafkaSink:
     )
 
 
-def run(
+def main(
     servers: str,
     name: str,
     checkpoint: str,
@@ -86,4 +86,4 @@ def run(
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    main(*sys.argv[1:])

@@ -11,22 +11,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster.drivers import PATIENCE_S, started
+from tests.spark.test_kill import PROGRAMS
 
 from eventide.spark.checkpoint_files import CheckpointFiles
 from eventide.testing import SparkCluster
 
 VICTIMS = ("executor", "worker", "driver", "master")
-_PROGRAM = Path(__file__).with_name("killed_driver.py")
+_DRIVER = Path(__file__).with_name("killed_driver.py")
 
 
-class Disturbed:
-    """One job of tests/spark/killed_job.py or killed_states.py.
+def of_files(job: str, place: str, input: str) -> tuple[Sequence[str], str]:
+    """The program of a job that test_kill.py has, and its checkpoint.
 
     Args:
-        cluster: the cluster.
         job: which job.
         place: the location for its checkpoint and output.
         input: the location of its files.
+    """
+    checkpoint = f"{place}/checkpoint"
+    return (str(PROGRAMS[job].__file__), job, checkpoint, f"{place}/output", input), checkpoint
+
+
+class Disturbed:
+    """One job.
+
+    Args:
+        cluster: the cluster.
+        name: what it is called where it is said what was killed.
+        program: the file and the arguments of its program, as killed_driver.py takes them.
+        checkpoint: the location of its checkpoint.
         dice: which worker is killed, and when.
         variables: more of the environment of its driver.
         started_by: the command that starts its driver.
@@ -35,16 +48,15 @@ class Disturbed:
     def __init__(
         self,
         cluster: SparkCluster,
-        job: str,
-        place: str,
-        input: str,
+        name: str,
+        program: Sequence[str],
+        checkpoint: str,
         dice: random.Random,
         variables: Mapping[str, str] | None = None,
         started_by: Sequence[str] = (),
     ) -> None:
         self._cluster, self._dice, self._variables, self._started_by = cluster, dice, variables or {}, started_by
-        self._checkpoint = f"{place}/checkpoint"
-        self._arguments = [job, self._checkpoint, f"{place}/output", input]
+        self._name, self._program, self._checkpoint = name, program, checkpoint
         self._driver = self._start()
 
     def run(self, victims: Sequence[str]) -> None:
@@ -53,7 +65,7 @@ class Disturbed:
             for victim in victims:
                 self._wait_for_work()
                 time.sleep(self._dice.uniform(0, 1))
-                print(f"{self._arguments[0]}: behind micro-batch {self._planned()}, the {victim} is killed", flush=True)
+                print(f"{self._name}: behind micro-batch {self._planned()}, the {victim} is killed", flush=True)
                 getattr(self, f"_kill_{victim}")(self._dice.randrange(2))
             self._driver.communicate(timeout=PATIENCE_S)
             assert self._driver.returncode == 0
@@ -84,9 +96,7 @@ class Disturbed:
         self._driver.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
-        return started(
-            _PROGRAM, self._cluster, *self._arguments, variables=self._variables, started_by=self._started_by
-        )
+        return started(_DRIVER, self._cluster, *self._program, variables=self._variables, started_by=self._started_by)
 
     def _planned(self) -> int:
         return max(CheckpointFiles(self._checkpoint).planned(), default=-1)

@@ -1,6 +1,8 @@
-"""A job of tests/spark/killed_job.py or killed_states.py on the cluster that the variable MASTER names.
+"""A job on the cluster that the variable MASTER names.
 
-python killed_driver.py bounded|function|states CHECKPOINT OUTPUT INPUT
+python killed_driver.py PROGRAM ARGUMENTS...
+
+calls main(ARGUMENTS...) of a program that makes its environment of the session that is there.
 """
 
 from __future__ import annotations
@@ -11,11 +13,8 @@ from pathlib import Path
 
 from session import environment_on_cluster
 
-PROGRAMS = Path(__file__).parents[1] / "spark"
-
 if __name__ == "__main__":
-    name = "killed_states" if sys.argv[1] == "states" else "killed_job"
-    sys.path.append(str(PROGRAMS))
-    program = importlib.import_module(name)
-    environment_on_cluster().add_python_file(str(PROGRAMS / f"{name}.py"))
-    program.main(*sys.argv[1:])
+    program, *arguments = sys.argv[1:]
+    sys.path.append(str(Path(program).parent))
+    environment_on_cluster().add_python_file(program)
+    importlib.import_module(Path(program).stem).main(*arguments)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.disturbed import VICTIMS, Disturbed
+from tests import kafka_to_kafka_job
+from tests.cluster.disturbed import VICTIMS, Disturbed, of_files
+from tests.kafka.test_sink_kill import by_key, disordered
 from tests.spark import killed_job
 from tests.spark.test_kill import PROGRAMS, check
 
-from eventide.testing import SparkCluster
+from eventide.testing import KafkaBroker, SparkCluster
+from kafka_topics import contents, new_topic, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
@@ -29,5 +32,37 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
     for series in range(pytestconfig.getoption("--kills")):
         killed = {job: tmp_path / f"killed-{series}" / job for job in PROGRAMS}
         for job, place in killed.items():
-            Disturbed(cluster, job, str(place), str(folder), dice).run(dice.sample(VICTIMS, len(VICTIMS)))
+            disturbed = Disturbed(cluster, job, *of_files(job, str(place), str(folder)), dice)
+            disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
         check(spark, killed, undisturbed)
+
+
+@pytest.mark.kafka
+@pytest.mark.usefixtures("spark")
+def test_nor_does_it_matter_to_what_is_read_of_topics_and_written_to_topics(
+    broker: KafkaBroker, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Windows and a join between topics, exactly once."""
+    dice = random.Random(pytestconfig.getoption("--seed"))
+    orders, payments = (new_topic(broker, partitions=2) for _ in range(2))
+    for seed, topic in enumerate((orders, payments)):
+        produce(broker, topic, disordered(random.Random(seed)))
+
+    def program(name: str) -> tuple[list[str], str]:
+        for topic in (f"{name}-windows", f"{name}-pairs"):
+            broker.create_topic(topic, 3)
+        checkpoint = str(tmp_path / name)
+        return [broker.bootstrap_servers, name, checkpoint, orders, payments], checkpoint
+
+    def written(name: str) -> list[dict[bytes, list[bytes]]]:
+        return [by_key(contents(broker, f"{name}-{kind}")) for kind in ("windows", "pairs")]
+
+    undisturbed = f"undisturbed-{orders}"
+    kafka_to_kafka_job.main(*program(undisturbed)[0])
+    assert all(len(of_key) > 5 for of_topic in written(undisturbed) for of_key in of_topic.values())
+    for series in range(pytestconfig.getoption("--kills")):
+        killed = f"killed-{series}-{orders}"
+        arguments, checkpoint = program(killed)
+        disturbed = Disturbed(cluster, "topics", [kafka_to_kafka_job.__file__, *arguments], checkpoint, dice)
+        disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
+        assert written(killed) == written(undisturbed)

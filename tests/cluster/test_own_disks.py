@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.disturbed import Disturbed
+from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.own_disks import can_have_own_disks, with_own_disk
 from tests.spark import killed_job
 from tests.spark.test_kill import check
@@ -38,9 +38,7 @@ def test_a_driver_with_an_empty_disk_goes_on_where_another_died(
     spark: SparkSession, shared: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     """Every kind of job, on a cluster whose parts share the folder of the checkpoint and no other."""
-    seed = pytestconfig.getoption("--seed") or random.randrange(10**6)
-    print(f"\n--seed={seed}")
-    dice, started_by = random.Random(seed), with_own_disk(shared)
+    dice, started_by = random.Random(pytestconfig.getoption("--seed")), with_own_disk(shared)
     killed_job.write_input(shared / "input")
     undisturbed = {job: tmp_path / job for job in killed_job.JOBS}
     for job, place in undisturbed.items():
@@ -51,8 +49,7 @@ def test_a_driver_with_an_empty_disk_goes_on_where_another_died(
             disturbed = Disturbed(
                 cluster,
                 job,
-                str(place),
-                str(shared / "input"),
+                *of_files(job, str(place), str(shared / "input")),
                 dice,
                 {"SETTINGS": json.dumps(OTHER_MACHINES)},
                 started_by,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
-from tests.cluster.disturbed import Disturbed
+from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.drivers import ended
 from tests.spark import killed_job
 from tests.spark.test_kill import check
@@ -36,9 +36,7 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     pytestconfig: pytest.Config,
 ) -> None:
     """Every kind of job, each with an executor and the driver killed; `--kills=5` five times."""
-    seed = pytestconfig.getoption("--seed") or random.randrange(10**6)
-    print(f"\n--seed={seed}")
-    dice, variables = random.Random(seed), store_for_jobs.written(tmp_path)
+    dice, variables = random.Random(pytestconfig.getoption("--seed")), store_for_jobs.written(tmp_path)
     killed_job.write_input(tmp_path / "input")
     undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
     for job, place in undisturbed.items():
@@ -48,7 +46,7 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     for series in range(pytestconfig.getoption("--kills")):
         there = f"{store_for_jobs.location}/killed/{series}"
         for job in killed_job.JOBS:
-            disturbed = Disturbed(cluster, job, f"{there}/{job}", read, dice, variables)
+            disturbed = Disturbed(cluster, job, *of_files(job, f"{there}/{job}", read), dice, variables)
             disturbed.run(dice.sample(["executor", "driver"], 2))
         copied = got(there, tmp_path / f"killed-{series}")
 
