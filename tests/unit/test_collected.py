@@ -64,6 +64,17 @@ def test_who_waits_when_the_query_is_stopped_learns_that_its_element_is_not_take
     assert list(collected) == [0, 1]
 
 
+def test_a_query_may_be_stopped_again_and_what_it_gives_then_is_not_taken_either(pool):
+    collected = Collected(most_waiting=2)
+    putting = filled(pool, collected, 5)
+    collected.stop()
+    collected.stop()
+    with pytest.raises(Stopped):
+        putting.result(timeout=10)
+    with pytest.raises(Stopped):
+        collected.put(7)
+
+
 def test_a_program_that_forgets_the_elements_lets_go_who_waits(pool):
     collected = Collected(most_waiting=2)
     taken = Taken(collected, lambda: None)

@@ -73,6 +73,9 @@ class Failing:
         if self._failure is not None:
             raise self._failure
 
+    def exception(self):
+        return self._failure
+
     def stop(self):
         pass
 
@@ -129,6 +132,38 @@ def test_a_job_that_failed_is_started_again_and_says_why(caplog):
         "the job 'orders' has failed, and is started again in 0 ms, for the 2nd time; the reason: OSError: disk",
     ]
     assert runs.closed == 3
+
+
+def test_what_a_program_has_not_taken_yet_when_the_job_fails_does_not_end_what_it_collects():
+    collected = Collected(most_waiting=2)
+    for element in (1, 2):
+        collected.put(element)
+    runs, again = Runs(OSError("disk"), None), threading.Event()
+
+    def start():
+        again.wait()
+        return runs()
+
+    job = job_with(runs(), start, THREE_TIMES, collected)
+    taken = job.collected()
+    assert next(taken) == 1
+    collected.put(3)  # the queue is full, and nobody takes from it while the job starts again
+    again.set()
+    job.get_job_execution_result().result(timeout=30)
+    assert [*taken] == [2, 3]
+    assert len(job.get_restarts()) == 1
+
+
+def test_a_job_has_one_iterator_of_what_it_collects_as_long_as_anybody_has_it():
+    job, _, _ = outcome_of(THREE_TIMES, None)
+    taken = job.collected()
+    assert job.collected() is taken
+
+
+def test_a_job_that_has_ended_is_not_cancelled():
+    job, _, _ = outcome_of(THREE_TIMES, None)
+    job.cancel().result()
+    assert job.get_job_status().result() is JobStatus.FINISHED
 
 
 def test_it_gives_up_with_the_last_reason_and_says_how_often_it_was_tried():

@@ -66,7 +66,7 @@ class Collected:
     def stop(self) -> None:
         """Say that nothing will follow, because the query has been stopped before its elements were taken."""
         with self._changed:
-            self._is_stopped = not self._is_closed
+            self._is_stopped |= not self._is_closed
             self.close()
 
     def __iter__(self) -> Collected:

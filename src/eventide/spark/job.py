@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
@@ -79,6 +80,7 @@ class StreamingJob(JobClient):
         self._cancelled = threading.Event()
         self._between_runs = threading.Lock()
         self._stopping = threading.Thread()
+        self._taken: Callable[[], Taken | None] = lambda: None
         self._made_at = place_in_the_program()
         threading.Thread(target=self._follow, name=f"eventide {run.query.name}", daemon=True).start()
 
@@ -98,7 +100,9 @@ class StreamingJob(JobClient):
         return JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
 
     def cancel(self) -> Future[None]:
-        """Stop the query."""
+        """Stop the query; nothing happens to a job that has ended."""
+        if self._result.done():
+            return completed(None)
         self._cancelled.set()
         with self._between_runs:
             if self._run.taking is not None:
@@ -132,8 +136,17 @@ class StreamingJob(JobClient):
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:
-        """The elements of collecting sinks, as they come; the job goes no further than they are taken."""
-        return Taken(self._collected, self._result.result)
+        """The elements of collecting sinks, as they come; the job goes no further than they are taken.
+
+        Who asks again gets the same iterator. When the program has forgotten it, the job waits for nobody, and what
+        comes then is not kept.
+        """
+        with self._between_runs:
+            taken = self._taken()
+            if taken is None:
+                taken = Taken(self._collected, self._result.result)
+                self._taken = weakref.ref(taken)
+            return taken
 
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
@@ -203,7 +216,7 @@ class StreamingJob(JobClient):
     def _look(self) -> None:
         """Take what progress there is, and see whether the query is over."""
         try:
-            if self._collected.is_full and not self._stopping.is_alive() and not self._run.query.isActive:
+            if self._is_stopped_by_others():
                 self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
             last = self._run.query.lastProgress
             # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
@@ -217,6 +230,12 @@ class StreamingJob(JobClient):
             self._take_progress(last, recent or [last])
         if self._run.taking is not None and self._run.taking.failure is not None:
             self._stop_at_the_end(is_over=True)
+
+    def _is_stopped_by_others(self) -> bool:
+        """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on."""
+        if not self._collected.is_full or self._stopping.is_alive() or self._run.query.isActive:
+            return False
+        return self._run.query.exception() is None
 
     def _stop_at_the_end(self, is_over: bool) -> None:
         """Stop the query if it is over; the progress of a micro-batch is there when it is committed.
