@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -27,7 +28,6 @@ class Directory:
     """
 
     def __init__(self, location: str) -> None:
-        self._location = location
         self._store, self._root = opened(location)
 
     @property
@@ -41,7 +41,9 @@ class Directory:
 
     def below(self, folder: str) -> Directory:
         """A folder of it."""
-        return Directory(f"{self._location.rstrip('/')}/{folder}")
+        found = copy(self)
+        found._root = self.path(folder)
+        return found
 
     @staticmethod
     def of_tables(operator: str) -> str:

@@ -1,0 +1,16 @@
+"""The directory of a savepoint: what is in it has the same path for who writes and for who reads."""
+
+import pytest
+
+from eventide.savepoint.files import Directory, copy_files
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_tables_of_an_operator_of_any_name_are_copied_to_where_they_are_looked_for(tmp_path, scheme):
+    old, new = (Directory(f"{scheme}{tmp_path}/{name}") for name in ("old", "new"))
+    folder = Directory.of_tables("Summen für alle/50%")
+    with old.writing(f"{folder}/own-0.parquet") as stream:
+        stream.write(b"state")
+    copy_files(old, folder, new.below(folder))
+    assert new.names(folder) == ["own-0.parquet"]
+    assert new.names("") == old.names("")
