@@ -17,9 +17,9 @@ from eventide.common import JobClient, JobStatus, Types, WatermarkStrategy
 from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.datastream.connectors.function_source._log import LogWriter
-from eventide.errors import StateError, UserFunctionError
+from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.checkpoint import fit_checkpoint
-from eventide.spark.locations import resolved
+from eventide.spark.locations import delete_temporary, made_temporary, resolved
 
 pytestmark = pytest.mark.spark
 
@@ -30,13 +30,20 @@ def test_a_location_without_a_scheme_is_what_spark_takes_it_for(spark: SparkSess
     assert resolved(spark, str(tmp_path)) == str(tmp_path)
     assert resolved(spark, f"{tmp_path}/a b%20c/") == f"{tmp_path}/a b%20c"
     assert resolved(spark, "checkpoint") == f"{os.getcwd()}/checkpoint"
-    for uri in ("file:///in", "s3a://bucket/in"):
-        assert resolved(spark, uri) == uri
+    assert resolved(spark, "s3a://bucket/in") == "s3a://bucket/in"
+    assert resolved(spark, "file:///in//a%20b/../c%20d/") == "/in/c%20d"
+    for pattern in ("/jobs/[1]", "s3a://bucket/jobs-{1}", "jobs/*"):
+        with pytest.raises(ProgramError, match="as a pattern of names, because of its"):
+            resolved(spark, pattern)
     settings = {"fs.defaultFS": "viewfs://cluster/", "fs.viewfs.mounttable.cluster.link./in": tmp_path.as_uri()}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         assert resolved(spark, "/in/checkpoint") == "viewfs://cluster/in/checkpoint"
+        temporary = made_temporary(spark)
+        assert temporary.startswith("file:///")
+        delete_temporary(spark, temporary)
+        assert not os.path.exists(temporary.removeprefix("file://"))
         spark.conf.set("fs.defaultFS", "file:///")
         assert resolved(spark, "/in/checkpoint") == "/in/checkpoint"
     finally:

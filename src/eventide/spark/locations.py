@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from functools import partial
@@ -9,18 +10,33 @@ from functools import partial
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from eventide.datastream.connectors._storage import absolute
+from eventide.errors import ProgramError
 from eventide.spark.connect import there
 
 _NOWHERE = "eventide-looks-for-nothing"
+_DISK = "file://"
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 def resolved(spark: SparkSession, location: str) -> str:
     """A location as any library understands it: one without a scheme is what Spark takes it for.
 
     That depends on Hadoop's ``fs.defaultFS``, which may stand in files that only the JVM knows. So Spark is asked for
-    something that is not there, and says where it has looked. What is on a local disk stays a plain path.
+    something that is not there, and says where it has looked. What is on a local disk is a plain path, whatever its
+    spelling was.
+
+    Raises:
+        ProgramError: if Spark reads the location as a pattern.
     """
-    if "://" in location or location.startswith("file:"):
+    if pattern := _PATTERN.search(location):
+        raise ProgramError(
+            f"Spark reads the location {location} as a pattern of names, because of its {pattern[0]!r}, and would find "
+            "others, or nothing; let it have none of * ? [ ] { } and backslashes"
+        )
+    if location.startswith("file:"):
+        return absolute(location)
+    if "://" in location:
         return location
     answer = _texts(spark, f"{location.rstrip('/')}/{_NOWHERE}")
     if isinstance(answer, AnalysisException):
@@ -51,9 +67,10 @@ def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
 
 def made_temporary(spark: SparkSession) -> str:
     """A directory for one run of a job, on the disk of the machine where Spark's driver is."""
-    return there(spark, partial(tempfile.mkdtemp, prefix="eventide-"))
+    path = there(spark, partial(tempfile.mkdtemp, prefix="eventide-"))
+    return path if resolved(spark, path) == path else f"{_DISK}{path}"
 
 
 def delete_temporary(spark: SparkSession, location: str) -> None:
     """Delete such a directory."""
-    there(spark, partial(shutil.rmtree, location, ignore_errors=True))
+    there(spark, partial(shutil.rmtree, location.removeprefix(_DISK), ignore_errors=True))

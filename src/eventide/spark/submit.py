@@ -131,7 +131,7 @@ class SparkHost(Host):
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
         """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
         with in_our_words():
-            found = recorded_program(self.spark, checkpoint_location)
+            found = recorded_program(self.spark, resolved(self.spark, checkpoint_location))
         return None if found is None else int(found["parallelism"])
 
     def savepoint(self, location: str) -> Outline:
@@ -159,7 +159,8 @@ class SparkHost(Host):
         if over_connect():
             check_server(self.spark)
         collected = Collected()
-        location = resolved(self.spark, settings.checkpoint_location or made_temporary(self.spark))
+        chosen = settings.checkpoint_location
+        location = made_temporary(self.spark) if chosen is None else resolved(self.spark, chosen)
         _take(location, settings)
         at_end = partial(_leave, self.spark, location, settings)
         start = partial(self._start, plan.with_storage(location), settings, location, HandOver(collected.put))
@@ -270,22 +271,22 @@ def _take(location: str, settings: JobSettings) -> None:
         StateError: if a job of this process uses it.
     """
     with _taking:
-        if _one_name(location) in _in_use:
+        if location.rstrip("/") in _in_use:
             raise StateError(
                 f"the job {settings.job_name!r} cannot start: a job with the checkpoint {location} is running in this "
                 "process; cancel that one, wait for its end, or use another checkpoint location"
             )
-        _in_use.add(_one_name(location))
+        _in_use.add(location.rstrip("/"))
 
 
 def is_used_here(location: str) -> bool:
     """Whether a job of this process uses a checkpoint."""
-    return _one_name(location) in _in_use
+    return location.rstrip("/") in _in_use
 
 
 def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
-    _in_use.discard(_one_name(location))
+    _in_use.discard(location.rstrip("/"))
     if settings.checkpoint_location is None:
         delete_temporary(spark, location)
 
@@ -297,13 +298,6 @@ def _tell_of_temporary_checkpoint(location: str, settings: JobSettings) -> None:
         "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
         TemporaryCheckpointWarning,
         stacklevel=level_of_the_program(),
-    )
-
-
-def _one_name(location: str) -> str:
-    """One name for a place on a local disk, with ``file:`` or without."""
-    return (
-        "/" + location.removeprefix("file:").strip("/") if location.startswith(("file:", "/")) else location.rstrip("/")
     )
 
 

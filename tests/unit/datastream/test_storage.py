@@ -13,7 +13,7 @@ from eventide.errors import ProgramError
     [
         ("/in/", "/in"),
         ("file:/in", "/in"),
-        ("file:///in/a%20b", "/in/a b"),
+        ("file:///in//a%20b/", "/in/a%20b"),
         ("/in/a%20b", "/in/a%20b"),
         ("s3a://bucket/in/", "s3a://bucket/in/"),
     ],
@@ -30,6 +30,17 @@ def test_a_relative_path_is_that_of_this_process():
 def test_hadoops_names_of_a_store_open_it_too(scheme):
     file_system, path = opened(f"{scheme}://bucket/in/?region=eu-central-1")
     assert (file_system.type_name, path) == ("s3", "bucket/in")
+
+
+@pytest.mark.parametrize("name", ["a%20b", "50%", "a b", "æ", "[1]", "a#1", "a:1"])
+def test_in_hadoops_spelling_each_character_of_a_path_stands_for_itself(name):
+    assert opened(f"s3a://bucket/{name}/in?region=eu-central-1")[1] == f"bucket/{name}/in"
+    assert opened(f"file:///{name}/in")[1] == f"/{name}/in"
+    assert opened(f"hdfs://127.0.0.1:9/{name}/in")[1] == f"/{name}/in"
+
+
+def test_in_arrows_spelling_a_path_is_that_of_a_uri():
+    assert opened("s3://bucket/a%20b?region=eu-central-1")[1] == "bucket/a b"
 
 
 @pytest.mark.parametrize("location", ["/in/", "file:///in", "file:/in"])

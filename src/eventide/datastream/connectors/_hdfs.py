@@ -42,15 +42,19 @@ def _timed(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"mtime": entry["modification_time"] / _MS_PER_S}
 
 
-def opened_hdfs(uri: str) -> tuple[PyFileSystem, str]:
-    """The file system of a URI with the scheme ``hdfs``, and the path in it.
+def opened_hdfs(location: str) -> tuple[PyFileSystem, str]:
+    """The file system of a location, and the path in it.
+
+    Args:
+        location: what stands behind ``hdfs://``; in its path, each character stands for itself.
 
     Raises:
-        ValueError: if the URI is none, or nothing tells which name nodes are behind its name.
+        ValueError: if it is none, or nothing tells which name nodes are behind its name.
     """
-    parts = urlsplit(uri)
+    authority, slash, path = location.partition("/")
+    parts = urlsplit(f"//{authority}")
     try:
-        return PyFileSystem(FSSpecHandler(_client(parts.hostname, parts.port))), parts.path
+        return PyFileSystem(FSSpecHandler(_client(parts.hostname, parts.port))), slash + path
     except RuntimeError as error:
         raise ValueError(
             f"{error}; name a name node with its port, such as hdfs://namenode:8020, or the folder whose hdfs-site.xml "

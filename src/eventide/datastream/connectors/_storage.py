@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote
 
 from eventide.errors import ProgramError
 
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Names that Hadoop has for what Arrow knows by another."""
+_ARROWS_OWN = "s3"
 
 
 def absolute(location: str) -> str:
     """A location as it is understood in any process: a URI stays as it is, but for one of a local file.
 
-    >>> absolute("s3://bucket/in"), absolute("file:///in/a%20b")
-    ('s3://bucket/in', '/in/a b')
+    In Hadoop's spelling, as in Flink's, each character of a path stands for itself.
+
+    >>> absolute("s3://bucket/in"), absolute("file:///in//a%20b/")
+    ('s3://bucket/in', '/in/a%20b')
     """
     if location.startswith("file:"):
-        location = "/" + unquote(location.removeprefix("file:")).lstrip("/")
+        location = "/" + location.removeprefix("file:").lstrip("/")
     return location if "://" in location else os.path.abspath(location)
 
 
@@ -45,12 +48,26 @@ def opened(location: str) -> tuple[FileSystem, str]:
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return LocalFileSystem(), uri.rstrip("/")
-    open_uri = _opening_hdfs() if scheme == "hdfs" else FileSystem.from_uri
     try:
-        file_system, path = open_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
+        if scheme == "hdfs":
+            file_system, path = _opening_hdfs()(rest)
+        else:
+            file_system, path = FileSystem.from_uri(_uri_for_arrow(scheme, rest))
     except (ValueError, OSError, NotImplementedError) as error:
         raise ProgramError(f"Arrow cannot open {location!r}: {error}") from error
     return file_system, path.rstrip("/")
+
+
+def _uri_for_arrow(scheme: str, rest: str) -> str:
+    """A location as Arrow wants it, whose spelling is that of URIs; Hadoop's path stands for itself.
+
+    >>> _uri_for_arrow("s3a", "bucket/50% of [all]"), _uri_for_arrow("s3", "bucket/50%25")
+    ('s3://bucket/50%25%20of%20%5Ball%5D', 's3://bucket/50%25')
+    """
+    if scheme == _ARROWS_OWN:
+        return f"{scheme}://{rest}"
+    path, mark, options = rest.partition("?")
+    return f"{_SCHEMES.get(scheme, scheme)}://{quote(path, safe='/@:')}{mark}{options}"
 
 
 def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
