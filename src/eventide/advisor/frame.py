@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.advisor.arrivals import Columns, Stretches
-from eventide.advisor.disorder import Disorder
+from eventide.advisor.disorder import Disorder, Split
 from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
-from eventide.common._pickles import dumps, loads
+from eventide.common._pickles import dumps, loads, register
 from eventide.errors import ProgramError
+from eventide.runtime.lengths import Lengths
 
 _AT_A_TIME = 1 << 18
 
@@ -33,6 +34,7 @@ def measure_frame(frame: Any, columns: Columns) -> Disorder:
         raise ProgramError(
             "the rows of a DataFrame have no order; name the column that has the order of arrival: order_by="
         )
+    register((Disorder, Fronts, Lengths, Split))
     with OrderedStretches(frame, columns.names, columns.order_by) as stretches:
         before, fronts = Fronts({}, {}), {}
         for place, found in stretches.map(lambda _, batches: dumps(fronts_of(_stretches(batches, columns)))).items():

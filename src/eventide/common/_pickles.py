@@ -15,12 +15,13 @@ import importlib
 import io
 import pickle
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from eventide.common._class_name import ClassName, class_name
-from eventide.common._plain_classes import OWN_PACKAGES, PLAIN_CLASSES
+from eventide.common._plain_classes import PLAIN_CLASSES
 from eventide.errors import StateError
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
@@ -68,6 +69,11 @@ def bring(classes: ProgramClasses) -> None:
     _registered.update(classes.registered)
 
 
+def register(kinds: Iterable[type]) -> None:
+    """Have data refer to classes of eventide's own that only one part of it sends to another."""
+    bring(ProgramClasses(registered=frozenset(map(class_name, kinds))))
+
+
 def class_of_name(module: str, name: str) -> Any:
     """The class that data refer to: what the program brought, else what the module has, if it may have objects.
 
@@ -76,8 +82,22 @@ def class_of_name(module: str, name: str) -> Any:
     Raises:
         StateError: if there is no such class, or the program does not know it.
     """
+    check_name(module, name)
     found = _found.get((module, name))
     return _admitted(module, name) if found is None else found
+
+
+def check_name(module: Any, name: Any) -> None:
+    """Nothing, if both are text: pickles call :func:`class_of_name` with any objects, which could seem to equal some.
+
+    Raises:
+        StateError: if one is not.
+    """
+    if type(module) is not str or type(name) is not str:
+        raise StateError(
+            "what is stored names a class by objects that are no texts: somebody else has written into the checkpoint, "
+            "nothing of it was run"
+        )
 
 
 def dumps(value: Any) -> bytes:
@@ -98,9 +118,12 @@ def loads(data: Any) -> Any:
     """The inverse of :func:`dumps`.
 
     Raises:
-        StateError: if the data refer to what the program has not, or does not know.
+        StateError: if the data refer to what the program has not, or does not know, or are no pickle.
     """
-    return _OfProgram(io.BytesIO(data)).load()
+    try:
+        return _OfProgram(io.BytesIO(data)).load()
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise StateError(f"what is stored cannot be read: {error!r}") from error
 
 
 def plain_loads(data: bytes) -> Any:
@@ -150,7 +173,7 @@ def _admitted(module: str, name: str) -> Any:
     """
     at, package = (module, name), module.partition(".")[0]
     is_named = at in PLAIN_CLASSES or at in _registered
-    is_of_program = package in _packages or package == "__main__" or module.startswith(OWN_PACKAGES)
+    is_of_program = package in _packages or package == "__main__"
     if not (is_named or is_of_program or _is_bound(at)):
         raise _gone(at) if find_spec(package) is None else _unknown(at)
     try:

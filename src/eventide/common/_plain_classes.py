@@ -1,4 +1,4 @@
-"""Classes of Python and of its libraries for data that any data may have objects of: making one does nothing else."""
+"""Classes of Python, of its libraries and of eventide that any data may have objects of: making one does nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,19 @@ _NAMES = {
     "numpy.core.numeric": "_frombuffer",
     "eventide.common._pickles": "class_of_name",
     "eventide.common._stand_ins": "_made",
-    "eventide.common.types": "_restore",
+    "eventide.common.time": "Duration Instant Time",
+    "eventide.common.time_window": "TimeWindow",
+    "eventide.common.types": "Row RowKind _restore",
+    "eventide.common.watermark": "Watermark",
+    "eventide.common.watermark_generator": "WatermarkGeneratorContext",
+    "eventide.datastream.connectors.kafka._offsets": "KafkaTopicPartition",
+    "eventide.datastream.connectors.kafka._records": "ConsumerRecord",
+    "eventide.datastream.connectors.source": "Counted _Idle",
+    "eventide.datastream.time_domain": "TimeDomain",
+    "eventide.datastream.window._evictors": "TimestampedValue",
+    "eventide.datastream.window._windows": "CountWindow GlobalWindow",
+    "eventide.runtime.columnar.contents": "_Kept",
+    "eventide.runtime.joins.windowed": "OnSide",
     "pyarrow.lib": (
         "_reconstruct_record_batch _reconstruct_table _restore_array binary chunked_array decimal128 decimal256 "
         "dictionary field large_list list_ map_ py_buffer scalar schema struct timestamp type_for_alias"
@@ -47,6 +59,3 @@ PLAIN_CLASSES: frozenset[ClassName] = frozenset(
     }
 )
 """Their names, and those of the functions that make some of them."""
-
-OWN_PACKAGES = tuple(f"eventide.{part}." for part in ("advisor", "aggregates", "common", "datastream", "runtime"))
-"""Where eventide's own classes of data are."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from eventide.common._pickles import class_of_name, dumps
-from eventide.common._plain_classes import OWN_PACKAGES, PLAIN_CLASSES
+from eventide.common._pickles import check_name, class_of_name, dumps
+from eventide.common._plain_classes import PLAIN_CLASSES
 from eventide.errors import StateError
 
 
@@ -46,7 +46,8 @@ class StandIn:
 
     def __repr__(self) -> str:
         """The name of the class, and what is known."""
-        return f"{type(self).__name__}({', '.join(self._shown())})"
+        name = type(self).__name__
+        return f"{name if name.isidentifier() else repr(name)}({', '.join(self._shown())})"
 
     def _shown(self) -> Iterator[str]:
         kept = self.__dict__
@@ -93,7 +94,9 @@ def shown_loads(data: bytes) -> Any:
     """
     try:
         return _Loading(data, _plain_or_stand_in).load()
-    except (pickle.UnpicklingError, TypeError, AttributeError) as error:
+    except StateError:
+        raise
+    except Exception as error:  # whatever bytes that are no pickle of ours, or made to look like one, lead to
         raise StateError(f"what is stored cannot be shown without the program: {error}") from error
 
 
@@ -113,6 +116,7 @@ def _stand_in(module: str, name: str) -> type:
 
 
 def _class_or_stand_in(module: str, name: str) -> Any:
+    check_name(module, name)
     try:
         return class_of_name(module, name)
     except Exception:  # whatever an import may raise, and that there is no such class
@@ -120,8 +124,8 @@ def _class_or_stand_in(module: str, name: str) -> Any:
 
 
 def _plain_or_stand_in(module: str, name: str) -> Any:
-    is_plain = (module, name) in PLAIN_CLASSES or module.startswith(OWN_PACKAGES)
-    return _class_or_stand_in(module, name) if is_plain else _stand_in(module, name)
+    check_name(module, name)
+    return _class_or_stand_in(module, name) if (module, name) in PLAIN_CLASSES else _stand_in(module, name)
 
 
 class _Loading(pickle.Unpickler):

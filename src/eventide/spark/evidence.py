@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common._class_name import class_name
-from eventide.common._pickles import ProgramClasses, bring
+from eventide.common._pickles import register
 from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
 from eventide.runtime.state.operators import HEAD
@@ -29,7 +28,7 @@ def inspected(spark: SparkSession, location: str) -> Inspection:
     """
     if not over_connect():
         return inspect(location)
-    bring(ProgramClasses(registered=frozenset(map(class_name, INSPECTED))))
+    register(INSPECTED)
     return ask(spark, partial(inspect, location))
 
 

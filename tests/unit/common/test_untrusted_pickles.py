@@ -4,6 +4,7 @@ import collections
 import datetime
 import decimal
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -16,8 +17,11 @@ import pyarrow as pa
 import pytest
 
 from eventide.common import Row
-from eventide.common._pickles import ProgramClasses, bring, dumps, loads, plain_loads
+from eventide.common._pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
+from eventide.common._stand_ins import loads_anyway, shown_loads
 from eventide.common.time_window import TimeWindow
+from eventide.datastream.connectors.function_source import _log
+from eventide.datastream.connectors.kafka import _sink_producer
 from eventide.errors import StateError
 from eventide.runtime.pickles import classes_of
 
@@ -50,6 +54,8 @@ def marker(tmp_path):
         lambda path: Calls(pickle.loads, pickle.dumps(Calls(os.system, f"touch {path}"))),
         lambda path: Calls(pd.read_pickle, path),
         lambda path: Calls(pd.ExcelWriter, path),
+        lambda path: Calls(_log.LogWriter, path),
+        lambda path: Calls(_sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})),
     ],
 )
 def test_what_is_no_class_of_data_is_refused_and_not_run(attack, marker):
@@ -57,6 +63,36 @@ def test_what_is_no_class_of_data_is_refused_and_not_run(attack, marker):
     with pytest.raises(StateError, match="somebody else has written into the checkpoint: nothing of it was run"):
         loads(stored)
     assert not marker.exists()
+
+
+class Named(collections.UserString):
+    """A text that seems to be another one, and gives what it likes where it is taken apart."""
+
+    def __reduce__(self):
+        return collections.UserString, ("SafeUUID",), {"data": "SafeUUID", "split": pathlib.Path}
+
+
+@pytest.mark.parametrize("read", [loads, loads_anyway, shown_loads])
+def test_a_class_is_named_by_texts_alone(read):
+    with pytest.raises(StateError, match="names a class by objects that are no texts"):
+        read(pickle.dumps(Calls(class_of_name, "uuid", Named(""))))
+
+
+def test_what_is_shown_of_a_class_that_is_not_here_is_its_name_and_no_more():
+    def stored(name):
+        return b"\x80\x05\x8c\x01x\x8c" + bytes([len(name)]) + name.encode() + b"\x93)R."
+
+    name = "\x1b[31mA\nok: all is well"
+    assert repr(shown_loads(stored(name))) == f"{name!r}()"
+    with pytest.raises(StateError, match="cannot be shown"):
+        shown_loads(stored("\0"))
+
+
+@pytest.mark.parametrize("read", [loads, shown_loads])
+@pytest.mark.parametrize("content", [b"", b"\x80\x05", b"no pickle"])
+def test_what_is_no_pickle_is_said_to_be_none(read, content):
+    with pytest.raises(StateError, match="what is stored cannot be"):
+        read(content)
 
 
 @pytest.mark.parametrize(
