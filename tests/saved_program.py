@@ -17,6 +17,7 @@ from eventide.datastream.state import (
     ValueStateDescriptor,
 )
 from eventide.datastream.window import (
+    ContinuousEventTimeTrigger,
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
@@ -28,7 +29,7 @@ from eventide.testing import ScriptedSource
 
 ROWS = Types.ROW_NAMED(["key", "amount", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
 WIDE = Types.ROW_NAMED(["note", "at", "amount", "key"], [Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
-RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+RULES = MapStateDescriptor("everybody's rules", Types.STRING(), Types.LONG())
 TEN, TWENTY = Time.milliseconds(10), Time.milliseconds(20)
 
 
@@ -148,6 +149,7 @@ def streams(env, batches, rules, *, bounded, has_another=False, rows_type=ROWS):
         "sliding": SlidingEventTimeWindows.of(TWENTY, Time.milliseconds(7)),
         "sessions": EventTimeSessionWindows.with_gap(TEN),
     }
+    every_five = ContinuousEventTimeTrigger.of(Time.milliseconds(5))
     in_windows = rows.join(learnt).where("key").equal_to("key").window(on_columns["twenty"])
     two_stages = by_name.window(on_columns["tumbling"]).aggregate(*totals).uid("first stage").key_by("n")
     two_stages = two_stages.window(on_columns["sliding"])
@@ -160,6 +162,7 @@ def streams(env, batches, rules, *, bounded, has_another=False, rows_type=ROWS):
         **{name: by_name.window(windows).aggregate(*totals) for name, windows in on_columns.items()},
         "two": two_stages.aggregate(count().alias("m"), sum_("total").alias("sum")),
         "extremes": by_name.window(on_columns["twenty"]).aggregate(min_("amount"), max_("amount"), first("at")),
+        "continuous": by_name.window(on_columns["twenty"]).trigger(every_five).aggregate(*totals),
         "counted": by_name.count_window(3).aggregate(*totals),
         "process": by_key.process(Remembers(rows_type)),
         "ruled": by_key.connect(ruled).process(Ruled()),

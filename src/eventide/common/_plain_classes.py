@@ -1,4 +1,4 @@
-"""Classes of Python, of its libraries and of eventide that any data may have objects of: making one does nothing else."""
+"""Classes of Python, its libraries and eventide that any data may have objects of: making one does nothing else."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ from eventide.runtime.sources.offsets import (
     source_ends,
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
-from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.backend import MemoryBackend, StateBackend
+from eventide.runtime.tasks.level import Level
 
 _PATIENCE_S = 0.05
 
@@ -40,7 +41,7 @@ class LocalCheckpoint:
 
     ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is where the micro-batch ends
     that was begun last, until it is done: one that fails is repeated as it was. ``facts`` say how far the sources have
-    come that wait for each other.
+    come that wait for each other. ``restore`` gives a subtask its share of a savepoint, when it first runs.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class LocalCheckpoint:
     batch: int = 0
     planned: dict[str, Offsets] | None = None
     facts: Facts = field(default_factory=dict)
+    restore: Callable[[Level, int, StateBackend], None] | None = None
 
 
 @dataclass
@@ -176,7 +178,10 @@ class LocalRunner:
                 frames = [frame for target in sorted(level.targets) for frame in waiting.pop((target, subtask), ())]
                 if frames or timers.get(at, clock_ms + 1) <= clock_ms:
                     state[at] = dict(state.get(at, {}))
-                    run = self._opened.level(level.number, subtask).run(subtask, MemoryBackend(state[at]), clock_ms)
+                    backend, opened = MemoryBackend(state[at]), self._opened.level(level.number, subtask)
+                    if self.checkpoint.restore is not None:
+                        self.checkpoint.restore(opened, subtask, backend)
+                    run = opened.run(subtask, backend, clock_ms)
                     for frame in run.run(frames):
                         waiting[frame.target, frame.subtask].append(_through_bytes(frame))
                     for operator, watermarks in run.passed.items():

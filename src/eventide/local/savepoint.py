@@ -11,7 +11,6 @@ from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
 from eventide.runtime.sources.offsets import restored
-from eventide.runtime.state.backend import MemoryBackend
 from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 
 
@@ -54,9 +53,5 @@ def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
         for source in plan.sources
         if (offsets := savepoint.offsets_of(source.name)) is not None
     }
-    for level in plan.levels:
-        for subtask in range(plan.parallelism):
-            state: dict[str, bytes] = {}
-            savepoint.restore(level, subtask, MemoryBackend(state))
-            checkpoint.state[level.number, subtask] = state
+    checkpoint.restore = savepoint.restore
     return checkpoint

@@ -33,6 +33,15 @@ def alike(ids: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
+def follows_from_the_program(operator: str) -> bool:
+    """Whether an id is no uid.
+
+    >>> follows_from_the_program("0123456789ab-2"), follows_from_the_program("mine-2")
+    (True, False)
+    """
+    return _NUMBERED.fullmatch(operator) is not None
+
+
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Each property that differs, in words.
 

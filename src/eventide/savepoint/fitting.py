@@ -12,6 +12,7 @@ from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.common.typeinfo._texts import type_of_text
 from eventide.errors import StateError
 from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.identity import follows_from_the_program
 from eventide.runtime.state.declared import obstacle_between
 from eventide.runtime.state.operators import changes_of
 from eventide.runtime.tasks.operator import OnColumns
@@ -71,6 +72,7 @@ def check_fit(
         elif types[source.name] != source.element_type:
             why = _why_not(source, types[source.name])
             changes += [] if why is None else [f"the source {source.name!r} had elements {source.element_type}, {why}"]
+    changes += _unclear(found, program)
     planned = {operator: _comparable(one) for operator, one in program["operators"].items()}
     saved = {
         operator: accepted(_comparable(one), planned.get(operator, {})) for operator, one in found["operators"].items()
@@ -85,6 +87,22 @@ def check_fit(
             "uid(...); where one, or a source, is gone, from_savepoint(..., allow_non_restored_state=True) leaves its "
             "state behind"
         )
+
+
+def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Why the state of operators without a uid may be that of others: their ids follow from the order of sources."""
+    was, becomes = ([source["name"] for source in program["sources"]] for program in (before, now))
+    names = {
+        one["name"]: operator for operator, one in before["operators"].items() if follows_from_the_program(operator)
+    }
+    if not names or all(name == other for name, other in zip(was, becomes, strict=False)):
+        return []
+    given = ", ".join(f"{name!r} has that of uid({operator!r})" for name, operator in names.items())
+    return [
+        f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, so that ids that follow from the program may "
+        f"be those of other operators; have new sources come last in it, or give operators whose state they keep a uid: "
+        f"{given}"
+    ]
 
 
 def _comparable(identity: Mapping[str, str]) -> dict[str, str]:
@@ -137,6 +155,8 @@ def _other_form(spec: ColumnarWindow, before: str) -> str | None:
     types, now = (dict(zip(kind.field_names, kind.types, strict=True)) for kind in (was, spec.value_type))
     for name in spec.aggregation.input_columns:
         becomes = now[name]
-        if name in types and types[name] != becomes and pa.types.is_decimal(becomes.arrow_type()):
+        if name not in types or types[name] == becomes or not pa.types.is_decimal(becomes.arrow_type()):
+            continue
+        if not all(pa.types.is_decimal128(kind.arrow_type()) for kind in (types[name], becomes)):
             return f"{name!r} was {types[name]} and is now {becomes}, of which aggregates are kept in another form"
     return None

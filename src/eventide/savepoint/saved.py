@@ -72,10 +72,9 @@ class Savepoint(Outline):
         made = MemoryBackend()  # rows come some at a time, and a bucket that has got more of them is stored again
         states = OperatorStates(made, level.program())
         for task in level.tasks:
-            saved = self._small.get(task.id)
-            if saved is not None and subtask < task.parallelism:
+            if task.id in self.header.program["operators"] and subtask < task.parallelism:
                 state = states.of(task.id)
-                for name, content in of_subtask(task, saved, subtask):
+                for name, content in of_subtask(task, self._small.get(task.id, {}), subtask):
                     state.put(name, content)
                 groups = groups_of(subtask, task.max_parallelism, task.parallelism)
                 self._restore_keyed(task, groups, state)
@@ -135,7 +134,7 @@ class Savepoint(Outline):
             windows.append(table.filter(of_windows))
             keep_values(own(table.filter(pc.invert(pc.or_(of_windows, of_broadcast)))), state, task.max_parallelism)
             for part, rows in _by_part(table.filter(of_broadcast)):  # every subtask has all of it
-                name = part.removeprefix(BROADCAST).rstrip("/")
+                name = part.removeprefix(BROADCAST).removesuffix("/")
                 keep_values([widening.of_broadcast(row, name) for row in rows], PartOfState(state, part), 1)
         keep_windows(pa.concat_tables(windows), own, state)
 

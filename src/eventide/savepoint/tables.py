@@ -104,6 +104,8 @@ def _holds(wider: pa.DataType, kind: pa.DataType) -> bool:
         return bool(kind.scale == wider.scale and kind.precision <= wider.precision)
     if pa.types.is_list(kind) and pa.types.is_list(wider):
         return _holds(wider.value_type, kind.value_type)
+    if pa.types.is_map(kind) and pa.types.is_map(wider):
+        return _holds(wider.key_type, kind.key_type) and _holds(wider.item_type, kind.item_type)
     if pa.types.is_struct(kind) and pa.types.is_struct(wider):
         types = {field.name: field.type for field in kind}
         return all(field.name not in types or _holds(field.type, types[field.name]) for field in wider)

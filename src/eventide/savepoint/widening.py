@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -27,7 +28,8 @@ KEPT_FIELDS = "kept fields"
 
 _KEY_TYPE, _BROADCAST = "key type", "broadcast state"
 _CONTENTS = "window contents"
-_BY_NAME = re.compile(r"MapStateDescriptor\('(.*?)', (MAP\(.*?\))\)(?=, MapStateDescriptor\(|$)", re.DOTALL)
+_NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_BY_NAME = re.compile(rf"MapStateDescriptor\({_NAME}, (MAP\(.*?\))\)(?=, MapStateDescriptor\(|$)", re.DOTALL)
 
 
 def accepted(before: Identity, now: Identity) -> dict[str, str]:
@@ -138,4 +140,4 @@ def _fit(before: Sequence[str], now: Sequence[str], *, is_key: bool) -> bool:
 
 def _broadcast(identity: Identity) -> dict[str, str]:
     """The types of broadcast states by their names."""
-    return dict(_BY_NAME.findall(identity.get(_BROADCAST, "")))
+    return {ast.literal_eval(name): types for name, types in _BY_NAME.findall(identity.get(_BROADCAST, ""))}

@@ -86,6 +86,8 @@ def _writing(payload: bytes, writer: StateWriter, place: str, count: int) -> Cal
             keyed = chain.from_iterable(loads(content) for _, _, content in parts)
             values = bootstrap.run(keyed, writer.max_parallelism, subtask, count)
             small = writer.write(f"{place}/{subtask}", subtask, values)
+            if not small:
+                continue
             columns = [list(column) for column in zip(*small, strict=True)]
             yield pa.RecordBatch.from_arrays(
                 [pa.array(column, field.type) for column, field in zip(columns, TASKS, strict=True)], schema=TASKS

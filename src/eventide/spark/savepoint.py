@@ -11,7 +11,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from eventide import __version__
-from eventide.errors import StateError
+from eventide.errors import ProgramError, StateError
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
@@ -44,7 +44,7 @@ def take_savepoint(
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.
 
     Raises:
-        ProgramError: if a location cannot be opened.
+        ProgramError: if a location cannot be opened, or the parallelism is above the max parallelism.
         StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
@@ -62,6 +62,10 @@ def take_savepoint(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
             "which finishes it; or have it read again with --repeat, and take it that results of it come twice"
+        )
+    if parallelism is not None and not 0 < parallelism <= found.max_parallelism:
+        raise ProgramError(
+            f"a job of a max parallelism of {found.max_parallelism} has a parallelism from 1 to that, not {parallelism}"
         )
     ship(spark)
     writer = StateWriter(target, found.max_parallelism)

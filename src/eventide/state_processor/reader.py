@@ -56,7 +56,7 @@ class SavepointReader:
         """The state of the functions of an operator: a row for each key, and a column for each state by its name.
 
         Raises:
-            ProgramError: if it has no state of that operator.
+            ProgramError: if it has no state of that operator, or a state that is called ``key``.
         """
         by_key: dict[bytes, dict[str, Any]] = {}
         for row in self._rows(uid):
@@ -67,6 +67,11 @@ class SavepointReader:
                 by_key.setdefault(row["key_pickle"], {})[name] = without_times(value) if expires else value
         types = self._declared(uid)
         names = dict.fromkeys(name for values in by_key.values() for name in values)
+        if "key" in names:
+            raise ProgramError(
+                f"the operator {uid!r} has a state that is called 'key', as the column of keys is; read the files of "
+                f"{self._savepoint.location}/keyed, which are Parquet"
+            )
         columns = {name: ([values.get(name) for values in by_key.values()], types.get(name)) for name in names}
         return _table({"key": ([*map(loads_anyway, by_key)], self._key_type(uid)), **columns})
 

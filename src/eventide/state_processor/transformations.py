@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -24,14 +24,14 @@ class OperatorTransformation:
         """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
 
         Args:
-            data: an iterable; a pandas DataFrame, or a table of Arrow's; or a Spark DataFrame, whose rows become state
-                where Spark has them, in parallel.
+            data: an iterable, of which an iterator is read at once; a pandas DataFrame, or a table of Arrow's; or a Spark
+                DataFrame, whose rows become state where Spark has them, in parallel.
 
         >>> OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
         KeyedOperatorTransformation of list
         """
         check_data(data)
-        return OneInputOperatorTransformation(data)
+        return OneInputOperatorTransformation([*data] if isinstance(data, Iterator) else data)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,9 @@ def marker(tmp_path):
         lambda path: Calls(pd.read_pickle, path),
         lambda path: Calls(pd.ExcelWriter, path),
         lambda path: Calls(_log.LogWriter, path),
-        lambda path: Calls(_sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})),
+        lambda path: Calls(
+            _sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})
+        ),
     ],
 )
 def test_what_is_no_class_of_data_is_refused_and_not_run(attack, marker):

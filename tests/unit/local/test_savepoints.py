@@ -4,13 +4,14 @@ import json
 import pickle
 from dataclasses import dataclass, replace
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
-from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common._pickles import ProgramClasses, bring, dumps, loads
 from eventide.common._stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
@@ -358,3 +359,93 @@ def results(saved, plan):
     """What a program gives that begins with a savepoint."""
     runner = LocalRunner(plan, clock=lambda: 0, checkpoint=begun_from(saved, plan))
     return [value for batch in runner.batches() for rows in batch.elements.values() for value, _ in rows]
+
+
+class Waits(KeyedProcessFunction):
+    """Has a timer of the clock for each key."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(5)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key()
+
+
+class NeverSays(WatermarkGenerator):
+    """Gives no watermark."""
+
+    def on_event(self, event, event_timestamp, output):
+        pass
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+SILENT = WatermarkStrategy.for_generator(NeverSays).with_timestamp_assigner(lambda e, _: e[1])
+
+
+class Passes(KeyedProcessFunction):
+    """Gives what it gets."""
+
+    def process_element(self, value, ctx):
+        yield value
+
+
+def passed_on(stream):
+    return stream.key_by(lambda e: e[0]).process(Passes()).uid("in front")
+
+
+@pytest.mark.parametrize("strategy", [WatermarkStrategy.no_watermarks(), BY_SECOND_FIELD])
+@pytest.mark.parametrize(
+    "in_front",
+    [
+        lambda stream: stream,
+        passed_on,
+        lambda stream: passed_on(passed_on(stream).uid("before")),
+        lambda stream: passed_on(stream).assign_timestamps_and_watermarks(BY_SECOND_FIELD),
+        lambda stream: stream.assign_timestamps_and_watermarks(SILENT),
+        lambda stream: passed_on(stream).assign_timestamps_and_watermarks(SILENT),
+    ],
+)
+def test_all_state_is_taken_in_the_first_micro_batch_whatever_new_operators_are_in_front(tmp_path, in_front, strategy):
+    """A later savepoint has it then, and timers fire, though no watermark ever comes that far, nor an element."""
+
+    def plan(script, change=lambda stream: stream):
+        source = local_environment().from_source(ScriptedSource(["s"], script, bounded=False), strategy, "source")
+        waits = change(source).key_by(lambda e: e[0], Types.STRING()).process(Waits()).uid("waits")
+        return plan_of(waits, parallelism=4)
+
+    keys = "abcdefgh"
+    saved = cut(plan([[("s", (key, 1)) for key in keys]]), tmp_path / "first")
+    clock, later = [0], plan([[], []], in_front)
+    fit(saved, later)
+    runner = LocalRunner(later, clock=lambda: clock[0], checkpoint=begun_from(saved, later))
+    assert [value for batch in runner.batches() for rows in batch.elements.values() for value, _ in rows] == []
+    again = take_savepoint(later, runner.checkpoint, str(tmp_path / "second"))
+    timers = pq.read_table(f"{again.location}/keyed").filter(pc.field("operator") == "waits")
+    assert sorted(timers.column("key").to_pylist()) == [repr(key) for key in keys]
+    clock[0] = 5
+    fired = [value for rows in runner.tick().elements.values() for value, _ in rows]
+    assert sorted(fired) == [*keys]
+
+
+def test_where_sources_are_in_another_order_operators_need_a_uid(tmp_path):
+    def plan(*names, **uids):
+        env = local_environment()
+        found = []
+        for name in names:
+            stream = env.from_source(ScriptedSource(["s"], [[("s", (name, 1))]], bounded=False), BY_SECOND_FIELD, name)
+            stream = stream.key_by(lambda e: e[0]).process(Waits())
+            found.append(stream.uid(uids[name]) if name in uids else stream)
+        return plan_of(*found)
+
+    saved = cut(plan("orders", "payments"), tmp_path / "saved")
+    fit(saved, plan("orders", "payments", "returns"))
+    for names in (["payments", "orders"], ["returns", "orders", "payments"]):
+        with pytest.raises(
+            StateError, match=r"the sources were orders, payments, and are .* give operators whose state"
+        ):
+            fit(saved, plan(*names))
+    uids = {"orders": "of orders", "payments": "of payments"}
+    saved = cut(plan("orders", "payments", **uids), tmp_path / "with uids")
+    fit(saved, plan("returns", "payments", "orders", **uids))

@@ -135,6 +135,39 @@ def test_timers_can_be_read(tmp_path):
     ]
 
 
+class OnlyTimers(KeyedStateBootstrapFunction):
+    """Keeps nothing, and sets a timer."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(value[1])
+
+
+class Rings(KeyedProcessFunction):
+    """Tells of timers."""
+
+    def process_element(self, value, ctx):
+        return None
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
+def test_timers_of_a_function_without_state_fire_in_the_job(tmp_path):
+    bootstrapped([("a", 5), ("b", 7)], tmp_path / "saved", function=OnlyTimers())
+    env = local_environment().from_savepoint(str(tmp_path / "saved"))
+    elements = env.from_collection([("z", 1)], Types.TUPLE([Types.STRING(), Types.LONG()]))
+    rung = elements.key_by(lambda value: value[0]).process(Rings()).uid("accounts")
+    assert sorted(rung.execute_and_collect()) == [("a", 5), ("b", 7)]
+
+
+def test_elements_of_an_iterator_are_there_as_often_as_they_are_wanted(tmp_path):
+    accounts = OperatorTransformation.bootstrap_with(iter(ACCOUNTS)).key_by(lambda value: value[0])
+    for name in ("one", "other"):
+        made = accounts.transform(Bootstraps())
+        SavepointWriter.new_savepoint().with_operator("accounts", made).write(str(tmp_path / name))
+        assert SavepointReader.read(str(tmp_path / name)).read_keyed_state("accounts").num_rows == 3
+
+
 def test_an_operator_of_a_savepoint_is_replaced_and_removed_and_the_savepoint_stays(tmp_path):
     first, second, third = (str(tmp_path / name) for name in ("first", "second", "third"))
     bootstrapped(ACCOUNTS, first)

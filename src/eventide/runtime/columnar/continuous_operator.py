@@ -22,7 +22,7 @@ from eventide.runtime.window.rules import has_passed, passes
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
 
-_FIRE = "__fire"
+FIRE = "__fire"
 _GROUP = "__group"
 _WINDOW = "__window"
 _TIME = "__time"
@@ -56,7 +56,7 @@ class ContinuousOperator(PaneOperator):
         multiple = times - np.fmod(times, self._interval)
         following = np.where(multiple > MAX_MS - self._interval, MAX_MS, multiple + self._interval)
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
-        return self._by_group(rows.append_column(_FIRE, fire), [*self.keys, PANE], self.spec.aggregation.partial)
+        return self._by_group(rows.append_column(FIRE, fire), [*self.keys, PANE], self.spec.aggregation.partial)
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: an interval may be over."""
@@ -83,7 +83,7 @@ class ContinuousOperator(PaneOperator):
         together = pa.concat_tables([*old, *self.store.added(pane)[seen:]])
         _, first = np.unique(key_numbers(together, self.keys), return_index=True)
         merged = self.merged_pane(together)
-        fire = merged.column(_FIRE).fill_null(MAX_MS).to_numpy()
+        fire = merged.column(FIRE).fill_null(MAX_MS).to_numpy()
         fired_until = np.where(first < sum(map(len, old)), np.maximum(before_ms, fire - 1), fire - 1)
         rows, times = self._multiples(fire, fired_until, min(self.watermark, last_ms - 1))
         if passes(last_ms, before_ms, self.watermark):
@@ -111,6 +111,6 @@ class ContinuousOperator(PaneOperator):
         _, first = np.unique(number, return_index=True)
         partials = aggregate(table.append_column(_GROUP, pa.array(number)), [_GROUP])
         partials = partials.take(np.argsort(partials.column(_GROUP).to_numpy())).drop_columns([_GROUP])
-        for position, name in enumerate([*by, _FIRE]):
+        for position, name in enumerate([*by, FIRE]):
             partials = partials.add_column(position, name, table.column(name).take(first))
         return partials

@@ -17,7 +17,7 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.runtime.columnar.aggregation import Aggregation
-from eventide.runtime.columnar.continuous_operator import ContinuousOperator
+from eventide.runtime.columnar.continuous_operator import FIRE, ContinuousOperator
 from eventide.runtime.columnar.count_operator import CountOperator
 from eventide.runtime.columnar.layout import key_names
 from eventide.runtime.columnar.outlet import ColumnOutlet
@@ -82,8 +82,12 @@ class ColumnarWindow(OnColumns):
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables that it keeps."""
-        bounds = BOUNDS if isinstance(self.assigner, EventTimeSessionWindows) else []
-        return pa.schema([*self.key_fields, *bounds, *self.aggregation.partial_fields])
+        times: list[pa.Field] = []
+        if isinstance(self.assigner, EventTimeSessionWindows):
+            times = BOUNDS
+        elif self.is_continuous:
+            times = [pa.field(FIRE, pa.int64())]
+        return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
     def outlet(self, max_parallelism: int) -> ColumnOutlet:
         """How elements get here."""

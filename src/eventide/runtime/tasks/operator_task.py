@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.common._ms import MAX_MS, add_ms
+from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainRun, Edge
 from eventide.runtime.chain.contexts import Moment
@@ -85,10 +85,9 @@ class OperatorTask:
         self._backend = backend
         self._clock_ms = clock_ms
         self._gate = Gate(spec.edges, in_batch=spec.in_batch)
-        stored = backend.get(_GATE)
         self._reports: list[Report] = []
-        if stored is not None:
-            self._restore(json.loads(stored))
+        if not spec.in_batch:
+            self._begin(backend.get(_GATE))
         self._watermark_before = self._gate.watermark
         self._metrics = Metrics(clock_ms)
         self._operator = spec.operator.open(
@@ -146,10 +145,15 @@ class OperatorTask:
             content["splits"] = self._gate.split_watermarks()
         return content
 
-    def _restore(self, stored: dict[str, Any]) -> None:
-        """Go on where the micro-batch before ended; another audience has to be told where that is."""
-        self._gate.restore(stored)
-        if stored.get("audience") != self._spec.audience:
+    def _begin(self, stored: bytes | None) -> None:
+        """Go on where the micro-batch before ended; an audience that does not know where that is has to be told.
+
+        It may have state from a savepoint, which it takes when it runs, and it runs when it hears something.
+        """
+        known = {} if stored is None else json.loads(stored)
+        if known:
+            self._gate.restore(known)
+        if known.get("audience") != self._spec.audience:
             self._reports.append(
                 Report(str(self._subtask), START_OF_BATCH, self._gate.watermark, self._gate.idle or None)
             )
@@ -225,8 +229,9 @@ class OperatorTask:
         """What this subtask says on an edge; an assigner on the way replaces all but the last watermark."""
         if edge.assigner is None:
             return self._reports
+        first = [Report(r.channel, r.point, MIN_MS) for r in self._reports if r.point == START_OF_BATCH]
         last = [Report(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
-        return [*self._watermarks_of[edge.assigner].reports(), *last]
+        return [*first, *self._watermarks_of[edge.assigner].reports(), *last]
 
     def _remember(self, inbox: Inbox) -> None:
         """Write down what the splits brought and who holds the watermark, for who asks."""
