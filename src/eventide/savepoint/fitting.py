@@ -99,9 +99,8 @@ def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         return []
     given = ", ".join(f"{name!r} has that of uid({operator!r})" for name, operator in names.items())
     return [
-        f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, so that ids that follow from the program may "
-        f"be those of other operators; have new sources come last in it, or give operators whose state they keep a uid: "
-        f"{given}"
+        f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, so ids that follow from the program may be "
+        f"those of other operators; have new sources come last, or give operators whose state they keep a uid: {given}"
     ]
 
 

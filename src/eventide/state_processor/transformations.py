@@ -24,7 +24,7 @@ class OperatorTransformation:
         """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
 
         Args:
-            data: an iterable, of which an iterator is read at once; a pandas DataFrame, or a table of Arrow's; or a Spark
+            data: an iterable (an iterator is read at once); a pandas DataFrame, or a table of Arrow's; or a Spark
                 DataFrame, whose rows become state where Spark has them, in parallel.
 
         >>> OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
