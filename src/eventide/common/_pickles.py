@@ -43,6 +43,9 @@ class ProgramClasses:
     registered: frozenset[ClassName] = frozenset()
 
 
+_LISTED = sys.stdlib_module_names | {__name__.partition(".")[0]}
+"""Packages whose classes of data are listed."""
+
 _found: dict[ClassName, Any] = {}
 """What data may refer to, by its name: what programs brought to this process, and what was looked up before."""
 
@@ -194,9 +197,9 @@ def _admitted(module: str, name: str) -> Any:
 def _is_bound(at: ClassName) -> bool:
     """Whether a module of the program's packages has a class of another one under a name of its own.
 
-    What only modules are imported for is not known by that, and nothing of Python's own library is.
+    What only modules are imported for is not known by that, and nothing of Python's own library or of eventide is.
     """
-    if at[0].partition(".")[0] in sys.stdlib_module_names:
+    if at[0].partition(".")[0] in _LISTED:
         return False
     modules = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in _packages]
     kinds = (kind for module in modules for kind in [*vars(module).values()] if isinstance(kind, type))

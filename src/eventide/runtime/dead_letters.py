@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eventide.common._pickles import dumps
 from eventide.common.types import Row
 from eventide.datastream._dead_letters import DEAD_LETTER
 from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import repr_of, user_function_error
 
 FIELDS = tuple(DEAD_LETTER.names or ())
 
@@ -32,6 +33,10 @@ def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Ro
     fields = dict.fromkeys(FIELDS) | what
     fields |= {"operator": operator, "during": during, "error_type": type(cause).__name__, "error": _text(cause, str)}
     fields["text"] = as_text(fields["element"])
+    for name in ("error", "text", "split"):
+        fields[name] = _in_unicode(fields[name])
+    if not _can_travel(fields["element"]):
+        fields["element"] = None
     return Row(**fields)
 
 
@@ -70,4 +75,21 @@ def _text(value: Any, form: Callable[[Any], str]) -> str:
     try:
         return form(value)
     except Exception as error:
-        return f"<a {type(value).__name__} whose text raised {error!r}>"
+        return f"<a {type(value).__name__} whose text raised {repr_of(error)}>"
+
+
+def _in_unicode(text: str | None) -> str | None:
+    r"""A text that a column can have: halves of characters, of which JSON may have single ones, are written out.
+
+    >>> _in_unicode("\ud83d!")
+    '\\ud83d!'
+    """
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _can_travel(element: Any) -> bool:
+    try:
+        dumps(element)
+    except Exception:  # whatever a user's class raises, or what is too deep to be pickled
+        return False
+    return True

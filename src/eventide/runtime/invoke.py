@@ -18,12 +18,20 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception as error:
-        text = f"<a {type(value).__name__} whose repr raised {error!r}>"
+        text = f"<a {type(value).__name__} whose repr raised {repr_of(error)}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
+def repr_of(error: BaseException) -> str:
+    """An error as text, whose own may be an error again."""
+    try:
+        return repr(error)
+    except Exception:
+        return type(error).__name__
+
+
 def user_function_error(
-    operator: str, error: Exception, *, during: str, advice: str = "", **what: Any
+    operator: str, error: BaseException, *, during: str, advice: str = "", **what: Any
 ) -> EventideError:
     """Wrap what a user's function raised; eventide's own errors keep their type and get the place added.
 
@@ -37,7 +45,7 @@ def user_function_error(
         return kind(f"{head}: {error}" + ("" if is_told else f"; {advice}"))
     trace = "".join(traceback.format_exception(error)).rstrip()
     advised = f"; {advice}" if advice else ""
-    return UserFunctionError(f"{head}: the user's function raised {error!r}{advised}. Its traceback:\n{trace}")
+    return UserFunctionError(f"{head}: the user's function raised {repr_of(error)}{advised}. Its traceback:\n{trace}")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 
 import pytest
 
@@ -13,12 +14,19 @@ from eventide.datastream import (
     AsyncFunction,
     KeyedProcessFunction,
     OutputTag,
+    ProcessFunction,
     ProcessWindowFunction,
 )
 from eventide.datastream.connectors import Source, Unreadable
 from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
 from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
+from eventide.datastream.window import (
+    CountTrigger,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint
@@ -159,6 +167,93 @@ def test_missing_timestamps_go_where_the_strategy_says_and_bad_ones_become_lette
     assert [letter.element for letter in values(found, 2)] == [("c", "x")]
 
 
+class Reuses(ProcessFunction):
+    """Gives one dict, which it changes, with each element and while it gives it."""
+
+    def open(self, runtime_context):
+        self.sums = {"sum": 0}
+
+    def process_element(self, value, ctx):
+        for _ in range(2):
+            self.sums["sum"] += value
+            yield self.sums
+
+
+def test_good_data_give_the_same_with_dead_letters_and_without():
+    plain = collection(1, 2).process(Reuses())
+    assert both(plain.side_output_dead_letters(BAD))[:2] == (values(run(plan_of(plain))), [])
+    tagged = collection(1, 2).map(lambda n: (OutputTag("other"), n)).side_output_dead_letters(BAD)
+    assert values(run(plan_of(tagged.map(lambda pair: pair[1])))) == [1, 2]
+
+
+def test_text_that_is_none_in_unicode_is_written_out():
+    good, [letter], _ = both(collection("1", "\ud83d").map(int).side_output_dead_letters(BAD))
+    assert (good, letter.element, letter.text) == ([1], "\ud83d", "\\ud83d")
+
+
+def test_what_cannot_be_copied_or_pickled_is_no_reason_to_stop():
+    def nested(depth):
+        found = [1]
+        for _ in range(depth):
+            found = [found]
+        return found
+
+    good, letters, _ = both(collection(0, 700).map(nested).map(len).side_output_dead_letters(BAD))
+    assert (good, letters) == ([1, 1], [])
+    locks = collection(1, 2).map(lambda n: [n, threading.Lock()]).map(lambda pair: 1 // (pair[0] - 1))
+    good, [letter], _ = both(locks.side_output_dead_letters(BAD))
+    assert (good, letter.element, letter.error_type) == ([1], None, "ZeroDivisionError")
+    assert letter.text.startswith("[1, <unlocked")
+
+
+class NoText(Exception):
+    """Cannot be shown."""
+
+    def __str__(self):
+        raise self
+
+    __repr__ = __str__
+
+
+def test_an_error_that_cannot_be_shown_is_told_of_all_the_same():
+    def fails(value):
+        raise NoText
+
+    _, [letter], _ = both(collection(1).map(fails).side_output_dead_letters(BAD))
+    assert letter.error == "<a NoText whose text raised NoText>"
+    with pytest.raises(UserFunctionError, match="the user's function raised NoText"):
+        run(plan_of(collection(1).map(fails)))
+
+
+class ClientCancels(AsyncFunction):
+    async def async_invoke(self, value):
+        value["seen"] = True
+        if value["n"] == 2:
+            raise asyncio.CancelledError
+        return [value["n"]]
+
+
+def test_a_client_that_cancels_itself_makes_its_element_bad_which_is_as_it_was():
+    def stream():
+        return AsyncDataStream.unordered_wait(collection({"n": 1}, {"n": 2}), ClientCancels(), Time.seconds(5))
+
+    good, [letter], _ = both(stream().side_output_dead_letters(BAD))
+    assert (good, letter.element, letter.error_type) == ([1], {"n": 2}, "CancelledError")
+    with pytest.raises(UserFunctionError, match=r"\(element \{'n': 2.*CancelledError"):
+        run(plan_of(stream()))
+
+
+def test_the_element_is_as_it_was_though_a_timestamp_assigner_changed_it():
+    def spoils(row, _):
+        row.clear()
+        return row["at"]
+
+    strategy = NO_WATERMARKS.with_timestamp_assigner(spoils)
+    stream = collection({"at": 1}).assign_timestamps_and_watermarks(strategy)
+    _, [letter], _ = both(stream.side_output_dead_letters(BAD))
+    assert letter.element == {"at": 1}
+
+
 def test_a_key_that_cannot_be_one():
     stream = timed(local_environment(), [("a", 1), ([], 2), ("b", 3)]).key_by(lambda e: e[0]).name("by name")
     stream.side_output_dead_letters(BAD)
@@ -279,6 +374,59 @@ class CannotClear(Fragile):
 
     def clear(self, context):
         raise OSError("the file is gone")
+
+
+class Refuses(ProcessWindowFunction):
+    """Counts firings in its state, and fails where a window has 'bad' in it."""
+
+    def process(self, key, context, elements):
+        fired = context.global_state().get_state(ValueStateDescriptor("fired", Types.LONG()))
+        fired.update((fired.value() or 0) + 1)
+        context_elements = [element[0] for element in elements]
+        yield fired.value(), context_elements
+        if "bad" in context_elements:
+            raise ValueError("bad")
+
+
+def test_an_element_that_sets_off_a_window_which_cannot_fire_is_not_the_bad_one():
+    """The window has a letter, the element stays; where the trigger purges, what is bad goes with the others."""
+    names = ["a", "bad", "c", "d", "e", "f"]
+    by_one_key = timed(local_environment(), [(name, n) for n, name in enumerate(names)]).key_by(lambda e: 0)
+    good, letters, _ = both(by_one_key.count_window(2).process(Refuses()).side_output_dead_letters(BAD))
+    assert good == [(1, ["c", "d"]), (2, ["e", "f"])]
+    assert [(letter.element, letter.key, letter.error) for letter in letters] == [(None, 0, "bad")]
+
+    windows = by_one_key.window(TENS).trigger(CountTrigger.of(2))
+    good, letters, metrics = both(windows.process(Refuses()).name("windows").side_output_dead_letters(BAD))
+    assert (good, [letter.timestamp for letter in letters]) == ([], [9, 9, 9])
+    assert metrics["windows"]["numRecordsIn"] == 6
+
+
+class FailsBehind(CountTrigger):
+    """Fails with an element, when a later window that it is in has fired."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        if element[0] == "bad" and window.end == 10:
+            raise ValueError("bad")
+        return TriggerResult.FIRE
+
+
+def test_what_fired_before_an_element_was_found_to_be_bad_is_taken_back_with_it():
+    """A sliding window fires, and the next one has a trigger that fails: the element is in neither."""
+    elements = timed(local_environment(), [("a", 7), ("bad", 8), ("c", 9)]).key_by(lambda e: 0)
+    windows = elements.window(SlidingEventTimeWindows.of(10, 5)).trigger(FailsBehind(1))
+    good, [letter], _ = both(windows.process(Counted()).side_output_dead_letters(BAD))
+    assert letter.element == ("bad", 8)
+    assert good == [(1, ["a"]), (2, ["a"]), (3, ["a", "c"]), (4, ["a", "c"])]
+
+
+class Counted(Refuses):
+    """The same, which takes what is bad."""
+
+    def process(self, key, context, elements):
+        fired = context.global_state().get_state(ValueStateDescriptor("fired", Types.LONG()))
+        fired.update((fired.value() or 0) + 1)
+        yield fired.value(), [element[0] for element in elements]
 
 
 def test_a_window_that_cannot_be_cleared_goes_with_all_that_was_kept_for_it():

@@ -33,8 +33,17 @@ class Collector:
 
     def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output; without a number, it has that of its place there."""
+        self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
+
+    def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+        """The same of one that nobody else has."""
         output = self._beside[tag]
-        output.append(own(value) if self._copies else value, timestamp, len(output) if number is None else number)
+        output.append(value, timestamp, len(output) if number is None else number)
+
+    def put_values(self, values: Iterable[Any], timestamp: int | None, number: int) -> None:
+        """Put out what a function gave that has no side outputs; nothing of it is copied."""
+        for value in values:
+            self._main.append(value, timestamp, number)
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""

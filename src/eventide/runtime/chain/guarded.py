@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,9 +11,10 @@ from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Call, Step
+from eventide.runtime.chain.waiting import Wait
 from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.columns import Batch, as_elements
-from eventide.runtime.elements.elements import Elements, own
+from eventide.runtime.elements.elements import Elements, as_it_came
 
 
 class OneByOne(Step, Protocol):
@@ -52,13 +53,19 @@ class Guarded:
     def sort_out(self, batch: Batch, moment: Moment) -> tuple[dict[str | None, Elements], Elements]:
         """What comes of the good elements, by side output, and a letter for each of the others."""
         step, elements, letters = self.step, as_elements(batch), Elements()
-        context, out = ElementContext(moment), Collector(step.name, step.type_info, copies=False)
-        call, at_hand = step.caller(elements.values), _AtHand(elements)
-        is_typed = isinstance(step, Process) or (step.type_info is not None and not step.type_info.is_pickled)
+        has_side_outputs = isinstance(step, Process)
+        context, out = ElementContext(moment), Collector(step.name, step.type_info)
+        at_hand = _AtHand(elements, at_once=isinstance(step, Wait))
+        call = step.caller(elements.values)
+        is_typed = has_side_outputs or (step.type_info is not None and not step.type_info.is_pickled)
         for value, context.time_ms, number in zip(at_hand, elements.timestamps, elements.sequence, strict=True):
             before = out.mark() if is_typed else None
             try:
-                out.put_results(call(value, context), context.time_ms, number)
+                results = call(value, context)
+                if has_side_outputs:
+                    out.put_results(results, context.time_ms, number)
+                else:
+                    out.put_values(results, context.time_ms, number)
                 if before is not None:
                     out.check_from(before)
             except Exception as error:
@@ -76,13 +83,21 @@ class Guarded:
 
 
 class _AtHand:
-    """Elements one by one, each of which can be had as it was before a function had it."""
+    """Elements one by one, each of which can be had as it was before a function had it.
 
-    def __init__(self, elements: Elements) -> None:
+    Args:
+        elements: the elements.
+        at_once: whether the function has all of them before the first is asked for.
+    """
+
+    def __init__(self, elements: Elements, *, at_once: bool) -> None:
         self._elements = elements
         self._columns = elements.columns
         self._at = -1
         self._copy: Any = None
+        self._copies: Iterable[Any] = map(as_it_came, elements.values)
+        if at_once and self._columns is None:
+            self._copies = [*self._copies]
 
     def __iter__(self) -> Iterator[Any]:
         if self._columns is not None:
@@ -90,8 +105,8 @@ class _AtHand:
                 self._at += 1
                 yield value
         else:
-            for value in self._elements.values:
-                self._copy = own(value)
+            for value, copied in zip(self._elements.values, self._copies, strict=True):
+                self._copy = copied
                 yield value
 
     def as_it_was(self) -> Any:

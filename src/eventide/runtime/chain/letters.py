@@ -26,5 +26,5 @@ class Letters:
         """
         letter = dead_letter(self._operator, during, error, timestamp=time_ms, **what)
         self._out.cut(before)
-        self._out.put_beside(self._tag, letter, time_ms)
+        self._out.put_letter(self._tag, letter, time_ms)
         self._metrics.count(self._operator, DEAD_LETTERS)

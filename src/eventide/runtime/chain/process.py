@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,14 +27,14 @@ class Process:
     during: ClassVar[str] = HANDLING
 
     def caller(self, values: list[Any]) -> Call:
-        """The function, whose results are listed."""
+        """The function, which may go on while its results are taken."""
         call = self.call
 
-        def listed(value: Any, context: ElementContext) -> list[Any]:
+        def results_of(value: Any, context: ElementContext) -> Iterable[Any]:
             results = call(value, context)
-            return [] if results is None else list(results)
+            return () if results is None else results
 
-        return listed
+        return results_of
 
     def outputs(self, batch: Batch, moment: Moment) -> dict[str | None, Elements]:
         """Call the function with each element; its results keep the element's timestamp and number."""

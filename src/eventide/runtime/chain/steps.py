@@ -17,7 +17,7 @@ from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import last_of, user_function_error
 
-Call: TypeAlias = Callable[[Any, ElementContext], list[Any]]
+Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
 """Gives what comes of one element, or raises."""
 
 

@@ -21,11 +21,11 @@ from eventide.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from eventide.datastream._dead_letters import ADVICE
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.steps import element_error
 from eventide.runtime.dead_letters import dead_letter, is_of_the_data
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
-from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.elements import Elements, as_it_came, interleave
 from eventide.runtime.invoke import calling
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -98,6 +98,8 @@ class AssignTimestamps:
         without: Batch | None = None
         with calling(self.name, during="when timestamps were read from a column", advice=ADVICE):
             array = self._column(columns)
+            if len(array) != len(columns):
+                raise ProgramError(f"the timestamp assigner gave {len(array)} timestamps for {len(columns)} elements")
             if keeps_null and array.null_count:
                 without, batch = columns.filtered(array.is_null()), columns.filtered(array.is_valid())
                 columns, array = batch, array.drop_null()
@@ -148,6 +150,7 @@ class AssignTimestamps:
         without: list[int] = []
         letters = Elements()
         for i, (value, record) in enumerate(zip(elements.values, elements.timestamps, strict=True)):
+            as_it_was = as_it_came(value)
             try:
                 timestamp = extract(value, MIN_MS if record is None else record)
                 if keeps_null and _is_null(timestamp):
@@ -156,7 +159,7 @@ class AssignTimestamps:
                 timestamps.append(checked_timestamp(timestamp))
                 timed.append(i)
             except Exception as error:
-                self._add_letter(letters, error, value, record, elements.sequence[i])
+                self._add_letter(letters, error, as_it_was, record, elements.sequence[i])
         columns = elements.columns
         if len(timed) < len(elements):
             columns = None if columns is None else columns.at(pa.array(timed, pa.int64()))

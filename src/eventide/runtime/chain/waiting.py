@@ -118,6 +118,11 @@ class Wait:
         while True:
             try:
                 result = await self.call(value)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                raise self._failed(error, value) from error  # nobody has cancelled it but the function itself
             except Exception as error:
                 if again_behind is None or not again_behind(error) or not strategy.can_retry(attempts):
                     raise self._failed(error, value) from error
@@ -127,7 +132,7 @@ class Wait:
             await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1_000)
             attempts += 1
 
-    def _failed(self, error: Exception, value: Any) -> Exception:
+    def _failed(self, error: BaseException, value: Any) -> Exception:
         return user_function_error(self.name, error, during=WAITING, advice=ADVICE, element=value)
 
 

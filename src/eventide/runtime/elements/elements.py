@@ -112,6 +112,20 @@ def own(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
+def as_it_came(value: Any) -> Any:
+    """The same of one that is to be shown as it was; where there can be no copy of it, it is shown as it has become.
+
+    >>> import threading
+    >>> lock = threading.Lock()
+    >>> as_it_came([lock])[0] is lock
+    True
+    """
+    try:
+        return own(value)
+    except Exception:  # whatever a user's class raises, or what is too deep to be copied
+        return value
+
+
 def interleave(parts: Sequence[Elements]) -> Elements:
     """Put elements of several channels into the one defined order: by number in their channel, then by channel."""
     if len(parts) == 1:

@@ -39,6 +39,9 @@ class HasTimers(Protocol):
 class Attempt:
     """One element, or one timer, of a key: what it brings about can be undone until the next one begins.
 
+    There may be one within it, of the same key, such as the firing of a window within the handling of an element: what
+    that brought about is undone by itself, or stands with the rest.
+
     Nobody reads timers while a function works, so what is set and deleted waits until it is known that it stands. Of
     state without a namespace, all that the key has is remembered, which is little; of what has one, what is touched, as
     `UndoableState` tells. Of what can be changed in place, a pickle is kept.
@@ -59,7 +62,7 @@ class Attempt:
     def __init__(self, keyed: KeyedState) -> None:
         self._keyed = keyed
         self._key: Any = None
-        self._before: list[tuple[str, Any]] = []
+        self._before: list[list[tuple[str, Any]]] = []
         self.event_timers = _Waiting(keyed.event_timers)
         self.processing_timers = _Waiting(keyed.processing_timers)
 
@@ -68,21 +71,37 @@ class Attempt:
         if key not in self._keyed.index:
             self._keyed.open(key)
         self._key = key
-        self._before = [(name, _kept(values[key])) for name, values in self._keyed.values.items() if key in values]
+        self._before = [self._remembered()]
+
+    def begin_within(self) -> None:
+        """Begin one within it."""
+        self._before.append(self._remembered())
+        self.event_timers.begin_within()
+        self.processing_timers.begin_within()
 
     def keep(self) -> None:
         """Let stand what was done."""
         self.event_timers.take_effect()
         self.processing_timers.take_effect()
 
+    def keep_within(self) -> None:
+        """Have what was done in the one within it stand or not with the rest."""
+        self._before.pop()
+        self.event_timers.keep_within()
+        self.processing_timers.keep_within()
+
     def undo(self) -> None:
-        """Have the key as it was."""
+        """Have the key as it was when that began which began last."""
         for values in self._keyed.values.values():
             values.pop(self._key, None)
-        for name, value in self._before:
+        for name, value in self._before.pop():
             self._keyed.values[name][self._key] = value
         self.event_timers.forget()
         self.processing_timers.forget()
+
+    def _remembered(self) -> list[tuple[str, Any]]:
+        key = self._key
+        return [(name, _kept(values[key])) for name, values in self._keyed.values.items() if key in values]
 
 
 class _Waiting:
@@ -91,6 +110,13 @@ class _Waiting:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._waiting: list[tuple[bool, int, Any, Hashable]] = []
+        self._within: list[int] = []
+
+    def begin_within(self) -> None:
+        self._within.append(len(self._waiting))
+
+    def keep_within(self) -> None:
+        self._within.pop()
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         self._waiting.append((True, time_ms, key, namespace))
@@ -106,11 +132,11 @@ class _Waiting:
         self._waiting.clear()
 
     def forget(self) -> None:
-        self._waiting.clear()
+        del self._waiting[self._within.pop() if self._within else 0 :]
 
 
 class UndoableState(KeyedState):
-    """Keyed state that remembers what is touched under a namespace, from :meth:`begin` on.
+    """Keyed state that remembers what is touched under a namespace, from :meth:`begin` on, and within that.
 
     Args:
         backend: where it is stored.
@@ -122,13 +148,24 @@ class UndoableState(KeyedState):
         super().__init__(backend, max_parallelism)
         self._growing = growing
         self._touched: dict[tuple[Any, Hashable, str], tuple[Any, int | None]] = {}
+        self._outside: list[dict[tuple[Any, Hashable, str], tuple[Any, int | None]]] = []
 
     def begin(self) -> None:
         """Forget what was touched so far: that stands."""
         self._touched.clear()
 
+    def begin_within(self) -> None:
+        """Remember apart what is touched from now on."""
+        self._outside.append(self._touched)
+        self._touched = {}
+
+    def keep_within(self) -> None:
+        """Have what was touched in the one within stand or not with the rest."""
+        within, self._touched = self._touched, self._outside.pop()
+        self._touched = {**within, **self._touched}
+
     def undo(self) -> None:
-        """Have all that was touched as it was."""
+        """Have all as it was that was touched since that began which began last."""
         for (key, namespace, name), (value, length) in self._touched.items():
             if value is None:
                 super().take(key, namespace, name)
@@ -136,7 +173,7 @@ class UndoableState(KeyedState):
             if length is not None:
                 del value[length:]
             super().write(key, namespace, name, live(value))
-        self._touched.clear()
+        self._touched = self._outside.pop() if self._outside else {}
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""

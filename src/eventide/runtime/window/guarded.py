@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eventide.datastream.window import Window
+from eventide.runtime.chain.collector import Mark
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
-from eventide.runtime.elements.elements import Elements, interleave, own
+from eventide.runtime.elements.elements import Elements, as_it_came, interleave
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.attempt import Attempt, HasTimers, UndoableState
 from eventide.runtime.state.backend import StateBackend
@@ -33,6 +34,7 @@ class GuardedWindowOperator(WindowOperator):
 
     def __init__(self, spec: WindowSpec, backend: StateBackend, context: OperatorContext) -> None:
         growing = frozenset({CONTENTS} if isinstance(spec.contents, AllElements) else ())
+        self._handles_element = False
         self._touched = UndoableState(backend, context.max_parallelism, growing)
         super().__init__(spec, self._touched, context)
         self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
@@ -48,7 +50,7 @@ class GuardedWindowOperator(WindowOperator):
         attempt, out = self._attempt, self._out
         for key, value, timestamp in elements.rows():
             self._begin(key)
-            before, element = out.mark(), own(value)
+            before, element, self._handles_element = out.mark(), as_it_came(value), True
             try:
                 self._process_one(key, value, timestamp)
                 out.check_from(before)
@@ -57,6 +59,7 @@ class GuardedWindowOperator(WindowOperator):
                 self._letters.put(before, HANDLING, error, timestamp, key=key, element=element)
             else:
                 attempt.keep()
+        self._handles_element = False
 
     def _fire_timers(self, timers: Timers, until_ms: int, on_time: OnTime) -> None:
         moment = self._moment
@@ -67,6 +70,24 @@ class GuardedWindowOperator(WindowOperator):
             self._try(partial(self._ask, on_time, time_ms))
             if self._is_cleanup(timers, time_ms) and not self._try(partial(self._drop, window)):
                 self._forget(window)
+
+    def _fire(self, state_window: Window | None) -> None:
+        """Fire the window at hand; one that cannot fire does not make a bad one of the element that set it off."""
+        if not self._handles_element:
+            super()._fire(state_window)
+            return
+        before = self._out.mark()
+        for one in (self._attempt, self._touched):
+            one.begin_within()
+        try:
+            super()._fire(state_window)
+            self._out.check_from(before)
+        except Exception as error:
+            self._undo()
+            self._put_letter_of_window(before, error)
+        else:
+            for one in (self._attempt, self._touched):
+                one.keep_within()
 
     def _is_cleanup(self, timers: Timers, time_ms: int) -> bool:
         """Whether a timer of the window at hand says that its time is over."""
@@ -80,20 +101,23 @@ class GuardedWindowOperator(WindowOperator):
 
     def _try(self, act: Callable[[], None]) -> bool:
         """Do something with the key and window at hand, as a whole; say whether it could be done."""
-        moment, out = self._moment, self._out
-        self._begin(moment.key)
+        out = self._out
+        self._begin(self._moment.key)
         before = out.mark()
         try:
             act()
             out.check_from(before)
         except Exception as error:
             self._undo()
-            window = moment.window
-            during = f"when the window {shown(window)} fired"
-            self._letters.put(before, during, error, window.max_timestamp(), key=moment.key)
+            self._put_letter_of_window(before, error)
             return False
         self._attempt.keep()
         return True
+
+    def _put_letter_of_window(self, before: Mark, error: Exception) -> None:
+        window = self._moment.window
+        during = f"when the window {shown(window)} fired"
+        self._letters.put(before, during, error, window.max_timestamp(), key=self._moment.key)
 
     def _begin(self, key: Any) -> None:
         self._attempt.begin(key)
