@@ -25,32 +25,40 @@ def results(tmp_path: Path) -> Results:
     return Results(str(tmp_path))
 
 
-def taken(results: Results, after: int, committed: int) -> list[tuple[int, bytes]]:
-    batches = [*results.take(after, committed)]
+def taken(results: Results, done: int, after: int, committed: int) -> list[tuple[int, bytes]]:
+    batches = [*results.take("run", done, after, committed)]
     return [(row["batch"], row["frame"]) for batch in batches for row in batch.to_pylist()]
 
 
-def test_what_is_committed_is_taken_in_order_and_what_was_taken_is_deleted(results: Results) -> None:
+def test_what_is_committed_is_taken_in_order_and_what_the_program_has_is_deleted(results: Results) -> None:
+    results.begin("run")
     for batch in (10, 9, 11):
         results.write(batch, rows(batch, b"a", b"b"))
-    assert taken(results, -1, 10) == [(9, b"a"), (9, b"b"), (10, b"a"), (10, b"b")]
-    assert taken(results, 9, 10) == [(10, b"a"), (10, b"b")]
-    assert results.batches() == [10, 11]
-    assert taken(results, 10, 10) == []
+    assert (results.batches(), results.waiting()) == ([9, 10, 11], [9, 10, 11])
+    assert taken(results, -1, -1, 9) == [(9, b"a"), (9, b"b")]
+    assert (results.batches(), results.waiting()) == ([9, 10, 11], [10, 11])
+    assert taken(results, -1, 9, 10) == [(10, b"a"), (10, b"b")]
+    assert (results.batches(), results.waiting()) == ([9, 10, 11], [11])
+    assert taken(results, 10, 10, 10) == []
     assert results.batches() == [11]
+    results.begin("another")
+    assert (taken(results, 11, -1, 11), results.waiting()) == ([], [11])
 
 
 def test_a_micro_batch_that_is_run_again_replaces_what_it_left(results: Results) -> None:
+    results.begin("run")
     results.write(1, rows(1, b"first"))
     results.write(1, rows(1, b"second"))
-    assert taken(results, -1, 1) == [(1, b"second")]
+    assert taken(results, -1, -1, 1) == [(1, b"second")]
 
 
 def test_one_run_of_the_program_takes(results: Results) -> None:
     assert not results.is_taken_by("one")
     results.begin("one")
     assert (results.is_taken_by("one"), results.is_taken_by("two")) == (True, False)
-    results.begin("")
+    results.end("two")
+    assert results.is_taken_by("one")
+    results.end("one")
     assert not results.is_taken_by("one")
 
 

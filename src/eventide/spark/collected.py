@@ -37,6 +37,13 @@ class Collected:
         self._changed = threading.Condition()
         self._is_closed = False
         self._is_stopped = False
+        self.given = 0
+        """How many elements have been handed over."""
+
+    @property
+    def taken(self) -> int:
+        """How many of them the program has."""
+        return self.given - len(self._elements)
 
     @property
     def is_full(self) -> bool:
@@ -55,6 +62,7 @@ class Collected:
                 raise Stopped
             if not self._is_closed:
                 self._elements.append(element)
+                self.given += 1
                 self._changed.notify_all()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ _LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
 _NOT_THERE = re.compile(r"does not exist|No such file|Wrong FS")
 _SCHEMA_OF_STATE = re.compile(r"(\S+)/state/\d+/_stateSchema/")
-_FENCED = (
+FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"
 )
@@ -35,7 +35,7 @@ def original(error: BaseException) -> BaseException:
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
-        found = [("StateError", _FENCED)]
+        found = [("StateError", FENCED)]
     if not found and (place := _moved_from(str(error))) is not None:
         found = [("StateError", _MOVED.format(place=place))]
     if not found and (missing := what_is_missing(str(error))) is not None:

@@ -34,8 +34,10 @@ class HandOver:
         self._done = 0
 
     def __call__(self, batch: int, elements: Iterable[tuple[PrintSink | CollectSink, Any]]) -> None:
-        """Hand over what a micro-batch has, in its order, each element with its sink."""
-        if batch != self._batch:
+        """Hand over what a micro-batch has, in its order, each element with its sink; one that was before had its turn."""
+        if batch < self._batch:
+            return
+        if batch > self._batch:
             self._batch, self._done = batch, 0
         for sink, value in islice(elements, self._done, None):
             if isinstance(sink, PrintSink):

@@ -144,9 +144,14 @@ class StreamingJob(JobClient):
         with self._between_runs:
             taken = self._taken()
             if taken is None:
-                taken = Taken(self._collected, self._result.result)
+                taken = Taken(self._collected, self._end_of_collected)
                 self._taken = weakref.ref(taken)
             return taken
+
+    def _end_of_collected(self) -> None:
+        if self._run.taking is not None:
+            self._run.taking.settle()
+        self._result.result()
 
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""

@@ -49,14 +49,29 @@ class Results:
         self._folder = Folder(f"{location.rstrip('/')}/{PLACE}")
 
     def begin(self, run: str) -> None:
-        """Say which run of the program takes what is there; none if it is the empty text."""
-        self._folder.write(_RUN, run.encode())
+        """Say which run of the program takes what is there, and has nothing of it yet; none if it is the empty text."""
+        self._folder.write(_RUN, f"{run} -1".encode())
+
+    def end(self, run: str) -> None:
+        """Say that a run takes nothing any more, unless another one does."""
+        if self.is_taken_by(run):
+            self.begin("")
 
     def is_taken_by(self, run: str) -> bool:
         """Whether it is this run."""
+        return self._taken()[0] == run
+
+    def waiting(self) -> list[int]:
+        """The micro-batches that the run has not taken, of those that wait."""
+        _, taken = self._taken()
+        return [batch for batch in self.batches() if batch > taken]
+
+    def _taken(self) -> tuple[str, int]:
+        """Who takes what is there, and the micro-batch up to which it has done so."""
         with suppress(FileNotFoundError):
-            return self._folder.read(_RUN) == run.encode()
-        return False
+            run, taken = self._folder.read(_RUN).decode().split(" ")
+            return run, int(taken)
+        return "", -1
 
     def batches(self) -> list[int]:
         """The micro-batches that wait."""
@@ -73,21 +88,31 @@ class Results:
         """Forget what a micro-batch has had."""
         self._folder.delete(_name(batch))
 
-    def take(self, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
-        """Delete the micro-batches up to the one that was taken last; what those behind it have that are committed."""
+    def take(self, run: str, done: int, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
+        """Take micro-batches.
+
+        Args:
+            run: the run that takes them; nothing happens if it is another one.
+            done: the micro-batch up to which its program has all elements: they are deleted.
+            taken: the one up to which it has been given them.
+            committed: the one up to which they are committed: what those behind ``taken`` have is given.
+        """
+        if not self.is_taken_by(run):
+            return
         for batch in self.batches():
-            if batch <= taken:
+            if batch <= done:
                 self.delete(batch)
-            elif batch <= committed:
+            elif taken < batch <= committed:
                 with pa.ipc.open_stream(self._folder.read(_name(batch))) as reading:
                     yield from reading
+        self._folder.write(_RUN, f"{run} {max(taken, committed)}".encode())
 
 
 class Leaving:
     """Leaves what each micro-batch has for a program elsewhere; called where micro-batches are delivered.
 
-    It goes no more than some micro-batches further than the program takes; so a query waits for a program that is slow,
-    or gone, until another run of it begins.
+    It goes no more than some micro-batches further than the program's process takes; so a query waits for a program
+    that is slow, or gone, until another run of it begins.
 
     Args:
         location: the checkpoint's directory.
@@ -118,7 +143,7 @@ class Leaving:
 
     def _wait_for_room(self, results: Results) -> None:
         server = os.getppid()
-        while len(results.batches()) >= MOST_WAITING and results.is_taken_by(self._run):
+        while len(results.waiting()) >= MOST_WAITING and results.is_taken_by(self._run):
             if os.getppid() != server:
                 raise StateError("the server of Spark Connect that this process belongs to is gone")
             time.sleep(_LOOK_S)
@@ -129,9 +154,24 @@ def begin(location: str, run: str) -> None:
     Results(location).begin(run)
 
 
-def take(location: str, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
-    """Take at the server what is at a checkpoint."""
-    return Results(location).take(taken, committed)
+def end(location: str, run: str) -> None:
+    """Say there that a run takes nothing any more."""
+    Results(location).end(run)
+
+
+def is_taken_by(location: str, run: str) -> bool:
+    """Whether it is this run that takes what is there."""
+    return Results(location).is_taken_by(run)
+
+
+def left(location: str) -> list[int]:
+    """The micro-batches that wait there."""
+    return Results(location).batches()
+
+
+def take(location: str, run: str, done: int, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
+    """Take there what is at a checkpoint."""
+    return Results(location).take(run, done, taken, committed)
 
 
 def _name(batch: int) -> str:

@@ -163,7 +163,8 @@ class SparkHost(Host):
         location = made_temporary(self.spark) if chosen is None else resolved(self.spark, chosen)
         _take(location, settings)
         at_end = partial(_leave, self.spark, location, settings)
-        start = partial(self._start, plan.with_storage(location), settings, location, HandOver(collected.put))
+        hand_over = HandOver(collected.put)
+        start = partial(self._start, plan.with_storage(location), settings, location, hand_over, collected)
         try:
             if settings.checkpoint_location is None:
                 _tell_of_temporary_checkpoint(location, settings)
@@ -175,7 +176,9 @@ class SparkHost(Host):
         view = ProgressView(settings.job_name, settings.dashboard_url)
         return StreamingJob(run, start, restarts, collected, view, at_end, partial(_why, self.spark, location))
 
-    def _start(self, plan: JobPlan, settings: JobSettings, location: str, hand_over: HandOver) -> QueryRun:
+    def _start(
+        self, plan: JobPlan, settings: JobSettings, location: str, hand_over: HandOver, collected: Collected
+    ) -> QueryRun:
         """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over."""
         run = uuid.uuid4().hex
         of_program = ProgramSinks(plan.sinks, hand_over)
@@ -199,7 +202,7 @@ class SparkHost(Host):
                 output = output.trigger(availableNow=True)
             else:
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
-            taking = Taking(self.spark, location, run, of_program) if is_elsewhere and of_program.specs else None
+            taking = Taking(self.spark, location, run, of_program, collected) if is_elsewhere else None
             with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:

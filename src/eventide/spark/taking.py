@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -13,35 +14,43 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from eventide.errors import LeftElementsWarning
+from eventide.errors import LeftElementsWarning, StateError
 from eventide.runtime.exchange.frames import Frame
-from eventide.spark.collected import Stopped
+from eventide.spark.collected import Collected, Stopped
 from eventide.spark.connect import ask, ask_for_rows
+from eventide.spark.failures import FENCED
 from eventide.spark.program_sinks import ProgramSinks
-from eventide.spark.results import MOST_WAITING, ROWS, begin, sink_key, take
+from eventide.spark.results import ROWS, begin, end, is_taken_by, left, sink_key, take
 
-_MOST_UNDELETED = MOST_WAITING // 2
-"""The query must not wait for what has been taken."""
+_MOST_UNDELETED = 4
+_LOOK_S = 0.1
 
 
 class Taking:
     """Takes the results of a job, each micro-batch once it is committed, in a thread of its own.
 
+    They are deleted at the server when the program has all elements of their micro-batch, and not when they are in this
+    process: what a program that is killed has not come to is there for its next run.
+
     Args:
         spark: the session.
         location: the checkpoint's directory.
         run: the run of the program.
-        sinks: where the elements go.
+        sinks: where the elements go; there may be none.
+        collected: where those of them wait that the program takes when it likes.
     """
 
-    def __init__(self, spark: SparkSession, location: str, run: str, sinks: ProgramSinks) -> None:
+    def __init__(self, spark: SparkSession, location: str, run: str, sinks: ProgramSinks, collected: Collected) -> None:
         self._spark = spark
         self._location = location
+        self._run_id = run
         self._sinks = sinks
+        self._collected = collected
         self._numbers = {sink_key(spec): number for number, spec in sinks.specs.items()}
         self._committed = -1
         self._taken = -1
-        self._undeleted = 0
+        self._done = -1
+        self._undeleted: deque[tuple[int, int]] = deque()
         self._has_ended = False
         self._is_closed = False
         self._changed = threading.Condition()
@@ -54,6 +63,10 @@ class Taking:
 
         What the run before has left is among it: over Spark Connect that may have gone on until then.
         """
+        if not self._numbers:
+            if ask(self._spark, partial(left, self._location)):
+                self._warn_of_left("sinks that it does not have any more")
+            return
         self.committed(committed)
         self._thread.start()
 
@@ -75,7 +88,7 @@ class Taking:
 
     def _let_go(self) -> None:
         with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
-            ask(self._spark, partial(begin, self._location, ""))
+            ask(self._spark, partial(end, self._location, self._run_id))
 
     def finish(self) -> BaseException | None:
         """Take the rest; the query has ended. Returns what went wrong."""
@@ -84,14 +97,27 @@ class Taking:
             self._changed.notify_all()
         if self._thread.ident is not None:
             self._thread.join()
+        if self.failure is None and self._is_another_run_there():
+            self.failure = StateError(FENCED)
         return self.failure
+
+    def settle(self) -> None:
+        """Have deleted what the program has, when it has come to the end of all."""
+        with suppress(Exception):  # it comes once more, then
+            if self._all_done():
+                self._ask(committed=-1)
+
+    def _is_another_run_there(self) -> bool:
+        """Whether the query has ended because another run has begun: Spark then stops it without a word."""
+        with suppress(Exception):  # of a session that is closed, or a server that is gone, something else will tell
+            return not self._is_closed and not ask(self._spark, partial(is_taken_by, self._location, self._run_id))
+        return False
 
     def _run(self) -> None:
         try:
             while self._wait():
                 self._take()
-            if self._undeleted:
-                ask_for_rows(self._spark, partial(take, self._location, self._taken, -1), ROWS)
+            self.settle()
         except Stopped:
             self.release()
         except BaseException as error:
@@ -101,34 +127,46 @@ class Taking:
     def _wait(self) -> bool:
         """Wait until there may be something to take; False when there will not."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._has_ended or self._has_to_ask)
+            while not (self._is_closed or self._has_ended or self._has_to_ask):
+                self._changed.wait(_LOOK_S if self._undeleted else None)
             return not self._is_closed and self._has_to_ask
 
     @property
     def _has_to_ask(self) -> bool:
-        return self._committed > self._taken or self._undeleted >= _MOST_UNDELETED
+        return self._committed > self._taken or self._all_done() >= _MOST_UNDELETED
+
+    def _all_done(self) -> int:
+        """How many micro-batches may be deleted, as the program has all that they had."""
+        has = self._collected.taken
+        return sum(given <= has for _, given in self._undeleted)
+
+    def _ask(self, committed: int) -> list[dict[str, Any]]:
+        """Have deleted what may be, and take what there is, in the order of micro-batches."""
+        for _ in range(self._all_done()):
+            self._done, _ = self._undeleted.popleft()
+        question = partial(take, self._location, self._run_id, self._done, self._taken, committed)
+        return sorted(ask_for_rows(self._spark, question, ROWS).to_pylist(), key=itemgetter("batch"))
 
     def _take(self) -> None:
-        """Have deleted what was taken before, and take what there is."""
         committed = self._committed
-        rows = ask_for_rows(self._spark, partial(take, self._location, self._taken, committed), ROWS).to_pylist()
-        self._undeleted = 0
-        for batch, of_batch in groupby(sorted(rows, key=itemgetter("batch")), key=itemgetter("batch")):
+        for batch, of_batch in groupby(self._ask(committed), key=itemgetter("batch")):
             self._sinks.receive(batch, self._frames(of_batch))
             if self._is_closed:
                 break
             self._taken = batch
-            self._undeleted += 1
+            self._undeleted.append((batch, self._collected.given))
         else:
-            self._taken = committed
+            self._taken = max(self._taken, committed)
 
     def _frames(self, rows: Iterable[dict[str, Any]]) -> list[Frame]:
         known = [(self._numbers.get(row["sink"]), row) for row in rows]
         for sink in {row["sink"] for number, row in known if number is None}:
-            warnings.warn(
-                f"an earlier run of the job in {self._location} left elements for the sink {sink!r}, which the program "
-                "no longer has, so nobody gets them",
-                LeftElementsWarning,
-                stacklevel=1,
-            )
+            self._warn_of_left(f"the sink {sink!r}, which the program no longer has")
         return [Frame.from_bytes(number, 0, row["frame"]) for number, row in known if number is not None]
+
+    def _warn_of_left(self, what: str) -> None:
+        warnings.warn(
+            f"an earlier run of the job in {self._location} left elements for {what}, so nobody gets them",
+            LeftElementsWarning,
+            stacklevel=1,
+        )

@@ -1,0 +1,143 @@
+"""The side of the program over Spark Connect, with the server's part in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide.datastream.connectors import CollectSink
+from eventide.errors import LeftElementsWarning, StateError
+from eventide.spark import results as results_module
+from eventide.spark import taking as module
+from eventide.spark.collected import Collected
+from eventide.spark.hand_over import HandOver
+from eventide.spark.results import Results, sink_key
+from eventide.spark.taking import Taking
+
+SINK = SimpleNamespace(uid="collect", number=0, name="collect", type_info="LONG")
+
+
+class Sinks:
+    """Stands in for the sinks of a program; a frame is a number."""
+
+    def __init__(self, hand_over: HandOver, *specs: Any) -> None:
+        self.specs = {spec.number: spec for spec in specs}
+        self._hand_over = hand_over
+
+    def receive(self, batch: int, frames: list[int]) -> None:
+        self._hand_over(batch, [(CollectSink(), frame) for frame in frames])
+
+
+class Server:
+    """The folder of results, and whether it answers."""
+
+    def __init__(self, location: str) -> None:
+        self.results = Results(location)
+        self.location = location
+        self.fails = 0
+
+    def leaves(self, batch: int, *numbers: int) -> None:
+        frames = [str(number).encode() for number in numbers]
+        rows = {"batch": [batch] * len(frames), "sink": [sink_key(SINK)] * len(frames), "frame": frames}  # type: ignore[arg-type]
+        self.results.write(batch, pa.table(rows).cast(results_module._ROWS))
+
+    def ask(self, spark: Any, question: Callable[[], Any]) -> Any:
+        return question()
+
+    def ask_for_rows(self, spark: Any, question: Callable[[], Iterator[pa.RecordBatch]], schema: str) -> pa.Table:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("an executor is lost")
+        return pa.Table.from_batches([*question()], results_module._ROWS)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    found = Server(str(tmp_path))
+    monkeypatch.setattr(module, "ask", found.ask)
+    monkeypatch.setattr(module, "ask_for_rows", found.ask_for_rows)
+    monkeypatch.setattr(module, "Frame", SimpleNamespace(from_bytes=lambda number, _, frame: int(frame)))
+    return found
+
+
+def taking(server: Server, run: str, collected: Collected, hand_over: HandOver | None = None) -> Taking:
+    sinks: Any = Sinks(hand_over or HandOver(collected.put), SINK)
+    return Taking(None, server.location, run, sinks, collected)  # type: ignore[arg-type]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_the_program_has_not_come_to_is_there_if_it_is_killed(server: Server) -> None:
+    for batch in range(6):
+        server.leaves(batch, 2 * batch, 2 * batch + 1)
+    collected = Collected()
+    taking(server, "run", collected).start(5)
+    assert [next(collected) for _ in range(3)] == [0, 1, 2]
+    until(lambda: collected.given == 12)
+    assert (server.results.waiting(), server.results.batches()) == ([], [*range(6)])
+    assert [next(collected) for _ in range(6)] == [3, 4, 5, 6, 7, 8]
+    until(lambda: server.results.batches() == [4, 5])
+
+
+def test_at_the_end_of_all_what_the_program_has_is_deleted(server: Server) -> None:
+    server.leaves(0, 1, 2)
+    server.leaves(1, 3)
+    collected = Collected()
+    one = taking(server, "run", collected)
+    one.start(1)
+    assert one.finish() is None
+    assert server.results.batches() == [0, 1]
+    collected.close()
+    assert [*collected] == [1, 2, 3]
+    one.settle()
+    assert server.results.batches() == []
+
+
+def test_each_element_comes_once_where_a_job_starts_again_in_the_same_program(server: Server) -> None:
+    collected, batches = Collected(), range(5)
+    hand_over = HandOver(collected.put)
+    for batch in batches:
+        server.leaves(batch, batch)
+    first = taking(server, "first", collected, hand_over)
+    first.start(4)
+    assert [next(collected) for _ in batches] == [*batches]
+    server.fails = 1  # nothing of it is deleted
+    until(lambda: not server.fails)
+    assert isinstance(first.finish(), ConnectionError)
+    server.leaves(5, 5)
+    second = taking(server, "second", collected, hand_over)
+    second.start(5)
+    assert next(collected) == 5
+    assert second.finish() is None
+    collected.close()
+    assert [*collected] == []
+
+
+def test_a_run_that_ends_because_another_one_has_begun_says_so_and_lets_that_go_on(server: Server) -> None:
+    older, younger = (taking(server, run, Collected()) for run in ("older", "younger"))
+    older.start(-1)
+    with pytest.raises(StateError, match="another run of this job goes on with its checkpoint"):
+        raise older.finish()  # type: ignore[misc]
+    older.release()
+    older._let_go()
+    assert server.results.is_taken_by("younger")
+    assert younger.finish() is None
+
+
+def test_elements_for_which_a_program_has_no_sink_any_more_are_told_of(server: Server) -> None:
+    server.leaves(0, 1)
+    sinks: Any = Sinks(HandOver(print))
+    with pytest.warns(LeftElementsWarning, match="left elements for sinks that it does not have any more"):
+        Taking(None, server.location, "run", sinks, Collected()).start(0)  # type: ignore[arg-type]
+    assert server.results.is_taken_by("run")
