@@ -76,6 +76,13 @@ def test_a_function_of_the_users_on_the_driver_may_lack_a_module_too():
     assert what_is_missing('  File "/home/me/main.py", line 3, in write\n' + no("boto3")) is None
 
 
+@pytest.mark.parametrize(
+    "program", ['"python3.11": error=12, Cannot allocate memory', '"chmod": error=2, No such file']
+)
+def test_what_passes_or_is_no_interpreter_is_not_called_missing(program):
+    assert what_is_missing(f"java.io.IOException: Cannot run program {program}") is None
+
+
 def test_what_is_missing_is_told_while_a_checkpoint_is_looked_at_too():
     with pytest.raises(ProgramError, match="Spark knows no file system for moon://"), in_our_words():
         raise RuntimeError('No FileSystem for scheme "moon"')

@@ -1,14 +1,19 @@
 """The folder of what a session's Python processes import, and the archive that executors get of it."""
 
+import os
+import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from eventide.errors import ProgramError
 from eventide.runtime.modules import Modules
 from eventide.spark.python_files import FOLDER, UNPACKED, PythonFiles, is_local, ship
+from eventide.spark.session import is_found_anyway
 
 
 class Session:
@@ -69,14 +74,58 @@ def test_executors_get_an_archive_with_eventide_once_for_each_content(tmp_path, 
     assert len(session.archives) == 1
     archive, _, name = session.archives[0].partition("#")
     assert name == UNPACKED
-    with tarfile.open(archive) as packed:
+    with tarfile.open(unquote(archive.removeprefix("file://"))) as packed:
         there = set(packed.getnames())
     assert {"./eventide/__init__.py", "./eventide/spark/host.py", "./eventide/py.typed"} <= there
     assert not any("__pycache__" in one for one in there)
     (tmp_path / "more.py").write_text("")
     PythonFiles.of(session).add(str(tmp_path / "more.py"))
+    with pytest.raises(ProgramError, match="executors that start later may get that of then"):
+        ship(session)
+    assert len(session.archives) == 1
+
+
+def test_the_same_again_is_the_same_whenever_it_was_written(tmp_path, folder):
+    session, module = Session(folder), tmp_path / "rides.py"
+    module.write_text("")
+    for time_s in (1, 2):
+        os.utime(module, (time_s, time_s))
+        PythonFiles.of(session).add(str(module))
+        ship(session)
+    assert len(session.archives) == 1
+
+
+def test_what_could_not_be_brought_is_brought_the_next_time(folder, monkeypatch):
+    session = Session(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(tarfile.TarFile, "add", lambda *_: raises(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            ship(session)
     ship(session)
-    assert len(session.archives) == 2
+    assert len(session.archives) == 1
+
+
+def raises(error):
+    raise error
+
+
+def test_a_package_has_the_name_by_which_it_is_found(tmp_path, folder):
+    (tmp_path / "trips-1.2").mkdir()
+    (tmp_path / "trips-1.2" / "__init__.py").write_text("")
+    (tmp_path / "trips").symlink_to(tmp_path / "trips-1.2")
+    PythonFiles.of(Session(folder)).add(str(tmp_path / "trips"))
+    assert names(folder) == ["trips/__init__.py"]
+
+
+def test_an_interpreter_finds_its_own_library_by_itself_and_no_program(monkeypatch):
+    library = sysconfig.get_path("stdlib")
+    packages = sysconfig.get_path("purelib")
+    for path in (library, f"{library}/lib-dynload", f"{library.rpartition('/')[0]}/python311.zip"):
+        assert is_found_anyway(path, with_packages=False)
+    assert [is_found_anyway(packages, with_packages=asked) for asked in (False, True)] == [True, False]
+    monkeypatch.setattr(sys, "prefix", "/usr")
+    for path in ("/usr/src/app", "/home/me/deps/site-packages"):
+        assert not is_found_anyway(path, with_packages=False)
 
 
 def test_with_a_local_master_and_in_the_session_of_others_nothing_is_shipped(folder):

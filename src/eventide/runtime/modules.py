@@ -43,11 +43,17 @@ class _Finder(MetaPathFinder, InspectLoader):
         self.digest = modules.digest
         self._sources = modules.sources
         self._paths = {_module_of(path): path for path in modules.sources}
+        folders = {name.rpartition(".")[0] for name in self._paths}
+        while above := {name.rpartition(".")[0] for name in folders} - folders:
+            folders |= above
+        self._folders = folders - {""} - self._paths.keys()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Called by Python for each module that is imported for the first time and found nowhere before."""
+        if fullname in self._folders:  # a package without a file of its own
+            return ModuleSpec(fullname, None, is_package=True)
         if fullname not in self._paths:
             return None
         return spec_from_loader(fullname, self, origin=self._paths[fullname], is_package=self.is_package(fullname))
@@ -75,6 +81,9 @@ class _Finder(MetaPathFinder, InspectLoader):
         for name in self._paths:
             module = sys.modules.get(name)
             if module is not None and getattr(module, "__loader__", None) is self:
+                del sys.modules[name]
+        for name in self._folders:
+            if name in sys.modules and not list(getattr(sys.modules[name], "__path__", ["elsewhere"])):
                 del sys.modules[name]
 
 

@@ -15,7 +15,7 @@ _SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
 _LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
 _NOT_THERE = re.compile(r"does not exist|No such file|Wrong FS")
-_SCHEMA_OF_STATE = re.compile(r"(\S+)/state/\d+/_stateSchema/")
+_SCHEMA_OF_STATE = re.compile(r"((?:[a-z][\w+.-]*:)?/[^\n]*?)/state/\d+/_stateSchema/")
 FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"

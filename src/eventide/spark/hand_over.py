@@ -34,7 +34,7 @@ class HandOver:
         self._done = 0
 
     def __call__(self, batch: int, elements: Iterable[tuple[PrintSink | CollectSink, Any]]) -> None:
-        """Hand over what a micro-batch has, in its order, each element with its sink; one that was before had its turn."""
+        """Hand over what a micro-batch has, in its order, each element with its sink; nothing of an earlier one."""
         if batch < self._batch:
             return
         if batch > self._batch:

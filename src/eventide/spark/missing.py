@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from pyspark.sql import is_remote
+
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
-_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*python[^"/]*)".*?error=(2|13)\b', re.DOTALL)
+"""It is not there, or must not be run; that memory is short, say, passes."""
 _OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in driver: (?P<here>[\d.]+)")
 _NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
 _NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
@@ -18,6 +21,7 @@ _SAME_EVERYWHERE = (
     "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
     "there on every machine, the driver's included"
 )
+_SAME_AT_SERVER = "start the server of Spark Connect with PYSPARK_PYTHON naming one that is there on every machine"
 
 _JARS = (
     "name the package that has it in spark.jars.packages before the session is made: for S3, "
@@ -31,14 +35,14 @@ def what_is_missing(text: str) -> str | None:
     >>> what_is_missing('Cannot run program "/opt/python": error=2, No such file').partition(";")[0]
     "beside the driver, where sources are planned, there is no Python interpreter '/opt/python'"
     """
-    where = _where(text)
+    where, same = _where(text), _SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE
     is_of_spark = _TASK in text or _PLANNER.search(text) is not None
     if is_of_spark and (found := _NO_MODULE.search(text)):
         return f"{where}, Python finds no module {found['module']!r}; {_advice(found['module'])}"
     if found := _OTHER_PYTHON.search(text):
-        return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {_SAME_EVERYWHERE}"
+        return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {same}"
     if found := _NO_PYTHON.search(text):
-        return f"{where}, there is no Python interpreter {found['program']!r}; {_SAME_EVERYWHERE}"
+        return f"{where}, there is no Python interpreter {found['program']!r}; {same}"
     if found := _NO_CLASS.search(text):
         return f"Spark has no class {found['name']}, which opens a location of the program's; {_JARS}"
     if found := _NO_FILE_SYSTEM.search(text):
@@ -53,6 +57,11 @@ def _where(text: str) -> str:
 
 
 def _advice(module: str) -> str:
+    if is_remote():
+        return (
+            "install it where the server of Spark Connect runs, or bring it along with env.add_python_file(...) if it is a "
+            "module of the program"
+        )
     if module.partition(".")[0] == "eventide":
         return (
             "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("

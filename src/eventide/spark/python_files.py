@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import zipfile
 from functools import cache
 from importlib import metadata
@@ -33,6 +35,8 @@ FOLDER = "spark.eventide.pythonFiles"
 UNPACKED = "eventide-python"
 """The folder as an executor has it."""
 
+_PACKED = ".tgz"
+_shipping = threading.Lock()
 _OF_SPARK = ("pyspark", "py4j")
 """What executors have in any case: that of their own Spark."""
 _COMPILED = (".so", ".pyd", ".dylib")
@@ -109,7 +113,9 @@ class PythonFiles:
         if source.is_dir() and not (source / "__init__.py").exists():
             shutil.copytree(source, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
         elif source.is_dir():
-            shutil.copytree(source, self._folder / source.resolve().name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+            shutil.copytree(
+                source, self._folder / Path(os.path.abspath(source)).name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True
+            )
         elif source.suffix == ".py" and source.is_file():
             shutil.copy(source, self._folder)
         elif source.is_file() and zipfile.is_zipfile(source):
@@ -167,15 +173,30 @@ class PythonFiles:
         return Modules({name: decode_source(path.read_bytes()) for name, path in sources.items()})
 
     def ship(self) -> None:
-        """Bring all of it to the executors, with eventide itself, unless they have it or share this process's disk."""
+        """Bring all of it to the executors, with eventide itself, unless they have it or share this process's disk.
+
+        Raises:
+            ProgramError: if they have been brought something else before: Spark unpacks all archives of one name where
+                an executor starts, in any order, each in place of the one before.
+        """
         if is_local(str(self._spark.conf.get("spark.master"))):
             return
-        self.add(str(Path(eventide.__file__).parent))
-        archive = self._folder.with_name(f"{_digest(self._folder)}.tgz")
-        if not archive.exists():
-            with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        with _shipping:
+            self.add(str(Path(eventide.__file__).parent))
+            archive = self._folder.with_name(f"{_digest(self._folder)}{_PACKED}")
+            before = [*self._folder.parent.glob(f"*{_PACKED}")]
+            if archive in before:
+                return
+            if before:
+                raise ProgramError(
+                    "what the program's functions import is another than for the first job of this session, and "
+                    "executors that start later may get that of then: call add_python_file(...) and "
+                    "set_python_requirements(...) before the first job; or stop the session, and make a new environment"
+                )
+            packing = archive.with_suffix(".packing")
+            with tarfile.open(packing, "w:gz", compresslevel=1) as packed:
                 packed.add(self._folder, ".")
-            self._spark.sparkContext.addArchive(f"{archive}#{UNPACKED}")
+            self._spark.sparkContext.addArchive(f"{packing.rename(archive).as_uri()}#{UNPACKED}")
 
 
 def is_local(master: str) -> bool:
@@ -185,9 +206,11 @@ def is_local(master: str) -> bool:
 
 def _digest(folder: Path) -> str:
     """A text that differs where a file in a folder does."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    said = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(folder)} {len(content)} ".encode() + content)
+    return found.hexdigest()
 
 
 def _own_requirements() -> list[str]:

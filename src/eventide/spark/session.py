@@ -6,10 +6,12 @@ import os
 import shutil
 import socket
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -83,7 +85,7 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     Raises:
         ProgramError: if a session must be made and there is no Java that Spark can use.
     """
-    found = spark or SparkSession.getActiveSession()
+    found = spark or _session_that_is_there()
     if found is not None:
         return found
     if REMOTE in os.environ or (configuration is not None and configuration.contains_key(REMOTE_CONF)):
@@ -102,13 +104,24 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     folder = new_folder()
     settings = {
         **_LOCAL,
-        **({_EXECUTOR_PATH: UNPACKED} if on_cluster else _ON_THIS_MACHINE_ALONE),
+        **({} if on_cluster else _ON_THIS_MACHINE_ALONE),
         "spark.driver.extraJavaOptions": quiet,
         FOLDER: folder,
         **wanted,
     }
+    if on_cluster:
+        of_the_users = wanted.get(_EXECUTOR_PATH)
+        settings[_EXECUTOR_PATH] = os.pathsep.join([UNPACKED, *([of_the_users] if of_the_users else [])])
     with quiet_jvm(), _our_modules_for_workers(folder, with_packages=on_cluster):
         return SparkSession.builder.config(map=settings).getOrCreate()
+
+
+def _session_that_is_there() -> SparkSession | None:
+    """The active session of this thread, or that which this process has made in another one."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:  # there is none
+        return None
 
 
 def _name_of_python() -> str:
@@ -141,8 +154,7 @@ def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[No
     The packages of this interpreter are too where another one may be started.
     """
     before = os.environ.get("PYTHONPATH")
-    own = (sys.prefix, sys.base_prefix)
-    ours = [path or os.getcwd() for path in sys.path if not path.startswith(own) or (with_packages and _packages(path))]
+    ours = [path or os.getcwd() for path in sys.path if not is_found_anyway(path, with_packages=with_packages)]
     os.environ["PYTHONPATH"] = os.pathsep.join([_STARTED_WITH, *ours, folder])
     try:
         yield
@@ -153,5 +165,15 @@ def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[No
             os.environ["PYTHONPATH"] = before
 
 
-def _packages(path: str) -> bool:
-    return Path(path).name in {"site-packages", "dist-packages"}
+def is_found_anyway(path: str, *, with_packages: bool) -> bool:
+    """Whether an interpreter looks at a place by itself: its own library, and, if it is this one, its packages.
+
+    >>> is_found_anyway("/usr/src/app", with_packages=False), is_found_anyway(os.__file__, with_packages=True)
+    (False, True)
+    """
+    place = Path(path)
+    if place.name in {"site-packages", "dist-packages"}:
+        return not with_packages and any(place.is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix))
+    libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    is_zipped = place.suffix == ".zip" and str(place.parent) in {str(Path(library).parent) for library in libraries}
+    return is_zipped or any(place.is_relative_to(library) for library in libraries)

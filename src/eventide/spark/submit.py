@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -66,6 +69,7 @@ from eventide.spark.start_settings import settings_for_start
 from eventide.spark.taking import Taking
 from eventide.why import Why, why
 
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _in_use: set[str] = set()
 """The checkpoints of the jobs that run in this process."""
@@ -111,7 +115,8 @@ class SparkHost(Host):
             ProgramError: over Spark Connect.
         """
         refuse_over_connect("add_python_archive")
-        self.spark.sparkContext.addArchive(f"{archive}#{target_dir}")
+        place = archive if _SCHEME.match(archive) else Path(os.path.abspath(archive)).as_uri()
+        self.spark.sparkContext.addArchive(f"{place}#{target_dir}")
 
     def set_python_executable(self, program: str) -> None:
         """Choose the interpreter that runs functions.

@@ -69,3 +69,12 @@ def test_modules_are_there_before_what_refers_to_them_is_made():
     payload = dumps_program(fare, "a function", modules=TRIPS)
     bring_modules(NO_MODULES)
     assert loads_program(payload).part("Bergen") == 5
+
+
+def test_packages_need_no_file_of_their_own() -> None:
+    bring_modules(Modules({"deep_trips/city/fares.py": "PRICE = 3\n"}))
+    assert importlib.import_module("deep_trips.city.fares").PRICE == 3
+    bring_modules(Modules({"deep_trips/other.py": ""}))
+    assert importlib.import_module("deep_trips.other")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("deep_trips.city.fares")
