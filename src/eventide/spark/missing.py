@@ -59,8 +59,8 @@ def _where(text: str) -> str:
 def _advice(module: str) -> str:
     if is_remote():
         return (
-            "install it where the server of Spark Connect runs, or bring it along with env.add_python_file(...) if it is "
-            "a module of the program"
+            "install it where the server of Spark Connect runs, or bring it along with env.add_python_file(...) if it "
+            "is a module of the program"
         )
     if module.partition(".")[0] == "eventide":
         return (
