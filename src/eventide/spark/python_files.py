@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ FOLDER = "spark.eventide.pythonFiles"
 UNPACKED = "eventide-python"
 """The folder as an executor has it."""
 
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 _PACKED = ".tgz"
 _shipping = threading.Lock()
 _OF_SPARK = ("pyspark", "py4j")
@@ -197,6 +199,15 @@ class PythonFiles:
             with tarfile.open(packing, "w:gz", compresslevel=1) as packed:
                 packed.add(self._folder, ".")
             self._spark.sparkContext.addArchive(f"{packing.rename(archive).as_uri()}#{UNPACKED}")
+
+
+def uri_of(location: str) -> str:
+    """What Spark takes for a location whatever its name is: a path with blanks, and a name behind it, is none for it.
+
+    >>> uri_of("/models/of all.tgz"), uri_of("s3a://bucket/models.tgz")
+    ('file:///models/of%20all.tgz', 's3a://bucket/models.tgz')
+    """
+    return location if _SCHEME.match(location) else Path(os.path.abspath(location)).as_uri()
 
 
 def is_local(master: str) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -52,7 +49,7 @@ from eventide.spark.locations import delete_temporary, made_temporary, resolved
 from eventide.spark.program_sinks import HereAndNow, ProgramSinks
 from eventide.spark.progress import COUNTERS, NothingNew, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
-from eventide.spark.python_files import PythonFiles, modules_for_server, ship
+from eventide.spark.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.results import Leaving
 from eventide.spark.rows import typed_rows
@@ -69,7 +66,6 @@ from eventide.spark.start_settings import settings_for_start
 from eventide.spark.taking import Taking
 from eventide.why import Why, why
 
-_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
 _in_use: set[str] = set()
 """The checkpoints of the jobs that run in this process."""
@@ -115,8 +111,7 @@ class SparkHost(Host):
             ProgramError: over Spark Connect.
         """
         refuse_over_connect("add_python_archive")
-        place = archive if _SCHEME.match(archive) else Path(os.path.abspath(archive)).as_uri()
-        self.spark.sparkContext.addArchive(f"{place}#{target_dir}")
+        self.spark.sparkContext.addArchive(f"{uri_of(archive)}#{target_dir}")
 
     def set_python_executable(self, program: str) -> None:
         """Choose the interpreter that runs functions.
