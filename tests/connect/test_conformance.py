@@ -17,8 +17,8 @@ from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.compiler import frames_of
-from eventide.spark.connect import ask_for_rows
-from eventide.spark.results import ROWS, Leaving, sink_key, take
+from eventide.spark.connect import ask, ask_for_rows
+from eventide.spark.results import ROWS, Leaving, begin, sink_key, take
 from eventide.spark.start_settings import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
@@ -51,7 +51,8 @@ def test_spark_connect_gives_what_flink_gave(
         query = output.option("checkpointLocation", location).start()
     until_the_end(query)
     take_of = {sink_key(sink): (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
-    for row in ask_for_rows(spark, partial(take, location, -1, 1_000_000), ROWS).to_pylist():
+    ask(spark, partial(begin, location, "test"))
+    for row in ask_for_rows(spark, partial(take, location, "test", -1, -1, 1_000_000), ROWS).to_pylist():
         sink, add = take_of[row["sink"]]
         elements = sink.codec.decode(Frame.from_bytes(sink.number, 0, row["frame"]).content)
         add(row["batch"], list(zip(elements.values, elements.timestamps, strict=True)))
