@@ -23,7 +23,9 @@ from eventide.spark.program_sinks import ProgramSinks
 from eventide.spark.results import ROWS, begin, end, is_taken_by, left, sink_key, take
 
 _MOST_UNDELETED = 4
+"""So many micro-batches of which the program has all wait for others, to be deleted together."""
 _LOOK_S = 0.1
+"""How often it is looked how far the program has come."""
 
 
 class Taking:
