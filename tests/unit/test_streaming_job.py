@@ -138,13 +138,15 @@ def test_what_a_program_has_not_taken_yet_when_the_job_fails_does_not_end_what_i
     collected = Collected(most_waiting=2)
     for element in (1, 2):
         collected.put(element)
-    runs, again = Runs(OSError("disk"), None), threading.Event()
+    runs, starts, again = Runs(OSError("disk"), None), threading.Event(), threading.Event()
 
     def start():
+        starts.set()
         again.wait()
         return runs()
 
     job = job_with(runs(), start, THREE_TIMES, collected)
+    starts.wait()
     taken = job.collected()
     assert next(taken) == 1
     collected.put(3)  # the queue is full, and nobody takes from it while the job starts again

@@ -81,6 +81,7 @@ class StreamingJob(JobClient):
         self._between_runs = threading.Lock()
         self._stopping = threading.Thread()
         self._taken: Callable[[], Taken | None] = lambda: None
+        self._asked = threading.Lock()
         self._made_at = place_in_the_program()
         threading.Thread(target=self._follow, name=f"eventide {run.query.name}", daemon=True).start()
 
@@ -141,7 +142,7 @@ class StreamingJob(JobClient):
         Who asks again gets the same iterator. When the program has forgotten it, the job waits for nobody, and what
         comes then is not kept.
         """
-        with self._between_runs:
+        with self._asked:  # not with the lock between runs: a run may take long to start
             taken = self._taken()
             if taken is None:
                 taken = Taken(self._collected, self._end_of_collected)
