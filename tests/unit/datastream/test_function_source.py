@@ -228,6 +228,33 @@ def test_an_earlier_writer_deletes_nothing(tmp_path):
     assert list(WriteAheadLog(str(tmp_path)).read(0, 3)) == [b"x"] * 3
 
 
+def test_nothing_is_left_of_what_an_earlier_writer_had_half_written(tmp_path, monkeypatch):
+    """Whether it has died, or lives and is taken over in mid writing."""
+    first, sync = LogWriter(str(tmp_path)), Folder._sync
+    first.append([b"0"], None)
+
+    def dies(folder, path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Folder, "_sync", dies)
+    with pytest.raises(KeyboardInterrupt):
+        first.append([b"lost"], None)
+
+    def is_taken_over(folder, path):
+        monkeypatch.setattr(Folder, "_sync", sync)
+        LogWriter(str(tmp_path))
+
+    assert len(Folder(str(tmp_path)).unfinished()) == 1
+    monkeypatch.setattr(Folder, "_sync", sync)
+    second = LogWriter(str(tmp_path))
+    assert (second.end, Folder(str(tmp_path)).unfinished()) == (1, [])
+    monkeypatch.setattr(Folder, "_sync", is_taken_over)
+    with pytest.raises(StateError, match=TAKEN_OVER):
+        second.append([b"lost"], None)
+    assert Folder(str(tmp_path)).unfinished() == []
+    assert list(WriteAheadLog(f"file://{tmp_path}").read(0, 1)) == [b"0"]
+
+
 class Interleaved(Folder):
     """A folder in which somebody else does something behind the first look of a writer."""
 
@@ -266,14 +293,6 @@ def test_a_second_run_takes_over_and_the_first_fails_at_its_next_planning(tmp_pa
     assert read(second, {}, start) + rest == list(range(8))
     with pytest.raises(StateError, match=TAKEN_OVER):
         planned(first, start)
-
-
-def test_a_file_that_was_not_finished_is_not_there(tmp_path):
-    (tmp_path / ".00000000000000000000-00000000000000000005").write_bytes(b"cut off")
-    log = LogWriter(str(tmp_path))
-    assert log.end == 0
-    log.append([b"0"], None)
-    assert list(WriteAheadLog(f"file://{tmp_path}").read(0, 1)) == [b"0"]
 
 
 def test_a_location_that_arrow_does_not_know_is_refused():

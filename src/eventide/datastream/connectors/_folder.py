@@ -30,10 +30,7 @@ class Folder:
 
     def names(self) -> list[str]:
         """The names of the files, in their order."""
-        from pyarrow.fs import FileSelector
-
-        infos = self._file_system.get_file_info(FileSelector(self._path, allow_not_found=True))
-        return sorted(info.base_name for info in infos if info.is_file and not info.base_name.startswith(_HIDDEN))
+        return sorted(name for name in self._files() if not name.startswith(_HIDDEN))
 
     def read(self, name: str) -> bytes:
         """What a file contains."""
@@ -56,6 +53,20 @@ class Folder:
         """Delete a file, if it is still there."""
         with suppress(FileNotFoundError):
             self._file_system.delete_file(f"{self._path}/{name}")
+
+    def unfinished(self) -> list[str]:
+        """The names of files that are being written, or were when their writer died."""
+        return [name.removeprefix(_HIDDEN) for name in self._files() if name.startswith(_HIDDEN)]
+
+    def delete_unfinished(self, name: str) -> None:
+        """Delete a file that was being written; whoever still does so finds out at its end."""
+        self.delete(f"{_HIDDEN}{name}")
+
+    def _files(self) -> list[str]:
+        from pyarrow.fs import FileSelector
+
+        infos = self._file_system.get_file_info(FileSelector(self._path, allow_not_found=True))
+        return [info.base_name for info in infos if info.is_file]
 
     def _sync(self, path: str) -> None:
         """Bring it to the disk, if it lies on one: other stores do so when a file is closed."""

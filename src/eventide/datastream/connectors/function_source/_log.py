@@ -134,6 +134,9 @@ class LogWriter(WriteAheadLog):
         folder.write(f"begun-{self._me}", json.dumps(content).encode())
         for name in set(self._names) - counting - {f"writer-{self._me}"}:
             folder.delete(name)
+        for name in folder.unfinished():
+            if _writer_of(name) < self._me:
+                folder.delete_unfinished(name)
 
     def append(self, items: Sequence[bytes], state: bytes | None) -> None:
         """Write items, and the state behind them; they are safe when this returns.
@@ -142,8 +145,7 @@ class LogWriter(WriteAheadLog):
             StateError: if a later writer has taken over.
         """
         segment = Segment(self.end, self.end + len(items), self._me)
-        self._folder.write(segment.name, dumps((list(items), state)))
-        self._check()
+        self._write(segment.name, dumps((list(items), state)))
         self._segments.append(segment)
 
     def complete(self) -> None:
@@ -153,8 +155,7 @@ class LogWriter(WriteAheadLog):
             StateError: if a later writer has taken over.
         """
         if not self._is_complete:
-            self._folder.write(f"end-{self._me}", b"")
-            self._check()
+            self._write(f"end-{self._me}", b"")
             self._is_complete = True
 
     def forget(self, position: int) -> None:
@@ -170,6 +171,14 @@ class LogWriter(WriteAheadLog):
             self._folder.delete(segment.name)
             self._segments.remove(segment)
 
+    def _write(self, name: str, content: bytes) -> None:
+        try:
+            self._folder.write(name, content)
+        except FileNotFoundError:
+            self._check()  # a later one deletes what an earlier one has not finished
+            raise
+        self._check()
+
     def _check(self) -> None:
         if any(writer > self._me for writer in _writers("writer", self._folder.names())):
             raise StateError(
@@ -180,8 +189,13 @@ class LogWriter(WriteAheadLog):
 
 def _writers(kind: str, names: Sequence[str]) -> list[Writer]:
     """The writers that have left a file of a kind."""
-    found = [name.split("-")[1:] for name in names if name.startswith(f"{kind}-")]
-    return [Writer(int(epoch), random) for epoch, random in found]
+    return [_writer_of(name) for name in names if name.startswith(f"{kind}-")]
+
+
+def _writer_of(name: str) -> Writer:
+    """Who has written a file."""
+    _, epoch, random = name.rsplit("-", 2)
+    return Writer(int(epoch), random)
 
 
 def _segments(names: Sequence[str]) -> list[Segment]:
