@@ -8,7 +8,7 @@ import pytest
 
 from eventide.testing import SparkCluster
 
-collect_ignore = ["from_nothing.py", "killed_driver.py"]
+collect_ignore = ["from_nothing.py", "killed_driver.py", "temporary_checkpoint.py"]
 """Programs of their own, which import from their folder."""
 
 

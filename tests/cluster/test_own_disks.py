@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.disturbed import Disturbed, of_files
+from tests.cluster.drivers import PATIENCE_S, started
 from tests.cluster.own_disks import can_have_own_disks, with_own_disk
 from tests.spark import killed_job
 from tests.spark.test_kill import check
 
 from eventide.testing import SparkCluster
 
-OTHER_MACHINES = {"spark.shuffle.readHostLocalDisk": "false"}
+OTHER_MACHINES = {"SETTINGS": json.dumps({"spark.shuffle.readHostLocalDisk": "false"})}
 """Executors have one address here and different disks, which real machines have not."""
 
 pytestmark = [
@@ -51,10 +55,30 @@ def test_a_driver_with_an_empty_disk_goes_on_where_another_died(
                 job,
                 *of_files(job, str(place), str(shared / "input")),
                 dice,
-                {"SETTINGS": json.dumps(OTHER_MACHINES)},
+                OTHER_MACHINES,
                 started_by,
             )
             disturbed.run(dice.sample(["executor", "driver"], 2))
         seen_here = [path for worker in range(2) for path in cluster.folder(worker).rglob("*")]
         assert seen_here == [], "workers have disks of their own"
     check(spark, killed, undisturbed)
+
+
+def test_state_that_lies_on_a_disk_that_is_gone_is_said_to_be() -> None:
+    """Without a location for the checkpoint, it is a folder of the driver's machine, and each executor has its own."""
+    started_by = with_own_disk()
+    with SparkCluster(memory="1g", started_by=started_by) as cluster:
+        program = Path(__file__).with_name("temporary_checkpoint.py")
+        driver = started(program, cluster, variables=OTHER_MACHINES, started_by=started_by)
+        try:
+            assert driver.stdout is not None
+            assert "and no other machine of the cluster finds the job's state there" in driver.stdout.readline()
+            assert driver.stdout.readline() == "has begun\n"
+            for worker in range(2):
+                cluster.kill_worker(worker)
+            cluster.start()
+            said, _ = driver.communicate(timeout=PATIENCE_S)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+        assert said.startswith("failed: an executor does not find what the job has stored: there is no file:")

@@ -33,6 +33,17 @@ MOVED = (
             StateError,
             MOVED.format("s3a://b/cp"),
         ),
+        (
+            "SparkException: [CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] An error occurred during "
+            "loading state. Error reading streaming state file of file:/tmp/eventide-1/state/0/1/12.changelog does not "
+            "exist. If the stream job is restarted with a new or updated state operation, please create a new one.",
+            StateError,
+            "an executor does not find what the job has stored: there is no "
+            "file:/tmp/eventide-1/state/0/1/12.changelog. Every machine of the cluster must reach the checkpoint, which"
+            " lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on the disk of a single"
+            " one; and nobody else may delete what is in it. What is gone cannot be had again: start with a new "
+            "checkpoint, or from a savepoint",
+        ),
     ],
 )
 def test_the_error_of_ours_is_found_in_what_spark_reports(report, kind, message):

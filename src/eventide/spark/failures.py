@@ -16,6 +16,7 @@ _LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
 _NOT_THERE = re.compile(r"does not exist|No such file|Wrong FS")
 _SCHEMA_OF_STATE = re.compile(r"((?:[a-z][\w+.-]*:)?/[^\n]*?)/state/\d+/_stateSchema/")
+_STATE_FILE = re.compile(r"CANNOT_LOAD_STATE_STORE[^\n]*?((?:[a-z][\w+.-]*:)?/[^\n]*?)(/state/\d+/\d+/[\w./-]*\w)")
 FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"
@@ -26,18 +27,27 @@ _MOVED = (
     "env.from_savepoint(...)"
 )
 
+_GONE = (
+    "an executor does not find what the job has stored: there is no {place}{file}. Every machine of the cluster must "
+    "reach the checkpoint, which lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on "
+    "the disk of a single one; and nobody else may delete what is in it. What is gone cannot be had again: start with "
+    "a new checkpoint, or from a savepoint"
+)
+
 
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint, that it was moved, or that a process lacks what the program needs, is said in
-    words of ours.
+    That another run uses the checkpoint, that it was moved, that state is not where an executor looks, or that a
+    process lacks what the program needs, is said in words of ours.
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
         found = [("StateError", FENCED)]
     if not found and (place := _moved_from(str(error))) is not None:
         found = [("StateError", _MOVED.format(place=place))]
+    if not found and (gone := _gone_from(str(error))) is not None:
+        found = [("StateError", gone)]
     if not found and (missing := what_is_missing(str(error))) is not None:
         found = [("ProgramError", missing)]
     if not found:
@@ -55,6 +65,12 @@ def _moved_from(said: str) -> str | None:
     """Where a checkpoint has been written, if Spark does not find its state because it is not there any more."""
     path = _SCHEMA_OF_STATE.search(said)
     return path.group(1) if path is not None and _NOT_THERE.search(said) else None
+
+
+def _gone_from(said: str) -> str | None:
+    """What to say where an executor does not find a file of the state."""
+    path = _STATE_FILE.search(said)
+    return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
 
 
 @contextmanager

@@ -167,7 +167,7 @@ class SparkHost(Host):
         start = partial(self._start, plan.with_storage(location), settings, location, hand_over, collected)
         try:
             if settings.checkpoint_location is None:
-                _tell_of_temporary_checkpoint(location, settings)
+                _tell_of_temporary_checkpoint(self.spark, location, settings)
             run = start()
         except BaseException:
             at_end()
@@ -294,10 +294,12 @@ def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
         delete_temporary(spark, location)
 
 
-def _tell_of_temporary_checkpoint(location: str, settings: JobSettings) -> None:
+def _tell_of_temporary_checkpoint(spark: SparkSession, location: str, settings: JobSettings) -> None:
+    on_cluster = not str(spark.conf.get("spark.master", "local")).startswith("local")
+    nobody_else = ", and no other machine of the cluster finds the job's state there" if on_cluster else ""
     warnings.warn(
         f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
-        "deleted at its end, so it cannot go on when its program is started again; call "
+        f"deleted at its end, so it cannot go on when its program is started again{nobody_else}; call "
         "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
         TemporaryCheckpointWarning,
         stacklevel=level_of_the_program(),
