@@ -95,6 +95,7 @@ ON_THIS_MACHINE = (
     "eventide.spark.java",
     "eventide.spark.locations",
     "eventide.spark.python_files",
+    "eventide.spark.requirements",
     "eventide.spark.session",
     "eventide.testing",
 )

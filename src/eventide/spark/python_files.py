@@ -19,17 +19,16 @@ import tempfile
 import threading
 import zipfile
 from functools import cache
-from importlib import metadata
 from importlib.util import decode_source
 from pathlib import Path
 
-from packaging.requirements import Requirement
 from pyspark.sql import SparkSession
 
 import eventide
 from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules
 from eventide.spark.connect import over_connect
+from eventide.spark.requirements import OF_SPARK, asked_of_pip
 
 FOLDER = "spark.eventide.pythonFiles"
 """The setting of a session that eventide has made which says where the folder is."""
@@ -39,8 +38,6 @@ UNPACKED = "eventide-python"
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 _PACKED = ".tgz"
 _shipping = threading.Lock()
-_OF_SPARK = ("pyspark", "py4j")
-"""What executors have in any case: that of their own Spark."""
 _COMPILED = (".so", ".pyd", ".dylib")
 _LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
 
@@ -132,29 +129,25 @@ class PythonFiles:
         """Install packages into the folder, with those that eventide itself needs in the versions of this process.
 
         Args:
-            requirements: a file as pip takes it.
+            requirements: a file as pip takes it; a line for eventide stands for what its extras need.
             cache_dir: a folder with all packages, to take none from elsewhere.
 
         Raises:
-            ProgramError: if pip cannot do it, with what it said.
+            ProgramError: if pip cannot do it, with what it said, or eventide has no such extra.
         """
         if not Path(requirements).is_file():
             raise ProgramError(f"set_python_requirements({requirements!r}): there is no such file on this machine")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
         source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
         with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
-            ran = subprocess.run(
-                [*pip, folder, "--requirement", requirements, *source, *_own_requirements()],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            asked = asked_of_pip(Path(requirements), Path(folder))
+            ran = subprocess.run([*pip, folder, *source, *asked], capture_output=True, text=True, check=False)
             if ran.returncode != 0:
                 raise ProgramError(
                     f"set_python_requirements({requirements!r}): pip could not install them. It said: "
                     f"{ran.stderr.strip()[-2000:]}"
                 )
-            for name in _OF_SPARK:
+            for name in OF_SPARK:
                 shutil.rmtree(Path(folder, name), ignore_errors=True)
             shutil.copytree(folder, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
 
@@ -222,10 +215,3 @@ def _digest(folder: Path) -> str:
         content = path.read_bytes()
         found.update(f"{path.relative_to(folder)} {len(content)} ".encode() + content)
     return found.hexdigest()
-
-
-def _own_requirements() -> list[str]:
-    """What eventide needs, as it is installed here."""
-    asked = [Requirement(text) for text in metadata.requires("eventide") or ()]
-    names = [one.name for one in asked if one.marker is None and one.name not in _OF_SPARK]
-    return [f"{name}=={metadata.version(name)}" for name in names]
