@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from eventide.common import JobStatus, RestartStrategies
+from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import StateError, UserFunctionError
 from eventide.spark.collected import Collected
 from eventide.spark.job import StreamingJob
@@ -205,6 +206,6 @@ def test_a_job_that_waits_is_restarting_and_can_be_cancelled():
         time.sleep(0.01)
     while job.get_job_status().result() is not JobStatus.RESTARTING:
         time.sleep(0.01)
-    job.cancel().result()
+    CloseableIterator(job).close()
     assert job.get_job_status().result() is JobStatus.CANCELED
     assert runs.closed == 1

@@ -36,6 +36,8 @@ from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
 
 _POLL_S = 0.1
+_ENDS_WITHIN_S = 10.0
+"""A query that ends by itself is not active for a moment before Spark says that it has ended."""
 
 
 class StreamingJob(JobClient):
@@ -202,12 +204,15 @@ class StreamingJob(JobClient):
         Spark says that a query is not active from the moment on at which it is stopped, whatever it still does. Only
         who waits without a limit waits for its end.
         """
+        self._active_at = time.monotonic()
         ended: Future[None] = Future()
         threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
         of_ours: Exception | None = None
         while True:
             _, running = wait([ended], _POLL_S)
             try:
+                if running and self._is_stopped_by_others():
+                    self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
                 self._look()
             except Exception as error:  # what the query says of itself is not understood, so it must not go on
                 of_ours = of_ours or error
@@ -222,8 +227,6 @@ class StreamingJob(JobClient):
     def _look(self) -> None:
         """Take what progress there is, and see whether the query is over."""
         try:
-            if self._is_stopped_by_others():
-                self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
             last = self._run.query.lastProgress
             # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
             missed = last is not None and last.batchId > self._next_batch
@@ -238,10 +241,16 @@ class StreamingJob(JobClient):
             self._stop_at_the_end(is_over=True)
 
     def _is_stopped_by_others(self) -> bool:
-        """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on."""
-        if not self._collected.is_full or self._stopping.is_alive() or self._run.query.isActive:
-            return False
-        return self._run.query.exception() is None
+        """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on.
+
+        Over Spark Connect, elements of a query that has ended by itself still come; one that was stopped does not end.
+        """
+        with suppress(Exception):  # that the JVM is gone is for the query's end to say
+            if self._collected.is_full and not self._stopping.is_alive() and not self._run.query.isActive:
+                is_certain = self._run.taking is None or time.monotonic() > self._active_at + _ENDS_WITHIN_S
+                return is_certain and self._run.query.exception() is None
+        self._active_at = time.monotonic()
+        return False
 
     def _stop_at_the_end(self, is_over: bool) -> None:
         """Stop the query if it is over; the progress of a micro-batch is there when it is committed.

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from eventide.datastream.connectors._folder import Folder
 from eventide.errors import StateError
 from eventide.plan.job import SinkSpec
+from eventide.spark.failures import FENCED
 
 PLACE = "eventide-results"
 """The folder of the results, below the checkpoint."""
@@ -26,6 +27,7 @@ PLACE = "eventide-results"
 ROWS = "batch LONG, sink STRING, frame BINARY"
 _ROWS = pa.schema([("batch", pa.int64()), ("sink", pa.string()), ("frame", pa.binary())])
 _RUN = "run"
+_TAKEN = "taken-"
 MOST_WAITING = 8
 _LOOK_S = 0.05
 
@@ -50,7 +52,10 @@ class Results:
 
     def begin(self, run: str) -> None:
         """Say which run of the program takes what is there, and has nothing of it yet; none if it is the empty text."""
-        self._folder.write(_RUN, f"{run} -1".encode())
+        before = [name for name in self._folder.names() if name.startswith(_TAKEN)]
+        self._folder.write(_RUN, run.encode(), is_shared=True)
+        for name in before:
+            self._folder.delete(name)
 
     def end(self, run: str) -> None:
         """Say that a run takes nothing any more, unless another one does."""
@@ -59,19 +64,17 @@ class Results:
 
     def is_taken_by(self, run: str) -> bool:
         """Whether it is this run."""
-        return self._taken()[0] == run
+        return self._read(_RUN, "") == run
 
     def waiting(self) -> list[int]:
         """The micro-batches that the run has not taken, of those that wait."""
-        _, taken = self._taken()
+        taken = int(self._read(f"{_TAKEN}{self._read(_RUN, '')}", "-1"))
         return [batch for batch in self.batches() if batch > taken]
 
-    def _taken(self) -> tuple[str, int]:
-        """Who takes what is there, and the micro-batch up to which it has done so."""
+    def _read(self, name: str, otherwise: str) -> str:
         with suppress(FileNotFoundError):
-            run, taken = self._folder.read(_RUN).decode().split(" ")
-            return run, int(taken)
-        return "", -1
+            return self._folder.read(name).decode()
+        return otherwise
 
     def batches(self) -> list[int]:
         """The micro-batches that wait."""
@@ -92,20 +95,23 @@ class Results:
         """Take micro-batches.
 
         Args:
-            run: the run that takes them; nothing happens if it is another one.
+            run: the run that takes them.
             done: the micro-batch up to which its program has all elements: they are deleted.
             taken: the one up to which it has been given them.
             committed: the one up to which they are committed: what those behind ``taken`` have is given.
+
+        Raises:
+            StateError: if it is another run that takes them.
         """
         if not self.is_taken_by(run):
-            return
+            raise StateError(FENCED)
         for batch in self.batches():
             if batch <= done:
                 self.delete(batch)
             elif taken < batch <= committed:
                 with pa.ipc.open_stream(self._folder.read(_name(batch))) as reading:
                     yield from reading
-        self._folder.write(_RUN, f"{run} {max(taken, committed)}".encode())
+        self._folder.write(f"{_TAKEN}{run}", str(max(taken, committed)).encode(), is_shared=True)
 
 
 class Leaving:

@@ -202,11 +202,12 @@ class SparkHost(Host):
                 output = output.trigger(availableNow=True)
             else:
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
-            taking = Taking(self.spark, location, run, of_program, collected) if is_elsewhere else None
+            committed = partial(last_committed, self.spark, location)
+            taking = Taking(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
             with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:
-                _begin_to_take(taking, query, partial(last_committed, self.spark, location))
+                _begin_to_take(taking, query)
         except BaseException:
             sinks.close()
             raise
@@ -333,10 +334,10 @@ def _reads_data_frames(plan: JobPlan) -> bool:
     return any(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
 
 
-def _begin_to_take(taking: Taking, query: StreamingQuery, committed: Callable[[], int]) -> None:
+def _begin_to_take(taking: Taking, query: StreamingQuery) -> None:
     """Take what a query has for the program; a query for which that fails does not go on alone."""
     try:
-        taking.start(committed())
+        taking.start()
     except BaseException:
         query.stop()
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -40,14 +40,24 @@ class Taking:
         run: the run of the program.
         sinks: where the elements go; there may be none.
         collected: where those of them wait that the program takes when it likes.
+        last_committed: says which micro-batch was committed last.
     """
 
-    def __init__(self, spark: SparkSession, location: str, run: str, sinks: ProgramSinks, collected: Collected) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: str,
+        run: str,
+        sinks: ProgramSinks,
+        collected: Collected,
+        last_committed: Callable[[], int],
+    ) -> None:
         self._spark = spark
         self._location = location
         self._run_id = run
         self._sinks = sinks
         self._collected = collected
+        self._last_committed = last_committed
         self._numbers = {sink_key(spec): number for number, spec in sinks.specs.items()}
         self._committed = -1
         self._taken = -1
@@ -60,8 +70,8 @@ class Taking:
         ask(spark, partial(begin, location, run))
         self._thread = threading.Thread(target=self._run, name=f"eventide takes from {location}", daemon=True)
 
-    def start(self, committed: int) -> None:
-        """Begin to take, given what has been committed when the query has been started.
+    def start(self) -> None:
+        """Begin to take, once the query has been started, with what is committed then.
 
         What the run before has left is among it: over Spark Connect that may have gone on until then.
         """
@@ -69,7 +79,7 @@ class Taking:
             if ask(self._spark, partial(left, self._location)):
                 self._warn_of_left("sinks that it does not have any more")
             return
-        self.committed(committed)
+        self.committed(self._last_committed())
         self._thread.start()
 
     def committed(self, batch: int) -> None:
@@ -94,14 +104,25 @@ class Taking:
 
     def finish(self) -> BaseException | None:
         """Take the rest; the query has ended. Returns what went wrong."""
+        failure = self._take_the_rest() if self._thread.ident is not None else None
+        if (self.failure or failure) is None and self._is_another_run_there():
+            failure = StateError(FENCED)
+        self.failure = self.failure or failure
+        return self.failure
+
+    def _take_the_rest(self) -> BaseException | None:
+        """Take what is committed; the progress of a query may not have told of all. Returns why that is not known."""
+        failure = None
+        try:
+            if not self._is_closed:
+                self.committed(self._last_committed())
+        except Exception as error:
+            failure = error
         with self._changed:
             self._has_ended = True
             self._changed.notify_all()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self.failure is None and self._is_another_run_there():
-            self.failure = StateError(FENCED)
-        return self.failure
+        self._thread.join()
+        return failure
 
     def settle(self) -> None:
         """Have deleted what the program has, when it has come to the end of all."""
@@ -123,7 +144,8 @@ class Taking:
         except Stopped:
             self.release()
         except BaseException as error:
-            self.failure = error
+            if not self._is_closed:  # else it has said itself that it takes nothing any more
+                self.failure = error
             self.release()
 
     def _wait(self) -> bool:

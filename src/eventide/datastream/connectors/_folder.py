@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from contextlib import suppress
 
 from eventide.datastream.connectors._storage import opened
@@ -37,12 +38,16 @@ class Folder:
         with self._file_system.open_input_stream(f"{self._path}/{name}", compression=None) as stream:
             return bytes(stream.read())
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file; it is on disk, and seen by others, when this returns, and not before."""
+    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+        """Write a file; it is on disk, and seen by others, when this returns, and not before.
+
+        ``is_shared`` says that others may write it at the same moment: one of them is last then.
+        """
         if not self._is_there:
             self._file_system.create_dir(self._path, recursive=True)
             self._is_there = True
-        path, hidden = f"{self._path}/{name}", f"{self._path}/{_HIDDEN}{name}"
+        mine = f"-{uuid.uuid4().hex}" if is_shared else ""
+        path, hidden = f"{self._path}/{name}", f"{self._path}/{_HIDDEN}{name}{mine}"
         with self._file_system.open_output_stream(hidden, compression=None) as stream:
             stream.write(content)
         self._sync(hidden)

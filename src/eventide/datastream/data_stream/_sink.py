@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from eventide.common._accepted import has_no_effect
-from eventide.common.job import JobClient, JobStatus
+from eventide.common.job import JobClient
 from eventide.datastream.data_stream._hints import Hints
 from eventide.plan.graph import SinkTransformation
 
@@ -63,6 +63,6 @@ class CloseableIterator:
         self.close()
 
     def close(self) -> None:
-        """Cancel the job if it still runs."""
-        if self._client.get_job_status().result() is JobStatus.RUNNING:
+        """Cancel the job if it has not ended."""
+        if not self._client.get_job_status().result().is_globally_terminal_state():
             self._client.cancel().result()
