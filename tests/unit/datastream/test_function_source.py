@@ -232,6 +232,7 @@ def test_nothing_is_left_of_what_an_earlier_writer_had_half_written(tmp_path, mo
     """Whether it has died, or lives and is taken over in mid writing."""
     first, sync = LogWriter(str(tmp_path)), Folder._sync
     first.append([b"0"], None)
+    (tmp_path / ".nfs0001").touch()
 
     def dies(folder, path):
         raise KeyboardInterrupt
@@ -244,14 +245,14 @@ def test_nothing_is_left_of_what_an_earlier_writer_had_half_written(tmp_path, mo
         monkeypatch.setattr(Folder, "_sync", sync)
         LogWriter(str(tmp_path))
 
-    assert len(Folder(str(tmp_path)).unfinished()) == 1
+    assert len(Folder(str(tmp_path)).unfinished()) == 2
     monkeypatch.setattr(Folder, "_sync", sync)
     second = LogWriter(str(tmp_path))
-    assert (second.end, Folder(str(tmp_path)).unfinished()) == (1, [])
+    assert (second.end, Folder(str(tmp_path)).unfinished()) == (1, ["nfs0001"])
     monkeypatch.setattr(Folder, "_sync", is_taken_over)
     with pytest.raises(StateError, match=TAKEN_OVER):
         second.append([b"lost"], None)
-    assert Folder(str(tmp_path)).unfinished() == []
+    assert Folder(str(tmp_path)).unfinished() == ["nfs0001"]
     assert list(WriteAheadLog(f"file://{tmp_path}").read(0, 1)) == [b"0"]
 
 
@@ -566,6 +567,19 @@ def test_a_job_that_stops_cancels_its_function(tmp_path):
     source.stop()
     assert Gates.cancelled.is_set()
     assert not source.wait(PATIENCE_S)
+
+
+def test_a_function_that_waits_within_its_lock_is_cancelled_too(tmp_path):
+    class Waits(Says):
+        def run(self, ctx):
+            with ctx.get_checkpoint_lock():
+                super().run(ctx)
+
+    run = FunctionRun(Waits(...), LogWriter(str(tmp_path)), "numbers")
+    Gates.reached.wait(PATIENCE_S)
+    run.stop()
+    assert Gates.cancelled.is_set()
+    assert not run._thread.is_alive()
 
 
 def test_who_waits_for_room_is_thrown_out_when_the_job_stops(tmp_path):

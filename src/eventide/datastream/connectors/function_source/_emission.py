@@ -10,6 +10,7 @@ from typing import TypeVar
 from eventide.errors import ProgramError
 
 T = TypeVar("T")
+_MOMENT_S = 0.1
 
 
 class Cancelled(BaseException):
@@ -95,10 +96,15 @@ class Emission:
             self._changed.notify_all()
 
     def cancel(self) -> None:
-        """Let nothing more be emitted: whoever tries, or waits for room, is thrown out."""
-        with self._changed:
-            self._is_cancelled = True
+        """Let nothing more be emitted: whoever tries, or waits for room, is thrown out.
+
+        It does not wait for who has entered, which may take a cancelled function. Who waits for room behind that one is
+        thrown out when it is called again.
+        """
+        self._is_cancelled = True
+        if self._changed.acquire(timeout=_MOMENT_S):
             self._changed.notify_all()
+            self._changed.release()
 
     def wait(self, seconds: float, *, until_full: bool = False) -> None:
         """Wait until there is something to take, or, with ``until_full``, so much that the function has to wait."""

@@ -13,6 +13,8 @@ from eventide.datastream.connectors._folder import Folder
 from eventide.errors import StateError
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")
+_OURS = re.compile(rf"({_SEGMENT.pattern}|(writer|begun|end)-\d{{8}}-\w+)")
+"""Names of files that a writer writes; stores and desktops leave others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,7 +137,7 @@ class LogWriter(WriteAheadLog):
         for name in set(self._names) - counting - {f"writer-{self._me}"}:
             folder.delete(name)
         for name in folder.unfinished():
-            if _writer_of(name) < self._me:
+            if _OURS.fullmatch(name) and _writer_of(name) < self._me:
                 folder.delete_unfinished(name)
 
     def append(self, items: Sequence[bytes], state: bytes | None) -> None:

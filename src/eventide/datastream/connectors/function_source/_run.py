@@ -112,6 +112,7 @@ class FunctionRun:
         if self._thread.is_alive():
             with suppress(Exception, Cancelled):  # nobody is there any more who could be told
                 self._function.cancel()
+            self._emission.cancel()
             self._thread.join(_PATIENCE_S)
 
     def _work(self) -> None:
