@@ -124,6 +124,26 @@ def test_a_transaction_lives_through_the_death_of_the_broker(
     assert (values(broker, topic), marks(sink.build())) == ([b"before", b"meanwhile"], [Mark(2, "id")])
 
 
+def test_who_gives_up_a_call_finds_out_whether_another_run_has_written_meanwhile(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's call does not come back; another run begins, and writes the micro-batch."""
+    topic = new_topic(broker)
+    sink = sink_to(broker.bootstrap_servers, topic).build()
+    older = Transactions(sink)
+    older.write([table(b"first")], Mark(1, "id"), topic)
+
+    def never_comes_back(*_: object) -> None:
+        monkeypatch.undo()
+        Transactions(sink).write([table(b"second")], Mark(2, "id"), topic)
+        raise TimeoutError
+
+    monkeypatch.setattr(older, "_in_time", never_comes_back)
+    with pytest.raises(StateError, match="another run of this job, or another job, uses the transactional id prefix"):
+        older.write([table(b"second")], Mark(2, "id"), topic)
+    assert (values(broker, topic), marks(sink)) == ([b"first", b"second"], [Mark(2, "id")])
+
+
 def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaBroker) -> None:
     topic = new_topic(broker, max_message_bytes="1000")
     sink = sink_to(broker.bootstrap_servers, topic).build()

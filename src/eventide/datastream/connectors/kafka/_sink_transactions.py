@@ -102,11 +102,24 @@ class Transactions:
                     raise DataError(
                         f"a transaction of {self.group!r} did not end at {self._producer.servers}, {_TRIES} times over"
                     ) from error
-                self._producer = self._new_producer()
-                self._initialise()
+                self._begin_anew(mark, is_empty=not records)
             except EventideError:
                 self._abort()
                 raise
+
+    def _begin_anew(self, mark: Mark, *, is_empty: bool) -> None:
+        """Go on with another producer, unless another run has written meanwhile what was to be written.
+
+        That run cannot write any more from then on, so what it has left behind will not change.
+
+        Raises:
+            StateError: if it has.
+        """
+        self._producer = self._new_producer()
+        self._initialise()
+        own = [found.next_batch for found in self.marks() if found.checkpoint == mark.checkpoint]
+        if max(own, default=-1) >= mark.next_batch + is_empty:
+            raise self._another_run()
 
     def _write(self, records: Sequence[pa.Table], mark: Mark, topic: str) -> None:
         producer = self._producer.client
@@ -187,13 +200,15 @@ class Transactions:
         """What to say of a transaction that failed."""
         codes = library().KafkaError
         if error.code() in {getattr(codes, name) for name in _FENCED.split() if hasattr(codes, name)}:
-            return StateError(
-                f"another run of this job, or another job, uses the transactional id prefix {self.group!r}, and this "
-                "one cannot write any more; let only one run at a time use a checkpoint, and give each sink a prefix "
-                "of its own"
-            )
+            return self._another_run()
         self._producer.client.poll(0)  # says which records were not taken
         return self._producer.failure() or self._producer.refusal(error, topic)
+
+    def _another_run(self) -> StateError:
+        return StateError(
+            f"another run of this job, or another job, uses the transactional id prefix {self.group!r}, and this one "
+            "cannot write any more; let only one run at a time use a checkpoint, and give each sink a prefix of its own"
+        )
 
     def _abort(self) -> None:
         try:
