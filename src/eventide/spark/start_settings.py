@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -21,8 +22,27 @@ from eventide.spark.session import (
 )
 from eventide.spark.source import CAN_LIMIT
 
-_settings = threading.RLock()
-"""Who holds it has the session's settings for its own; a sink's function of a batch job may start another job."""
+
+@dataclass(slots=True, eq=False)
+class _Holding:
+    """Settings of a session that stay as they are as long as somebody needs them.
+
+    Attributes:
+        spark: the session.
+        wanted: what is set, None where nothing must be.
+        before: what was set before.
+        holders: the threads that need it.
+    """
+
+    spark: SparkSession
+    wanted: dict[str, str | None]
+    before: dict[str, str | None]
+    holders: list[int] = field(default_factory=list)
+
+
+_holdings: list[_Holding] = []
+"""Those that there are: one, and more where a thread that holds one needs other settings within it."""
+_changed = threading.Condition()
 
 
 @contextmanager
@@ -30,6 +50,9 @@ def settings_for_start(
     spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
+
+    A batch job reads it in all that it does. So others wait until it is over, unless they want the same: a job that
+    starts again, or one that a sink's function of the batch job starts and waits for.
 
     ``rows`` says that rows of a DataFrame go to Python.
     """
@@ -48,15 +71,44 @@ def settings_for_start(
         # Else a run that takes what is there is over with its first micro-batch, be that a repetition of one before it.
         # Spark reads this some time behind the start of a query, so it is not put back.
         spark.conf.set(TAKES_IN_STEPS, "true")
-    with _settings:
-        if not _is_on_disk(checkpoint) and spark.conf.get(FILE_MANAGER, None) == DISK_FILE_MANAGER:
-            wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
-        before = {name: spark.conf.get(name, None) for name in wanted}
-        try:
-            _set(spark, wanted)
-            yield
-        finally:
-            _set(spark, before)
+    if not _is_on_disk(checkpoint):
+        wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
+    with _held(spark, wanted):
+        yield
+
+
+@contextmanager
+def _held(spark: SparkSession, wanted: dict[str, str | None]) -> Iterator[None]:
+    me = threading.get_ident()
+    with _changed:
+        _changed.wait_for(lambda: _may_share(spark, wanted) or _may_set(me))
+        if not _may_share(spark, wanted):
+            before = {name: spark.conf.get(name, None) for name in wanted}
+            if before.get(FILE_MANAGER) != DISK_FILE_MANAGER:
+                before.pop(FILE_MANAGER, None)  # one that the user has chosen stays
+            _set(spark, {name: wanted[name] for name in before})
+            _holdings.append(_Holding(spark, wanted, before))
+        holding = _holdings[-1]
+        holding.holders.append(me)
+    try:
+        yield
+    finally:
+        with _changed:
+            holding.holders.remove(me)
+            if not holding.holders:
+                _holdings.remove(holding)
+                _set(holding.spark, holding.before)
+            _changed.notify_all()
+
+
+def _may_share(spark: SparkSession, wanted: dict[str, str | None]) -> bool:
+    """Whether the settings are those already, and will be as long as anybody holds them."""
+    return len(_holdings) == 1 and _holdings[0].spark is spark and _holdings[0].wanted == wanted
+
+
+def _may_set(me: int) -> bool:
+    """Whether nobody but this thread needs settings."""
+    return all(holder == me for holding in _holdings for holder in holding.holders)
 
 
 def _is_on_disk(location: str) -> bool:
