@@ -33,11 +33,14 @@ DEAD_LETTER = RowTypeInfo(
 - ``split``, ``position``: where a source had it: the partition or file, and the offset or the number of the row.
 """
 
-ADVICE = (
-    "side_output_dead_letters(OutputTag(...)), called on the stream that this operator gives, lets the job go on "
-    "without what is bad"
-)
-"""What the error says that stops a job, where a dead letter could take its place."""
+
+def advice_to_call_it_on(stream: str) -> str:
+    """What the error says that stops a job, where a dead letter could take its place."""
+    return f"side_output_dead_letters(OutputTag(...)), called on {stream}, lets the job go on without what is bad"
+
+
+ADVICE = advice_to_call_it_on("the stream that this operator gives")
+"""The same of an operator that says of itself what it cannot handle."""
 
 
 def advised(error: Exception) -> DataError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from eventide.common.typeinfo import TupleTypeInfo
+from eventide.plan.dead_letters import advice_on_key, advice_on_type
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -66,12 +67,14 @@ class _Path:
     """How a stream got from its task's head to where the walk stands.
 
     ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's.
+    ``advice_on_type`` tells of the last on the way for whose elements a type was declared.
     """
 
     head: Transformation
     producer: str
     assigner: int | None = None
     is_supplied: bool = False
+    advice_on_type: str = ""
 
 
 @dataclass(slots=True)
@@ -121,7 +124,8 @@ class Chains:
     def chain(self, head: Transformation) -> ChainNode:
         """All that runs in the tasks of a head."""
         root = _Growing()
-        path = _Path(head, self._names[head.number])
+        name = self._names[head.number]
+        path = _Path(head, name, advice_on_type=advice_on_type(head, name))
         if isinstance(head, AssignTransformation):
             self._assign(head, root, path)
         else:
@@ -137,7 +141,8 @@ class Chains:
         )
         child = _Growing(step)
         grown.nodes.append(child)
-        self._follow(node, child, _Path(path.head, name, node.number, node.strategy.is_supplied))
+        assigned = replace(path, producer=name, assigner=node.number, is_supplied=node.strategy.is_supplied)
+        self._follow(node, child, assigned)
 
     def _follow(self, node: Transformation, grown: _Growing, path: _Path) -> None:
         """Attach everything that consumes a stream to the chain node that produces its elements."""
@@ -150,11 +155,12 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                step = consumer.kind(name, consumer.call, consumer.user_function)
+                step = cast("OneByOne", consumer.kind(name, consumer.call, consumer.user_function))
                 tag = consumer.dead_letters
-                child = _Growing(step if tag is None else Guarded(cast("OneByOne", step), tag))
+                child = _Growing(step if tag is None else Guarded(step, tag))
                 grown.nodes.append(child)
-                self._follow(consumer, child, replace(path, producer=name))
+                advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
+                self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice))
             case AssignTransformation() if not _needs_tasks(consumer, path.head):
                 self._assign(consumer, grown, path)
             case SideOutputTransformation():
@@ -184,6 +190,8 @@ class Chains:
             has_watermarks=not isinstance(consumer, SinkTransformation),
             by_element=self._is_by_element(path) and not target.outlet.mixes_splits,
             takes_elements=target.takes_elements,
+            advice_on_key=advice_on_key(consumer.inputs[input_number]),
+            advice_on_type=path.advice_on_type,
         )
         arrival = Arrival(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
         self._arrivals[consumer.number].append(arrival)

@@ -9,8 +9,8 @@ from eventide.common._pickles import dumps
 from eventide.common.types import Row
 from eventide.datastream._dead_letters import DEAD_LETTER
 from eventide.datastream.connectors.source import Unreadable
-from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
-from eventide.runtime.invoke import repr_of, user_function_error
+from eventide.errors import DataError, UserFunctionError
+from eventide.runtime.invoke import is_of_the_data, repr_of, user_function_error
 
 FIELDS = tuple(DEAD_LETTER.names or ())
 
@@ -64,11 +64,6 @@ def cannot_be_read(bad: Unreadable) -> DataError:
 def described(tag: str | None) -> list[tuple[str, str]]:
     """What ``explain`` says of an operator's dead letters: nothing where it has none."""
     return [] if tag is None else [("bad data", f"to side output {tag!r}, as dead letters")]
-
-
-def is_of_the_data(error: BaseException) -> bool:
-    """Whether an error may be one of a single element: not if the program or its state is wrong, or memory is short."""
-    return not isinstance(error, ProgramError | StateError | MemoryError)
 
 
 def _text(value: Any, form: Callable[[Any], str]) -> str:

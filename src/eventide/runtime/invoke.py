@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
 
-from eventide.errors import DataError, EventideError, UserFunctionError
+from eventide.errors import DataError, EventideError, ProgramError, StateError, UserFunctionError
 
 _LONGEST = 500
 
@@ -30,6 +30,11 @@ def repr_of(error: BaseException) -> str:
         return type(error).__name__
 
 
+def is_of_the_data(error: BaseException) -> bool:
+    """Whether an error may be one of a single element: not if the program or its state is wrong, or memory is short."""
+    return not isinstance(error, ProgramError | StateError | MemoryError)
+
+
 def user_function_error(
     operator: str, error: BaseException, *, during: str, advice: str = "", **what: Any
 ) -> EventideError:
@@ -44,7 +49,7 @@ def user_function_error(
         is_told = not isinstance(error, DataError | UserFunctionError) or advice in str(error)
         return kind(f"{head}: {error}" + ("" if is_told else f"; {advice}"))
     trace = "".join(traceback.format_exception(error)).rstrip()
-    advised = f"; {advice}" if advice else ""
+    advised = f"; {advice}" if advice and is_of_the_data(error) else ""
     return UserFunctionError(f"{head}: the user's function raised {repr_of(error)}{advised}. Its traceback:\n{trace}")
 
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 from eventide.datastream._dead_letters import DEAD_LETTER
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
+from eventide.plan.dead_letters import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
-    KeyTransformation,
     OperatorTransformation,
     SideOutputTransformation,
     SourceTransformation,
     Transformation,
     UnionTransformation,
 )
-from eventide.runtime.process.redistribution import Redistribution
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream._stream import DataStream
@@ -64,7 +63,7 @@ class SideOutputs:
         if not isinstance(output_tag, OutputTag):
             raise ProgramError(f"side_output_dead_letters needs an OutputTag, not {output_tag!r}")
         node = self._transformation
-        if (reason := _why_nothing_is_bad(node)) is not None:
+        if (reason := why_nothing_is_bad(node)) is not None:
             raise ProgramError(f"nothing can be bad for {node.name!r}: {reason}")
         if output_tag.tag_id in _side_outputs(node):
             raise ProgramError(f"{node.name!r} has another side output {output_tag.tag_id!r}; choose another tag")
@@ -110,18 +109,3 @@ def _guarded_together(node: Transformation) -> list[Transformation]:
     if isinstance(node, AssignTransformation) and isinstance(node.inputs[0], SourceTransformation):
         return [node.inputs[0], node]
     return [node]
-
-
-def _why_nothing_is_bad(node: Transformation) -> str | None:
-    match node:
-        case KeyTransformation():
-            return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
-        case OperatorTransformation():
-            if isinstance(node.operation, Redistribution):
-                return "it hands elements on as they are; call it on the stream before"
-            if not hasattr(node.operation, "dead_letters"):
-                return "functions beside a broadcast stream, and joins that select fields, have no dead letters"
-            return None
-        case FunctionTransformation() | AssignTransformation() | SourceTransformation():
-            return None
-    return "it is neither a source nor a function, a window or a key; call it on what these give"

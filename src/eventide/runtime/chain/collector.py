@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any, TypeAlias
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.output_tag import OutputTag
 from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.elements import Elements, own
@@ -21,11 +22,15 @@ class Collector:
 
     A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
     main one. What can be changed is copied, because functions may keep it and change it later, and other functions that
-    follow may change it, too; not so without ``copies``. Flink: ``Collector``.
+    follow may change it, too; not so without ``copies``. ``advice`` is what an error says of results that are not of
+    their declared type. Flink: ``Collector``.
     """
 
-    def __init__(self, operator: str, type_info: TypeInformation | None, *, copies: bool = True) -> None:
+    def __init__(
+        self, operator: str, type_info: TypeInformation | None, *, copies: bool = True, advice: str = ADVICE
+    ) -> None:
         self._operator = operator
+        self._advice = advice
         self._copies = copies
         self._main = Elements()
         self._beside: defaultdict[str, Elements] = defaultdict(Elements)
@@ -100,5 +105,5 @@ class Collector:
         outputs.update(self._beside)
         self._main, self._beside = Elements(), defaultdict(Elements)
         for tag, elements in outputs.items():
-            elements.values = as_results(self._operator, elements.values, self._types.get(tag))
+            elements.values = as_results(self._operator, elements.values, self._types.get(tag), self._advice)
         return outputs

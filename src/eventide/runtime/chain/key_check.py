@@ -12,6 +12,8 @@ from eventide.runtime.chain.steps import Call
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.keys import stable_hash, unhashable
 
+EXTRACTING = "when a key was extracted"
+
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
@@ -23,7 +25,7 @@ class KeyCheck:
     user_function: KeySelector | None = None
     takes_columns: bool = False
     type_info: ClassVar[None] = None
-    during: ClassVar[str] = "when a key was extracted"
+    during: ClassVar[str] = EXTRACTING
 
     def caller(self, values: list[Any]) -> Call:
         """The element itself, or an error."""

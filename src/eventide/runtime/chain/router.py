@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.key_check import EXTRACTING
 from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.outlets import Outbox
 from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import OperatorCounters
+
+_KEYS_TYPED = "when the keys of its elements were brought to their declared type"
 
 _MANY = 100
 """Splits of one task from which on nobody is told of each how far out of order most of its elements are."""
@@ -47,14 +51,22 @@ class Router:
         return sum(self._outboxes[edge.address].size for edge in self._own)
 
     def send(self, edge: Edge, batch: Batch) -> None:
-        """Take elements that leave on an edge."""
-        self._outboxes[edge.address].add(batch)
+        """Take elements that leave on an edge.
+
+        Raises:
+            DataError: if an element is not of its declared type, or has no key.
+            UserFunctionError: if a key selector raised.
+        """
+        try:
+            self._outboxes[edge.address].add(batch)
+        except (NoKey, TypeMismatch) as error:
+            _refuse(edge, error)
 
     def element_frames(self, point: int = BY_ELEMENT) -> Iterator[Frame]:
         """Pack and give away what is waiting; on edges by element, each has a point of its own.
 
         Raises:
-            TypeMismatch: if an element does not match the type that was declared for it.
+            DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
         """
         for edge in self._own:
             at = BY_ELEMENT if edge.by_element else point
@@ -94,11 +106,33 @@ def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Fr
 
 
 def packed(edge: Edge, outbox: Outbox, channel: str, point: int, task: int) -> Iterator[Frame]:
-    """What is waiting in an outbox, as frames."""
+    """What is waiting in an outbox, as frames.
+
+    Raises:
+        DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
+    """
     try:
         for subtask, content in outbox.take():
             yield Frame(edge.target, subtask, Signal.ELEMENTS, point, edge.number, channel, content, task)
     except DataError as error:
-        typed = isinstance(error, TypeMismatch)
-        during = "when its elements were " + ("brought to their declared type" if typed else "sent on")
-        raise user_function_error(edge.producer, error, during=during) from error
+        _refuse(edge, error)
+
+
+def _refuse(edge: Edge, error: DataError) -> NoReturn:
+    """Say of elements why they cannot leave on an edge, and what would let the job go on.
+
+    Raises:
+        DataError: if they are to blame.
+        UserFunctionError: if a key selector raised.
+    """
+    reason: Exception = error
+    advice, of = "", {}
+    match error:
+        case NoKey():
+            reason, advice, of = error.error, edge.advice_on_key, error.of
+            during = _KEYS_TYPED if isinstance(reason, TypeMismatch) else EXTRACTING
+        case TypeMismatch():
+            during, advice = "when its elements were brought to their declared type", edge.advice_on_type
+        case _:
+            during = "when its elements were sent on"
+    raise user_function_error(edge.producer, reason, during=during, advice=advice, **of) from reason

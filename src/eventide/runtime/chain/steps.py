@@ -149,7 +149,7 @@ class FlatMap:
         return out
 
 
-def as_results(operator: str, values: list[Any], type_info: TypeInformation | None) -> list[Any]:
+def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:
     """What a function gave, as values of the type that was declared for it: so the next function finds its fields.
 
     Raises:
@@ -160,9 +160,8 @@ def as_results(operator: str, values: list[Any], type_info: TypeInformation | No
     try:
         return type_info.converted(values)
     except DataError as error:
-        raise user_function_error(
-            operator, error, during="when its results were brought to their declared type"
-        ) from error
+        during = "when its results were brought to their declared type"
+        raise user_function_error(operator, error, during=during, advice=advice) from error
 
 
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:

@@ -23,10 +23,10 @@ from eventide.common.watermark_strategy import (
 from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.steps import element_error
-from eventide.runtime.dead_letters import dead_letter, is_of_the_data
+from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements, as_it_came, interleave
-from eventide.runtime.invoke import calling
+from eventide.runtime.invoke import calling, is_of_the_data
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
 _WAYS_OUT = (

@@ -97,8 +97,9 @@ class _Outbox:
 
     def add(self, batch: Batch) -> None:
         outlet = self._outlet
+        columns = Columns.of(batch, outlet.value_type)
         with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(outlet.table(Columns.of(batch, outlet.value_type)))
+            self._rows.append(outlet.table(columns))
             self.size += len(batch)
             if outlet.first is not None and self.size >= _ROWS_AT_ONCE:
                 self._aggregate(outlet.first)

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import DataError
+from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import NoKey
 
 _KEYS = b"keys"
 _VALUES = b"values"
@@ -46,11 +47,12 @@ class ElementCodec:
 
         Raises:
             TypeMismatch: if an element does not have the declared type.
+            NoKey: if a key does not.
             DataError: if an element without a declared type cannot be pickled.
         """
         if not self.columnar:
             if self.key_type is not None and not self.key_type.is_pickled:
-                self.key_type.to_arrow(elements.keys)  # refuses keys of another type
+                column_of_keys(self.key_type, elements.keys)  # refuses keys of another type
             return _pickled((elements.values, elements.timestamps, elements.sequence, elements.keys))
         values = elements.values if self.value_type.has_exponents else None
         return self.encode_columns(Columns.of(elements, self.value_type), elements.keys, values)
@@ -60,7 +62,7 @@ class ElementCodec:
         content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
         metadata = {} if values is None else {_VALUES: _pickled(values)}
         if self.key_type is not None and not self.key_type.is_pickled:
-            content["key"] = self.key_type.to_arrow(keys or [])
+            content["key"] = column_of_keys(self.key_type, keys or [])
         if self._keys_are_pickled:
             metadata[_KEYS] = _pickled(keys)
         return encode_table(pa.table(content, metadata=metadata or None))
@@ -100,6 +102,18 @@ class ElementCodec:
             table.column("sequence").to_pylist(),
             keys,
         )
+
+
+def column_of_keys(kind: TypeInformation, keys: list[Any]) -> pa.Array:
+    """Keys as a column of their declared type.
+
+    Raises:
+        NoKey: if one is not of that type.
+    """
+    try:
+        return kind.to_arrow(keys)
+    except TypeMismatch as error:
+        raise NoKey(error) from error
 
 
 def _pickled(content: Any) -> bytes:

@@ -30,6 +30,18 @@ _FEW_KEYS = 8
 _ADVICE = "let the key selector return text, a number, bytes, a date or time, or a tuple of such values"
 
 
+class NoKey(DataError):
+    """An element has no key: its selector raised, or gave what cannot be one, or is not of the declared type.
+
+    Who sends elements says of which operator they are. ``of`` is the element, where it is known.
+    """
+
+    def __init__(self, error: Exception, **of: Any) -> None:
+        super().__init__(error)
+        self.error = error
+        self.of = of
+
+
 def stable_hash(key: Any) -> int:
     """Hash a key to 64 bits so that equal keys have equal hashes in every process, whichever way they travel.
 

@@ -16,8 +16,8 @@ from eventide.errors import DataError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes, unhashable
-from eventide.runtime.invoke import last_of, user_function_error
+from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
+from eventide.runtime.invoke import last_of
 
 
 class Payload(Protocol):
@@ -50,10 +50,20 @@ class Outbox(Protocol):
     size: int
 
     def add(self, batch: Batch) -> None:
-        """Take elements."""
+        """Take elements.
+
+        Raises:
+            NoKey: if one has no key.
+            TypeMismatch: if one is not of its declared type.
+        """
 
     def take(self) -> Iterator[tuple[int, bytes]]:
-        """Give away what is waiting, as (subtask, content of a frame)."""
+        """Give away what is waiting, as (subtask, content of a frame).
+
+        Raises:
+            NoKey: if the key of one is not of its declared type.
+            DataError: if one cannot be sent.
+        """
 
 
 class Outlet(Protocol):
@@ -207,13 +217,12 @@ class ByKey:
 
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
         """An empty outbox of the task with a slot."""
-        return _ByKey(self, producer, subtasks)
+        return _ByKey(self, subtasks)
 
 
 class _ByKey:
-    def __init__(self, outlet: ByKey, producer: str, subtasks: int) -> None:
+    def __init__(self, outlet: ByKey, subtasks: int) -> None:
         self._outlet = outlet
-        self._producer = producer
         self._subtasks = SubtasksOfKeys(outlet.max_parallelism, subtasks)
         self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
@@ -225,14 +234,14 @@ class _ByKey:
             self._deal_out(batch, keys_in(batch, names, self._outlet.codec.key_type))
             return
         for elements in pieces(batch):
-            keys = extracted_keys(self._outlet.select, elements, self._producer)
+            keys = extracted_keys(self._outlet.select, elements)
             self._deal_out(elements.columns or elements, keys)
 
     def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
         def values() -> list[Any]:
             return as_elements(batch).values
 
-        for subtask, at in self._subtasks.dealt_out(keys, values, self._producer):
+        for subtask, at in self._subtasks.dealt_out(keys, values):
             if at is None:
                 self._waiting[subtask].append((batch, keys))
                 continue
@@ -264,17 +273,16 @@ class SubtasksOfKeys(dict[Any, int]):
             self.update(zip(new, found.tolist(), strict=True))
 
     def dealt_out(
-        self, keys: list[Any], values: Callable[[], list[Any]], producer: str
+        self, keys: list[Any], values: Callable[[], list[Any]]
     ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
         """Which indices of some keys go to which subtask; None stands for all indices.
 
         Args:
             keys: the keys.
             values: gives the elements that they belong to, for a message.
-            producer: the operator that they come from, for a message.
 
         Raises:
-            DataError: for a key that has no hash, or none that is the same in every process, naming its element.
+            NoKey: for a key that has no hash, or none that is the same in every process, naming its element.
         """
         try:
             found = list(map(self.get, keys))
@@ -284,7 +292,7 @@ class SubtasksOfKeys(dict[Any, int]):
             owners = np.array(found)
         except (TypeError, DataError):
             for key, value in zip(keys, values(), strict=True):
-                self.check(key, value, producer)
+                self.check(key, value)
             raise
         if self._subtasks == 1:
             yield 0, None
@@ -294,13 +302,13 @@ class SubtasksOfKeys(dict[Any, int]):
             if len(at):
                 yield subtask, at
 
-    def check(self, key: Any, value: Any, producer: str) -> None:
+    def check(self, key: Any, value: Any) -> None:
         """Refuse a key that cannot be one, naming its element."""
         try:
             self._find([key])
         except (TypeError, DataError) as error:
             reason = error if isinstance(error, DataError) else unhashable(key)
-            raise user_function_error(producer, reason, during="when a key was extracted", element=value) from error
+            raise NoKey(reason, element=value) from error
 
 
 def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | None) -> list[Any]:
@@ -325,15 +333,14 @@ def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
     return owner if isinstance(owner, KeySelector) else None
 
 
-def extracted_keys(select: Callable[[Any], Any], elements: Elements, producer: str) -> list[Any]:
+def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any]:
     """The key of each element.
 
     Raises:
-        UserFunctionError: if the selector raised, naming the element.
+        NoKey: if the selector raised, naming the element.
     """
     values = iter(elements.values)
     try:
         return [select(value) for value in values]
     except Exception as error:
-        element = last_of(elements.values, values)
-        raise user_function_error(producer, error, during="when a key was extracted", element=element) from error
+        raise NoKey(error, element=last_of(elements.values, values)) from error

@@ -12,7 +12,6 @@ from eventide.common._ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
-from eventide.errors import DataError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.dead_letters import described
@@ -112,7 +111,7 @@ class IntervalJoinOperator(WithoutClock):
     def _receive(self, side: int, parts: list[Elements]) -> None:
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
-        key = value = None
+        key = value = timestamp = None
         try:
             for key, value, timestamp in elements.rows():
                 if timestamp is None:
@@ -123,7 +122,7 @@ class IntervalJoinOperator(WithoutClock):
                     self._keep(side, key, value, timestamp)
                     self._meet(side, key, value, timestamp)
         except Exception as error:
-            advice = "" if isinstance(error, DataError) else ADVICE
+            advice = "" if timestamp is None else ADVICE
             raise user_function_error(
                 self._spec.name, error, during=JOINING, advice=advice, key=key, element=value
             ) from error

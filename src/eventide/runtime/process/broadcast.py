@@ -132,6 +132,8 @@ def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -
 class BroadcastOperator(ProcessOperator):
     """A stream without keys beside a broadcast one. Flink: ``CoBroadcastWithNonKeyedOperator``."""
 
+    advice = ""
+
     def __init__(self, spec: BroadcastSpec, states: BroadcastStates, context: OperatorContext) -> None:
         super().__init__(spec, context)
         self._states = states
@@ -147,6 +149,8 @@ class BroadcastOperator(ProcessOperator):
 
 class KeyedBroadcastOperator(KeyedProcessOperator):
     """A keyed stream beside a broadcast one. Flink: ``CoBroadcastWithKeyedOperator``."""
+
+    advice = ""
 
     def __init__(
         self, spec: BroadcastSpec, keyed: KeyedState, states: BroadcastStates, context: OperatorContext

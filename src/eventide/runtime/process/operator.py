@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.datastream._dead_letters import ADVICE
@@ -32,13 +32,16 @@ ON_TIMER = "when a timer fired"
 class _ProcessOperator(ABC):
     """What process operators have in common: elements go to the function one by one, in their one order.
 
-    What comes out has the time of the element that it was made of.
+    What comes out has the time of the element that it was made of. ``advice`` is what an error says of bad data.
     """
+
+    advice: ClassVar[str] = ADVICE
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
         self._spec = spec
         self._moment = Moment(context.watermark_ms, context.clock_ms)
-        self._out = Collector(spec.name, spec.output_type, copies=spec.processing.user_function is not None)
+        copies = spec.processing.user_function is not None
+        self._out = Collector(spec.name, spec.output_type, copies=copies, advice=self.advice)
         self.inputs: Sequence[Receive] = tuple(
             partial(self._receive, on_element) for on_element in spec.processing.on_element
         )
@@ -84,7 +87,9 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
                 if results is not None:
                     put(results, context.time_ms)
         except Exception as error:
-            raise user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, element=value) from error
+            raise user_function_error(
+                self._spec.name, error, during=HANDLING, advice=self.advice, element=value
+            ) from error
 
 
 class KeyedProcessOperator(_ProcessOperator):
@@ -152,7 +157,7 @@ class KeyedProcessOperator(_ProcessOperator):
                     put(results, context.time_ms)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=ADVICE, key=at.key, element=value
+                self._spec.name, error, during=HANDLING, advice=self.advice, key=at.key, element=value
             ) from error
 
     def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
@@ -169,5 +174,5 @@ class KeyedProcessOperator(_ProcessOperator):
                     self._out.put_results(results, context.time_ms if has_time else None)
         except Exception as error:
             raise user_function_error(
-                self._spec.name, error, during=ON_TIMER, advice=ADVICE, key=at.key, time=context.time_ms
+                self._spec.name, error, during=ON_TIMER, advice=self.advice, key=at.key, time=context.time_ms
             ) from error

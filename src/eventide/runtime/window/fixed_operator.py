@@ -15,7 +15,6 @@ from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
-from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -119,9 +118,7 @@ class FixedWindowOperator(WindowOperator):
         except AtElement as failed:
             raise self._failed(failed) from failed.error
         except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during="when a window fired", key=moment.key, window=moment.window
-            ) from error
+            raise self._failed_to_fire(error) from error
         if now_dropped > dropped:
             self._store.drop_until(now_dropped)
 
@@ -218,8 +215,7 @@ class FixedWindowOperator(WindowOperator):
 
     def _failed(self, failed: AtElement) -> Exception:
         """What to say of an element that the user's function could not handle."""
-        during = "while it handled an element"
-        return user_function_error(self._spec.name, failed.error, during=during, key=failed.key, element=failed.element)
+        return self._failed_at(failed.error, failed.key, failed.element)
 
     def _take_partials(self, parts: list[Partials]) -> None:
         panes = self._panes

@@ -98,9 +98,7 @@ class WindowOperator:
             for key, value, timestamp in elements.rows():
                 self._process_one(key, value, timestamp)
         except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=value
-            ) from error
+            raise self._failed_at(error, key, value) from error
 
     @property
     def late_until(self) -> int:
@@ -251,9 +249,16 @@ class WindowOperator:
                 if timers is self._cleanup_timers and time_ms == self._cleanup_time(window):
                     self._drop(window)
         except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=FIRING, advice=ADVICE, key=moment.key, window=moment.window
-            ) from error
+            raise self._failed_to_fire(error) from error
+
+    def _failed_at(self, error: Exception, key: Any, element: Any) -> Exception:
+        """What to say of an element that could not be handled."""
+        return user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=element)
+
+    def _failed_to_fire(self, error: Exception) -> Exception:
+        """What to say of the window at hand, which could not fire."""
+        at = self._moment
+        return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
 
     def _react(self, result: TriggerResult) -> None:
         if result is TriggerResult.CONTINUE:

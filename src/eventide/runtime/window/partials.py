@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
 
 _COUNTS = b"counts"
 _KEYS = b"keys"
@@ -58,11 +58,12 @@ class PartialsCodec:
         """Reduced elements to bytes.
 
         Raises:
-            DataError: if a key is not of its declared type, or a value cannot be pickled.
+            NoKey: if a key is not of its declared type.
+            DataError: if a value cannot be pickled.
         """
         keys, values = partials.keys, partials.values
         value_column = self._column_of(values)
-        key_column = None if self.key_type.is_pickled else self.key_type.to_arrow(keys)
+        key_column = None if self.key_type.is_pickled else column_of_keys(self.key_type, keys)
         if self._keys_are_pickled:
             key_column = None
         try:

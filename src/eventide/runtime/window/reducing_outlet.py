@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from eventide.errors import DataError
+from eventide.datastream._dead_letters import ADVICE
+from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Batch, pieces
 from eventide.runtime.elements.elements import Elements
@@ -55,13 +56,12 @@ class ReducingOutlet:
 
     def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
         """An empty outbox of the task with a slot."""
-        return _Outbox(self, producer, subtasks)
+        return _Outbox(self, subtasks)
 
 
 class _Outbox:
-    def __init__(self, outlet: ReducingOutlet, producer: str, subtasks: int) -> None:
+    def __init__(self, outlet: ReducingOutlet, subtasks: int) -> None:
         self._outlet = outlet
-        self._producer = producer
         self._subtask_of = SubtasksOfKeys(outlet.max_parallelism, subtasks)
         self._values = (ByPane if outlet.panes.slide == outlet.panes.size else InRuns)(outlet.reduced)
         self._counts: Counter[int] = Counter()
@@ -85,24 +85,15 @@ class _Outbox:
         outlet = self._outlet
         timestamps = self._timestamps(elements)
         values = self._as_declared(elements)
-        if outlet.select is None:
-            keys = [None] * len(values)
-        else:
-            keys = extracted_keys(outlet.select, elements, self._producer)
+        keys = [None] * len(values) if outlet.select is None else extracted_keys(outlet.select, elements)
         groups = by_pane(outlet.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)
         try:
             self._values.add(groups, keys, values)
         except AtElement as failed:
-            self._subtask_of.check(failed.key, failed.element, self._producer)
-            raise user_function_error(
-                outlet.operator,
-                failed.error,
-                during="while it handled an element",
-                key=failed.key,
-                element=failed.element,
-            ) from failed.error
+            self._subtask_of.check(failed.key, failed.element)
+            raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
 
     def _timestamps(self, elements: Elements) -> Times:
         columns = elements.columns
@@ -113,19 +104,18 @@ class _Outbox:
             return np.array(elements.timestamps, np.int64)
         except TypeError:
             element = elements.values[elements.timestamps.index(None)]
-            raise user_function_error(
-                self._outlet.operator, no_timestamp(), during="while it handled an element", element=element
-            ) from None
+            raise self._failed(no_timestamp(), element=element) from None
+
+    def _failed(self, error: Exception, **what: Any) -> Exception:
+        """What to say of an element that the windows cannot take."""
+        return user_function_error(self._outlet.operator, error, during=HANDLING, advice=ADVICE, **what)
 
     def _as_declared(self, elements: Elements) -> list[Any]:
         """The values as they would be behind the shuffle: of their declared type."""
         kind = self._outlet.codec.value_type
         if kind.is_pickled or elements.columns is not None:
             return elements.values
-        try:
-            return kind.as_declared(elements.values)
-        except DataError as error:
-            raise user_function_error(self._producer, error, during="when its elements were sent on") from error
+        return kind.as_declared(elements.values)
 
     def _pack(self) -> Iterator[tuple[int, bytes]]:
         """What was reduced, for each subtask, in frames of a handy size."""
@@ -145,4 +135,4 @@ class _Outbox:
     def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
         if self._outlet.select is None or not keys:
             return iter([(0, None)])
-        return self._subtask_of.dealt_out(keys, lambda: values, self._producer)
+        return self._subtask_of.dealt_out(keys, lambda: values)
