@@ -38,7 +38,10 @@ class UserFunctionError(EventideError):
 
 
 class StateError(EventideError):
-    """The state of a checkpoint does not fit the program that is restarted from it, or another run uses it."""
+    """The state of a checkpoint does not fit the program that goes on with it, or the run that had it is over.
+
+    Another run uses it by then, or the server of Spark Connect has been started again.
+    """
 
 
 class TemporaryCheckpointWarning(UserWarning):

@@ -17,7 +17,7 @@ from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.drivers import PATIENCE_S, started
 from tests.cluster.own_disks import can_have_own_disks, with_own_disk
 from tests.spark import killed_job
-from tests.spark.test_kill import check
+from tests.spark.test_kill import PROGRAMS, check
 
 from eventide.testing import SparkCluster
 
@@ -44,10 +44,10 @@ def test_a_driver_with_an_empty_disk_goes_on_where_another_died(
     """Every kind of job, on a cluster whose parts share the folder of the checkpoint and no other."""
     dice, started_by = random.Random(pytestconfig.getoption("--seed")), with_own_disk(shared)
     killed_job.write_input(shared / "input")
-    undisturbed = {job: tmp_path / job for job in killed_job.JOBS}
+    undisturbed = {job: tmp_path / job for job in PROGRAMS}
     for job, place in undisturbed.items():
-        killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(shared / "input"))
-    killed = {job: shared / job for job in killed_job.JOBS}
+        PROGRAMS[job].main(job, str(place / "checkpoint"), str(place / "output"), str(shared / "input"))
+    killed = {job: shared / job for job in PROGRAMS}
     with SparkCluster(memory="1g", started_by=started_by) as cluster:
         for job, place in killed.items():
             disturbed = Disturbed(

@@ -1,9 +1,12 @@
 """A program that prints the largest of every five numbers below 200, in twenty micro-batches, and writes them to files.
 
-Usage: printing_job.py CHECKPOINT FILES, with the address of the server in SPARK_REMOTE.
+Usage: printing_job.py CHECKPOINT FILES [TRIES], with the address of the server in SPARK_REMOTE. PySpark tries so often
+to reach it when it does not answer, at most a second apart.
 """
 
 import sys
+
+from pyspark.sql import SparkSession
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
@@ -22,6 +25,10 @@ class Largest:
 
 
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_max_rows_per_batch(10)
+if len(sys.argv) > 3:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    SparkSession.active().client.set_retry_policies([DefaultPolicy(int(sys.argv[3]), max_backoff=1_000)])
 env.get_checkpoint_config().set_checkpoint_storage_dir(sys.argv[1])
 in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
 numbers = env.from_source(NumberSequenceSource(0, 199), in_order, "numbers")

@@ -26,6 +26,11 @@ class ConnectServer:
         self._folder = folder
 
     def __enter__(self) -> ConnectServer:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start it, again at the same address if it was killed."""
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
@@ -52,7 +57,11 @@ class ConnectServer:
             assert self._process.poll() is None, self._log.read_text(errors="replace")[-3000:]
             assert time.monotonic() < until, "the server does not start"
             time.sleep(0.1)
-        return self
+
+    def kill(self) -> None:
+        """Kill the process that is the server, and none of those that it has started."""
+        self._process.kill()
+        self._process.wait(_PATIENCE_S)
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()

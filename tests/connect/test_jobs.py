@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from types import ModuleType
 
 import pytest
@@ -43,6 +44,7 @@ from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.connect import ask
+from eventide.spark.results import MOST_WAITING
 from eventide.testing import KafkaBroker
 from kafka_topics import new_topic, produce, values
 from watching import json_of
@@ -53,6 +55,8 @@ TENS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 TOTAL = Types.ROW_NAMED(["total"], [Types.LONG()])
 PART_TOTAL = Types.ROW_NAMED(["part", "total"], [Types.LONG(), Types.LONG()])
 BIG = OutputTag("big", Types.LONG())
+PRINTING = str(Path(__file__).with_name("printing_job.py"))
+PATIENCE_S = 150
 
 
 class SortOut(ProcessFunction):
@@ -113,8 +117,7 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
 ) -> None:
     """The query goes on without its program; the next run ends it, and gets what was left."""
     files = str(tmp_path / "files")
-    program = str(Path(__file__).with_name("printing_job.py"))
-    command = [sys.executable, "-W", "ignore", program, str(tmp_path / "ck"), files]
+    command = [sys.executable, "-W", "ignore", PRINTING, str(tmp_path / "ck"), files]
     environment = {**os.environ, "SPARK_REMOTE": server.url, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
@@ -133,6 +136,39 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
     assert sorted(written) == [int(number) for number in largest]
     assert 0 <= again <= 2 * 4  # of the micro-batches that it had taken and not yet deleted
     assert [path.name for path in (tmp_path / "ck" / "eventide-results").iterdir() if path.name.isdigit()] == []
+
+
+def test_a_job_whose_server_is_killed_goes_on_with_the_next_server_and_no_element_is_lost(tmp_path: Path) -> None:
+    """Its program ends too: with one sentence where the server is started again, with another one where it is not."""
+    files, largest = str(tmp_path / "files"), [str(number) for number in range(4, 200, 5)]
+    command = [sys.executable, "-W", "ignore", PRINTING, str(tmp_path / "ck"), files]
+    (tmp_path / "server").mkdir()
+    with ConnectServer(tmp_path / "server") as server:
+        environment = {**os.environ, "SPARK_REMOTE": server.url, "PYTHONPATH": os.pathsep.join(sys.path)}
+        lives: list[list[str]] = []
+        for tries, said in (("120", "does not know the session of this job"), ("3", "does not answer any more")):
+            started = [*command, tries]
+            with subprocess.Popen(started, env=environment, stdout=PIPE, stderr=PIPE, text=True) as life:
+                assert life.stdout is not None
+                lives.append([life.stdout.readline().strip() for _ in range(4)])
+                server.kill()
+                if tries == "120":
+                    server.start()
+                printed, failure = life.communicate(timeout=PATIENCE_S)
+            lives[-1] += printed.split()
+            assert (life.returncode, said in failure.splitlines()[-1]) == (1, True), failure
+        server.start()
+        last = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert last.returncode == 0, last.stderr
+    had = 0
+    for printed_by_one in [*lives, last.stdout.split()]:
+        begins = largest.index(printed_by_one[0])
+        assert had - 2 * MOST_WAITING <= begins <= had  # what it had taken and not yet deleted comes once more
+        had = begins + len(printed_by_one)
+        assert printed_by_one == largest[begins:had]
+    assert had == len(largest)
+    written = [number for path in Path(files).glob("part-*") for number in read_table(path)["number"].to_pylist()]
+    assert sorted(written) == [int(number) for number in largest]
 
 
 def test_a_job_goes_on_from_a_savepoint_with_other_subtasks_and_wider_types(

@@ -1,4 +1,4 @@
-"""A job for the kill test: state of every kind, windows element by element, rows of a DataFrame beside files.
+"""A job for the kill test: state of every kind, windows element by element, rows of a DataFrame beside files, letters.
 
 python killed_states.py states CHECKPOINT OUTPUT INPUT
 
@@ -17,6 +17,7 @@ from eventide.datastream import (
     DataStream,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    OutputTag,
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
@@ -40,6 +41,7 @@ from eventide.datastream.window import (
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 LINE = Types.ROW_NAMED(["pipeline", "key", "at", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+BAD = OutputTag("bad")
 PIPELINES = {"states", "both", "evicted", "reduced", "counted", "grouped"}
 MODULUS = 1_000_003
 
@@ -50,6 +52,13 @@ def mixed(*numbers: int) -> int:
     for number in numbers:
         found = (31 * found + number) % MODULUS
     return found
+
+
+def wanted(event: Row) -> Row:
+    """An event, if it is none of the bad ones."""
+    if event["n"] % 29 == 3:
+        raise ValueError("not wanted")
+    return event
 
 
 class Mean(AggregateFunction):
@@ -69,7 +78,10 @@ class Mean(AggregateFunction):
 
 
 class Remembers(KeyedProcessFunction):
-    """One line a timer, with a checksum of all that state of every kind has of its key; some of it is cleared then."""
+    """One line a timer, with a checksum of all that state of every kind has of its key; some of it is cleared then.
+
+    It finds that an element is bad when it has changed all its state.
+    """
 
     def open(self, runtime_context):
         long = Types.LONG()
@@ -93,6 +105,8 @@ class Remembers(KeyedProcessFunction):
         self.total.add(n)
         self.mean.add(n)
         ctx.timer_service().register_event_time_timer(ctx.timestamp() // 200 * 200 + 400)
+        if n % 31 == 7:
+            raise LookupError(f"number {self.count.value()} of its key")
 
     def on_timer(self, timestamp, ctx):
         recent, by_rest = [*self.recent.get()], dict(self.by_rest.items())
@@ -170,17 +184,20 @@ def windows(rows: DataStream, files: DataStream) -> DataStream:
 
 
 def states(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
-    """All of it on two sources, into two sinks."""
+    """All of it on two sources, into two sinks, and what is bad into a third one."""
     spark = SparkSession.getActiveSession()
     one_by_one = spark.readStream.schema("n LONG, ts LONG, key STRING").option("maxFilesPerTrigger", 1)
     behind = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner("ts")
     rows = env.from_data_frame(one_by_one.parquet(f"{folder}/left"), behind, split_by=["key"], order_by=["n"])
     source = FileSource.parquet(f"{folder}/right", type_info=EVENT).set_max_files_per_batch(1).build()
-    files = env.from_source(source, behind, "files")
-    remembered = rows.key_by(lambda e: e["key"], Types.STRING()).process(Remembers(), LINE)
+    files = env.from_source(source, behind, "files").map(wanted, EVENT).name("check").side_output_dead_letters(BAD)
+    remembered = rows.key_by(lambda e: e["key"], Types.STRING()).process(Remembers(), LINE).name("remember")
+    letters = files.get_side_output(BAD).union(remembered.side_output_dead_letters(BAD).get_side_output(BAD))
     both = files.connect(rows).key_by(lambda e: e["key"], lambda e: e["key"], Types.STRING()).process(Both(), LINE)
     remembered.union(both).sink_to(FormatSink("json", {"path": f"{output}/functions"}))
     windows(rows, files).sink_to(FormatSink("json", {"path": f"{output}/windows"}))
+    lines = letters.map(lambda e: f"{e.operator}: {e.error}: {e.text} of {e.key} at {e.timestamp}", Types.STRING())
+    lines.sink_to(FormatSink("text", {"path": f"{output}/letters"}))
 
 
 def main(job: str, checkpoint: str, output: str, folder: str) -> None:

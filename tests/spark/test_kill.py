@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -144,6 +144,9 @@ def _check_states(spark: SparkSession, killed: Path, undisturbed: Path) -> None:
     pipelines = {**_by_pipeline(expected, "functions"), **_by_pipeline(expected, "windows")}
     assert set(pipelines) == killed_states.PIPELINES
     assert all(len(lines) > 100 for lines in pipelines.values())
+    writers = Counter(letter.partition(":")[0] for letter in expected["letters"])
+    assert writers.keys() == {"check", "remember"}
+    assert min(writers.values()) > 30
     assert found == expected
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.saved_on_spark import lines
 from tests.steps import in_steps
 
 from eventide.common import JobClient, JobStatus, Time, Types, Watermark
 from eventide.datastream import DataStream, SourceFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
+from eventide.spark.savepoint import take_savepoint
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark
@@ -55,9 +60,12 @@ def numbers(end: int, pause_at: int | None = None, fail_at: int | None = None, n
     return Numbers()
 
 
-def sums(env: StreamExecutionEnvironment, function: SourceFunction) -> DataStream:
+def sums(
+    env: StreamExecutionEnvironment, function: SourceFunction, check: Callable[[Any], Any] = lambda pair: pair
+) -> DataStream:
     return (
         env.add_source(function, "numbers", PAIR)
+        .map(check, PAIR)
         .key_by(lambda e: e[0], Types.STRING())
         .window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
         .reduce(lambda a, b: (a[0], a[1] + b[1]))
@@ -111,6 +119,34 @@ def test_a_job_ends_when_its_function_returns_and_goes_on_where_it_was_when_it_i
     job = started(sums(reopened(tmp_path / "checkpoint"), numbers(60)), batches)
     job.get_job_execution_result().result(PATIENCE_S)
     assert rows_of(batches) == expected
+
+
+@in_steps
+def test_a_job_goes_on_from_a_savepoint_with_what_its_function_had_emitted_and_nobody_had_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The first job fails at an element, when its function has long emitted more; the next has other subtasks."""
+
+    def job(name: str, function: SourceFunction, check: Callable[[Any], Any]) -> StreamExecutionEnvironment:
+        env = StreamExecutionEnvironment.get_execution_environment().set_max_rows_per_batch(10)
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / name))
+        totals = sums(env, function, check).map(lambda total: f"{total[0]} {total[1]}", Types.STRING())
+        totals.sink_to(FormatSink("text", {"path": str(tmp_path / f"{name}-out")}))
+        return env
+
+    def until_28(pair: Any) -> Any:
+        if pair[1] == 28:
+            raise OSError("the line is dead")
+        return pair
+
+    with pytest.raises(UserFunctionError, match="the line is dead"):
+        job("before", numbers(60, pause_at=45), until_28).set_parallelism(2).execute()
+    take_savepoint(spark, str(tmp_path / "before"), str(tmp_path / "saved"), parallelism=3)
+    begins_at_45 = numbers(60, fail_at=44)
+    job("behind", begins_at_45, lambda pair: pair).from_savepoint(str(tmp_path / "saved")).execute()
+    expected = sums(local_environment(), numbers(60)).execute_and_collect()
+    assert all(lines(tmp_path / f"{name}-out") for name in ("before", "behind"))
+    assert lines(tmp_path / "before-out", tmp_path / "behind-out") == Counter(f"{k} {total}" for k, total in expected)
 
 
 def test_a_function_that_fails_fails_the_job_with_its_name_and_traceback(env: StreamExecutionEnvironment) -> None:

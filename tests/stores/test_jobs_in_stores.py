@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.drivers import ended
 from tests.spark import killed_job
-from tests.spark.test_kill import check
+from tests.spark.test_kill import PROGRAMS, check
 from tests.stores import saved_driver
 from tests.stores.store import Store
 
@@ -38,14 +38,14 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     """Every kind of job, each with an executor and the driver killed; `--kills=5` five times."""
     dice, variables = random.Random(pytestconfig.getoption("--seed")), store_for_jobs.written(tmp_path)
     killed_job.write_input(tmp_path / "input")
-    undisturbed = {job: tmp_path / "undisturbed" / job for job in killed_job.JOBS}
+    undisturbed = {job: tmp_path / "undisturbed" / job for job in PROGRAMS}
     for job, place in undisturbed.items():
-        killed_job.main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
+        PROGRAMS[job].main(job, str(place / "checkpoint"), str(place / "output"), str(tmp_path / "input"))
     read = f"{store_for_jobs.location}/killed/input"
     put(tmp_path / "input", read)
     for series in range(pytestconfig.getoption("--kills")):
         there = f"{store_for_jobs.location}/killed/{series}"
-        for job in killed_job.JOBS:
+        for job in PROGRAMS:
             disturbed = Disturbed(cluster, job, *of_files(job, f"{there}/{job}", read), dice, variables)
             disturbed.run(dice.sample(["executor", "driver"], 2))
         copied = got(there, tmp_path / f"killed-{series}")
@@ -55,8 +55,8 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
             as_on_disk: dict[str, Any] = json.loads(of_the_store.replace(read, str(tmp_path / "input")))
             return as_on_disk
 
-        check(spark, {job: copied / job for job in killed_job.JOBS}, undisturbed, said)
-        for job in killed_job.JOBS:
+        check(spark, {job: copied / job for job in PROGRAMS}, undisturbed, said)
+        for job in PROGRAMS:
             looked_at = command(variables, "checkpoint", f"{there}/{job}/checkpoint")
             assert looked_at["location"] == f"{there}/{job}/checkpoint"
             assert looked_at["committed"]["number"] > 5

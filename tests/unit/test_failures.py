@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.errors import DataError, StateError
+from eventide.errors import DataError, EventideError, StateError
 from eventide.spark.failures import original
 
 MOVED = (
@@ -10,6 +10,8 @@ MOVED = (
     "it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "
     "env.from_savepoint(...)"
 )
+
+GO_ON = "when the program is started again, it goes on from its checkpoint, and gets what it had not come to"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +46,33 @@ MOVED = (
             " one; and nobody else may delete what is in it. What is gone cannot be had again: start with a new "
             "checkpoint, or from a savepoint",
         ),
+        (
+            "[RESPONSE_ALREADY_RECEIVED] INVALID_HANDLE.SESSION_NOT_FOUND on the server but responses were received.",
+            StateError,
+            "the server of Spark Connect does not know the session of this job any more: it has been started again, or "
+            f"the session was stopped; {GO_ON}",
+        ),
     ],
 )
 def test_the_error_of_ours_is_found_in_what_spark_reports(report, kind, message):
     reported = RuntimeError(report)
     error = original(reported)
     assert (type(error), str(error), error.__cause__) == (kind, message, reported)
+
+
+class SparkConnectGrpcException(Exception):
+    """Called as PySpark's."""
+
+
+UNAVAILABLE = "<_InactiveRpcError of RPC that terminated with: status = StatusCode.UNAVAILABLE>"
+
+
+def test_a_server_that_does_not_answer_is_said_to_be_one_where_pyspark_has_asked_it():
+    error = original(SparkConnectGrpcException(UNAVAILABLE))
+    said = f"the server of Spark Connect does not answer any more; {GO_ON}"
+    assert (type(error), str(error)) == (EventideError, said)
+    of_a_function = RuntimeError(UNAVAILABLE)
+    assert original(of_a_function) is of_a_function
 
 
 def test_an_error_that_is_not_ours_stays_as_it_is():

@@ -199,6 +199,29 @@ def test_what_can_never_go_well_is_not_tried_again():
     assert (failure, job.get_restarts()) == (error, [])
 
 
+class Gone(Failing):
+    """Stands in for a query whose server has begun anew; it knows whether it is asked when that is clear."""
+
+    has_failed, is_asked = False, False
+
+    def awaitTermination(self):  # noqa: N802 - Spark's name
+        self.has_failed = True
+        super().awaitTermination()
+
+    @property
+    def lastProgress(self):  # noqa: N802 - Spark's name
+        self.is_asked |= self.has_failed
+
+
+def test_a_server_that_is_gone_is_not_asked_how_the_query_stands_nor_tried_again():
+    query = Gone(RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."))
+    run = QueryRun(query, lambda: None)
+    job = job_with(run, lambda: run, THREE_TIMES)
+    with pytest.raises(StateError, match="does not know the session of this job any more"):
+        job.get_job_execution_result().result(timeout=30)
+    assert (query.is_asked, job.get_restarts()) == (False, [])
+
+
 def test_a_job_that_waits_is_restarting_and_can_be_cancelled():
     runs = Runs(OSError("disk"))
     job = job_with(runs(), runs, RestartStrategies.fixed_delay_restart(1, 3_600_000))

@@ -147,6 +147,20 @@ def test_a_run_that_ends_because_another_one_has_begun_says_so_and_lets_that_go_
     assert younger.finish() is None
 
 
+def test_nothing_is_asked_of_a_server_that_is_gone(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.leaves(0, 1)
+    collected = Collected()
+    one = taking(server, "run", collected)
+    server.committed = 0
+    one.start()
+    assert next(collected) == 1
+    monkeypatch.setattr(module, "ask", None)
+    monkeypatch.setattr(module, "ask_for_rows", None)
+    assert one.finish(RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid.")) is None
+    one.settle()
+    assert server.results.batches() == [0]
+
+
 def test_elements_for_which_a_program_has_no_sink_any_more_are_told_of(server: Server) -> None:
     server.leaves(0, 1)
     sinks: Any = Sinks(HandOver(print))

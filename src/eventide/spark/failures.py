@@ -34,12 +34,22 @@ _GONE = (
     "a new checkpoint, or from a savepoint"
 )
 
+_NO_SESSION = re.compile(r"INVALID_HANDLE\.SESSION_|\[NO_ACTIVE_SESSION\]")
+_NO_ANSWER = "StatusCode.UNAVAILABLE"
+_OF_CONNECT = "SparkConnectGrpcException"
+_GO_ON = "when the program is started again, it goes on from its checkpoint, and gets what it had not come to"
+_SESSION_GONE = (
+    "the server of Spark Connect does not know the session of this job any more: it has been started again, or the "
+    f"session was stopped; {_GO_ON}"
+)
+_SERVER_GONE = f"the server of Spark Connect does not answer any more; {_GO_ON}"
+
 
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint, that it was moved, that state is not where an executor looks, or that a
-    process lacks what the program needs, is said in words of ours.
+    That another run uses the checkpoint, that it was moved, that state is not where an executor looks, that a process
+    lacks what the program needs, or that the server of Spark Connect is gone, is said in words of ours.
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
@@ -50,6 +60,10 @@ def original(error: BaseException) -> BaseException:
         found = [("StateError", gone)]
     if not found and (missing := what_is_missing(str(error))) is not None:
         found = [("ProgramError", missing)]
+    if not found and _NO_SESSION.search(str(error)):
+        found = [("StateError", _SESSION_GONE)]
+    if not found and _is_without_answer(error):
+        found = [("EventideError", _SERVER_GONE)]
     if not found:
         return error
     name, message = found[0]
@@ -73,6 +87,11 @@ def _gone_from(said: str) -> str | None:
     return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
 
 
+def _is_without_answer(error: BaseException) -> bool:
+    """Whether it is PySpark that has asked long enough; a function of the program may talk to servers too."""
+    return type(error).__name__ == _OF_CONNECT and _NO_ANSWER in str(error)
+
+
 @contextmanager
 def in_our_words() -> Iterator[None]:
     """Raise the :func:`original` error in place of Spark's."""
@@ -88,6 +107,11 @@ def in_our_words() -> Iterator[None]:
 def is_for_good(error: BaseException) -> bool:
     """Whether a job that failed would fail again however often it is started: by what its program is, or its state."""
     return isinstance(error, errors.ProgramError | errors.StateError)
+
+
+def is_of_a_gone_server(error: BaseException) -> bool:
+    """Whether the server of Spark Connect is not there any more, or has begun anew: it has no answers for the job."""
+    return _NO_SESSION.search(str(error)) is not None or _is_without_answer(error)
 
 
 def is_of_a_late_process(error: BaseException) -> bool:

@@ -30,7 +30,7 @@ from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, warning_of_timers
 from eventide.runtime.progress import gathered
 from eventide.spark.collected import Collected, Taken
-from eventide.spark.failures import original
+from eventide.spark.failures import is_of_a_gone_server, original
 from eventide.spark.progress import about, said_in
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
@@ -38,6 +38,8 @@ from eventide.spark.restarts import QueryRun, Restarts
 _POLL_S = 0.1
 _ENDS_WITHIN_S = 10.0
 """A query that ends by itself is not active for a moment before Spark says that it has ended."""
+_POLL_AFTER_SILENCE_S = 60
+"""A server that does not answer is asked for ten minutes by PySpark, as is its query for its end at the same time."""
 
 
 class StreamingJob(JobClient):
@@ -77,6 +79,7 @@ class StreamingJob(JobClient):
         self._progress: deque[BatchProgress] = deque(maxlen=KEPT)
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
+        self._poll_s: float = _POLL_S
         self._id = JobID(str(run.query.id))
         self._is_restarting = False
         self._cancelled = threading.Event()
@@ -208,20 +211,22 @@ class StreamingJob(JobClient):
         ended: Future[None] = Future()
         threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
         of_ours: Exception | None = None
+        self._poll_s = _POLL_S
         while True:
-            _, running = wait([ended], _POLL_S)
+            _, running = wait([ended], self._poll_s)
+            failure = None if running else ended.exception()
             try:
                 if running and self._is_stopped_by_others():
                     self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
-                self._look()
+                if failure is None or not is_of_a_gone_server(failure):
+                    self._look()
             except Exception as error:  # what the query says of itself is not understood, so it must not go on
                 of_ours = of_ours or error
                 self._stop_at_the_end(is_over=True)
             if not running:
-                of_taking = None if self._run.taking is None else self._run.taking.finish()
+                of_taking = None if self._run.taking is None else self._run.taking.finish(failure)
                 with suppress(Exception):
                     self._run.close()
-                failure = ended.exception()
                 return of_ours or of_taking if failure is None else original(failure)
 
     def _look(self) -> None:
@@ -231,8 +236,10 @@ class StreamingJob(JobClient):
             # Spark may remember 1,000 micro-batches, and each takes a millisecond to fetch: only for what was missed.
             missed = last is not None and last.batchId > self._next_batch
             recent = self._run.query.recentProgress if missed else []
-        except Exception:  # that the JVM is gone is for the query's end to say
+        except Exception as error:  # that the JVM is gone is for the query's end to say
+            self._poll_s = _POLL_AFTER_SILENCE_S if is_of_a_gone_server(error) else _POLL_S
             return
+        self._poll_s = _POLL_S
         if last is not None:
             if self._run.is_over is not None:
                 self._stop_at_the_end(self._run.is_over(last))

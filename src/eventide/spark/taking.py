@@ -18,7 +18,7 @@ from eventide.errors import LeftElementsWarning, StateError
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.collected import Collected, Stopped
 from eventide.spark.connect import ask, ask_for_rows
-from eventide.spark.failures import FENCED
+from eventide.spark.failures import FENCED, is_of_a_gone_server
 from eventide.spark.program_sinks import ProgramSinks
 from eventide.spark.results import ROWS, begin, end, is_taken_by, left, sink_key, take
 
@@ -65,6 +65,7 @@ class Taking:
         self._undeleted: deque[tuple[int, int]] = deque()
         self._has_ended = False
         self._is_closed = False
+        self._may_ask = True
         self._changed = threading.Condition()
         self.failure: BaseException | None = None
         ask(spark, partial(begin, location, run))
@@ -102,12 +103,18 @@ class Taking:
         with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
             ask(self._spark, partial(end, self._location, self._run_id))
 
-    def finish(self) -> BaseException | None:
-        """Take the rest; the query has ended. Returns what went wrong."""
-        failure = self._take_the_rest() if self._thread.ident is not None else None
-        if (self.failure or failure) is None and self._is_another_run_there():
-            failure = StateError(FENCED)
-        self.failure = self.failure or failure
+    def finish(self, failure: BaseException | None = None) -> BaseException | None:
+        """Take the rest; the query has ended, with Spark's report of a failure if there was one.
+
+        Of a server that is gone nothing is taken: PySpark asks for ten minutes whatever it is told to ask for. Returns
+        what went wrong.
+        """
+        if failure is not None and is_of_a_gone_server(failure):
+            self._is_closed, self._may_ask = True, False
+        of_rest = self._take_the_rest() if self._thread.ident is not None else None
+        if (self.failure or of_rest) is None and self._is_another_run_there():
+            of_rest = StateError(FENCED)
+        self.failure = self.failure or of_rest
         return self.failure
 
     def _take_the_rest(self) -> BaseException | None:
@@ -127,7 +134,7 @@ class Taking:
     def settle(self) -> None:
         """Have deleted what the program has, when it has come to the end of all."""
         with suppress(Exception):  # it comes once more, then
-            if self._all_done():
+            if self._may_ask and self._all_done():
                 self._ask(committed=-1)
 
     def _is_another_run_there(self) -> bool:
