@@ -8,6 +8,7 @@ the one before it still works.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -200,14 +201,17 @@ class Pair(ProcessJoinFunction):
 
 
 def write_input(folder: Path) -> None:
-    """Files of two devices."""
-    for device in ("left", "right"):
+    """Files of two devices, each a second younger than the one before, so that their order is the same in any store."""
+    for written, device in enumerate(("left", "right")):
         (folder / device).mkdir(parents=True)
         for part in range(FILES):
             numbers = range(part * ROWS // FILES, (part + 1) * ROWS // FILES)
             columns = {name: [event(n)[name] for n in numbers] for name in ("n", "ts", "key")}
             unused = {"unused": ["x"] * len(numbers)}
-            pq.write_table(pa.table({**columns, **unused}), folder / device / f"{part:02}.parquet", row_group_size=50)
+            file = folder / device / f"{part:02}.parquet"
+            pq.write_table(pa.table({**columns, **unused}), file, row_group_size=50)
+            second = 1_700_000_000 + written * FILES + part
+            os.utime(file, (second, second))
 
 
 def elements(events: DataStream) -> tuple[DataStream, DataStream, DataStream]:
