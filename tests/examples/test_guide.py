@@ -24,7 +24,7 @@ ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operati
 SHOWN_ALONE = (
     "command-line.md",  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
     "savepoints.md",  # tests/spark/test_savepoints.py
-    "cluster.md",  # tests/cluster
+    "cluster.md",  # tests/cluster/test_page.py
     "connect.md",  # tests/connect
     "clusters.md",  # says what was not tried
     "locations.md",  # tests/stores

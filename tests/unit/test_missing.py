@@ -1,10 +1,12 @@
 """What a Python process of Spark's lacks is said in one sentence: what, where, and what to do."""
 
 import pytest
+from pyspark.sql import SparkSession
 
 from eventide.errors import ProgramError
 from eventide.spark.failures import in_our_words, original
 from eventide.spark.missing import what_is_missing
+from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
 BRING = (
     "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("
@@ -16,6 +18,13 @@ JARS = (
 )
 TASK = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 4207, in invoke_udf\n'
 PLANNER = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/sql/worker/create_data_source.py", line 9, in main\n'
+
+
+class Session:
+    """A session with some settings."""
+
+    def __init__(self, **settings: str):
+        self.conf = settings
 
 
 def no(module: str) -> str:
@@ -70,6 +79,24 @@ def no(module: str) -> str:
 def test_what_is_missing_is_named_with_its_place(report, sentence):
     error = original(RuntimeError(report))
     assert (type(error), str(error)) == (ProgramError, sentence)
+
+
+@pytest.mark.parametrize("module", ["orders", "eventide"])
+@pytest.mark.parametrize("by_spark_submit", [True, False])
+def test_a_session_that_takes_no_modules_is_not_told_to_bring_them(monkeypatch, module, by_spark_submit):
+    monkeypatch.delenv(STARTED_BY_SPARK_SUBMIT, raising=False)
+    if by_spark_submit:
+        monkeypatch.setenv(STARTED_BY_SPARK_SUBMIT, "4321")
+    of_others = Session()
+    monkeypatch.setattr(SparkSession, "active", lambda: of_others)
+    said = what_is_missing(TASK + no(module))
+    assert said == f"on an executor, Python finds no module {module!r}; {why_it_takes_none(of_others)}"
+    assert ("start the program with python in place of spark-submit" in said) is by_spark_submit
+
+
+def test_a_session_of_eventides_is_told_to_bring_modules(monkeypatch):
+    monkeypatch.setattr(SparkSession, "active", lambda: Session(**{FOLDER: "/tmp/folder"}))
+    assert what_is_missing(TASK + no("eventide")) == f"on an executor, Python finds no module 'eventide'; {BRING}"
 
 
 def test_a_function_of_the_users_on_the_driver_may_lack_a_module_too():

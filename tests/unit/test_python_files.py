@@ -12,8 +12,9 @@ import pytest
 
 from eventide.errors import ProgramError
 from eventide.runtime.modules import Modules
-from eventide.spark.python_files import FOLDER, UNPACKED, PythonFiles, is_local, ship
+from eventide.spark.python_files import UNPACKED, PythonFiles, is_local, ship
 from eventide.spark.session import is_found_anyway
+from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT
 
 
 class Session:
@@ -134,9 +135,22 @@ def test_with_a_local_master_and_in_the_session_of_others_nothing_is_shipped(fol
         assert session.archives == []
 
 
-def test_the_session_of_others_takes_no_modules():
-    with pytest.raises(ProgramError, match="this Spark session was not made by eventide"):
+def test_the_session_of_others_takes_no_modules(monkeypatch):
+    monkeypatch.delenv(STARTED_BY_SPARK_SUBMIT, raising=False)
+    with pytest.raises(ProgramError, match=r"this Spark session was not made by eventide, .*; make none before, and"):
         PythonFiles.of(Session(None))
+
+
+def test_under_spark_submit_the_way_out_is_to_start_the_program_with_python(monkeypatch):
+    monkeypatch.setenv(STARTED_BY_SPARK_SUBMIT, "4321")
+    with pytest.raises(ProgramError) as refused:
+        PythonFiles.of(Session(None))
+    assert str(refused.value) == (
+        "this program was started by spark-submit (PYSPARK_GATEWAY_PORT is set), so its Python processes cannot be "
+        "told any more where to look for modules; start the program with python in place of spark-submit, and let "
+        "get_execution_environment(Configuration.from_dict({'spark.master': ...})) make the session, or install "
+        "eventide and the modules that the program needs on every machine, the driver's included"
+    )
 
 
 def test_a_server_of_spark_connect_gets_sources_alone(tmp_path, folder):

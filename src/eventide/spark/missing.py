@@ -6,6 +6,8 @@ import re
 
 from pyspark.sql import is_remote
 
+from eventide.spark.takes_modules import session_that_is_there, why_it_takes_none
+
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*python[^"/]*)".*?error=(2|13)\b', re.DOTALL)
 """It is not there, or must not be run; that memory is short, say, passes."""
@@ -62,6 +64,9 @@ def _advice(module: str) -> str:
             "install it where the server of Spark Connect runs, or bring it along with env.add_python_file(...) if it "
             "is a module of the program"
         )
+    session = session_that_is_there()
+    if session is not None and (why := why_it_takes_none(session)) is not None:
+        return why
     if module.partition(".")[0] == "eventide":
         return (
             "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("

@@ -29,9 +29,8 @@ from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules
 from eventide.spark.connect import over_connect
 from eventide.spark.requirements import OF_SPARK, asked_of_pip
+from eventide.spark.takes_modules import FOLDER, why_it_takes_none
 
-FOLDER = "spark.eventide.pythonFiles"
-"""The setting of a session that eventide has made which says where the folder is."""
 UNPACKED = "eventide-python"
 """The folder as an executor has it."""
 
@@ -89,18 +88,13 @@ class PythonFiles:
         """That of a session which eventide has made, or of any over Spark Connect.
 
         Raises:
-            ProgramError: if somebody else has made it, whose processes look elsewhere.
+            ProgramError: if its processes look elsewhere: somebody else has made it, or spark-submit its Java.
         """
         if over_connect():
             return cls(spark, _folder_of_client())
-        folder = spark.conf.get(FOLDER, None)
-        if folder is None:
-            raise ProgramError(
-                "this Spark session was not made by eventide, so its Python processes cannot be told any more where to "
-                "look for modules; let get_execution_environment(Configuration.from_dict({'spark.master': ...})) make "
-                "it, or install what the program needs on every machine, its driver's included"
-            )
-        return cls(spark, folder)
+        if (why := why_it_takes_none(spark)) is not None:
+            raise ProgramError(why)
+        return cls(spark, str(spark.conf.get(FOLDER)))
 
     def add(self, path: str) -> None:
         """Take in a module, a package, a folder of such, or what is in a zip file or a wheel.

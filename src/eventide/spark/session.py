@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -20,7 +19,8 @@ from eventide.errors import ProgramError
 from eventide.spark.connect import over_connect
 from eventide.spark.console import quiet_jvm
 from eventide.spark.java import check_java
-from eventide.spark.python_files import FOLDER, UNPACKED, is_local, new_folder
+from eventide.spark.python_files import UNPACKED, is_local, new_folder
+from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, session_that_is_there
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -65,7 +65,6 @@ _ON_THIS_MACHINE_ALONE = {
 _MASTER = "spark.master"
 _STARTED_WITH = str(Path(__file__).parent / "interpreter")
 _EXECUTOR_PATH = "spark.executorEnv.PYTHONPATH"
-_STARTED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 if hasattr(socket, "AF_UNIX"):
     # On a TCP connection between the JVM and a worker, each side waits 40 ms for the other in every task: small writes
     # are held back until what went before is acknowledged, and acknowledgements are delayed.
@@ -85,14 +84,14 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     Raises:
         ProgramError: if a session must be made and there is no Java that Spark can use.
     """
-    found = spark or _session_that_is_there()
+    found = spark or session_that_is_there()
     if found is not None:
         return found
     if REMOTE in os.environ or (configuration is not None and configuration.contains_key(REMOTE_CONF)):
         return _remote_session(configuration)
     wanted = {} if configuration is None else configuration.to_dict()
     settings: dict[str, bool | float | int | str | None]
-    if _STARTED_BY_SPARK_SUBMIT in os.environ:
+    if STARTED_BY_SPARK_SUBMIT in os.environ:
         # The JVM runs, and knows its master.
         known = ("spark.app.name", _MASTER)
         settings = {**{name: value for name, value in _LOCAL.items() if name not in known}, **wanted}
@@ -114,14 +113,6 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
         settings[_EXECUTOR_PATH] = os.pathsep.join([UNPACKED, *([of_the_users] if of_the_users else [])])
     with quiet_jvm(), _our_modules_for_workers(folder, with_packages=on_cluster):
         return SparkSession.builder.config(map=settings).getOrCreate()
-
-
-def _session_that_is_there() -> SparkSession | None:
-    """The active session of this thread, or that which this process has made in another one."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:  # there is none
-        return None
 
 
 def _name_of_python() -> str:
