@@ -18,7 +18,7 @@ _NOISE = re.compile(
     r'|Exception in thread "stream execution thread for .* java\.lang\.StackOverflowError$'
     r"|\tat java\.base/java\.util\.regex\.Pattern)"
 )
-_NOISE_BEHIND_NOISE = re.compile(r"^(\s*$|BrokenPipeError: |ConnectionResetError: )")
+_NOISE_BEHIND_NOISE = re.compile(r"^(\s*$| {4}\S| +[~^]+$|BrokenPipeError: |ConnectionResetError: )")
 _NOISE_BEFORE_NOISE = "Traceback (most recent call last):\n"
 
 
