@@ -121,7 +121,8 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
         file.unlink()
     said = CliRunner().invoke(app, ["checkpoint", str(place), "--state"])
     assert (said.exit_code, said.stdout) == (2, "")
-    assert f"eventide: Spark cannot read the state in {place}: org.apache.spark.SparkException" in said.stderr
+    assert "eventide: an executor does not find what the job has stored: there is no file:" in said.stderr
+    assert f"{place}/state/0/" in said.stderr
 
     # The same of a job that died in a micro-batch: it is the last one planned, and is not committed.
     for file in (place / "commits").glob(f"*{last}*"):
