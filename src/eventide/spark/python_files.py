@@ -134,16 +134,16 @@ class PythonFiles:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
         source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
         with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
-            asked = asked_of_pip(Path(requirements), Path(folder))
-            ran = subprocess.run([*pip, folder, *source, *asked], capture_output=True, text=True, check=False)
+            packages, asked = Path(folder, "packages"), asked_of_pip(Path(requirements), Path(folder))
+            ran = subprocess.run([*pip, packages, *source, *asked], capture_output=True, text=True, check=False)
             if ran.returncode != 0:
                 raise ProgramError(
                     f"set_python_requirements({requirements!r}): pip could not install them. It said: "
                     f"{ran.stderr.strip()[-2000:]}"
                 )
             for name in OF_SPARK:
-                shutil.rmtree(Path(folder, name), ignore_errors=True)
-            shutil.copytree(folder, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+                shutil.rmtree(packages / name, ignore_errors=True)
+            shutil.copytree(packages, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
 
     def modules(self) -> Modules:
         """The sources of all modules.
