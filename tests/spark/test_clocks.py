@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
-from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream import DataStream, ProcessFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
 from eventide.testing import ScriptedSource
 
@@ -71,3 +75,43 @@ def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path
     first = results()
     time.sleep(window_s - time.time() % window_s + 0.1)
     assert [*first, *results()] == ["a"]
+
+
+class Stamp(ProcessFunction):
+    """Puts out the name of a source with the time by the clock."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[tuple[str, int]]:
+        yield self._source, ctx.timer_service().current_processing_time()
+
+
+def test_functions_that_follow_a_source_see_the_same_time_when_a_micro_batch_runs_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(2).write.parquet(str(tmp_path / "in"))
+    attempts: list[list[Row]] = []
+
+    def keep(rows: DataFrame, batch: int) -> None:
+        attempts.append(sorted(rows.collect()))
+        if len(attempts) == 1:
+            raise OSError("the first attempt fails")
+
+    def run() -> None:
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+        numbers = env.from_source(NumberSequenceSource(0, 1), WatermarkStrategy.no_watermarks(), "numbers")
+        table = env.from_data_frame(spark.readStream.schema("id long").parquet(str(tmp_path / "in")))
+        stamped = numbers.process(Stamp("numbers"), PAIR).union(table.process(Stamp("table"), PAIR))
+        stamped.sink_to(keep)
+        env.execute()
+
+    before = time.time_ns() // 1_000_000
+    with pytest.raises(StreamingQueryException, match="the first attempt fails"):
+        run()
+    run()
+    first, again = attempts[:2]
+    assert [row[0] for row in first] == ["numbers", "numbers", "table", "table"]
+    assert again == first
+    assert all(before <= row[1] <= time.time_ns() // 1_000_000 for row in first)

@@ -35,20 +35,29 @@ from eventide.runtime.tasks.level import Level
 _PATIENCE_S = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """Where a micro-batch ends, by the names of sources, and its time by the clock, in milliseconds since the epoch."""
+
+    ends: dict[str, Offsets]
+    clock_ms: int
+
+
 @dataclass
 class LocalCheckpoint:
     """All that survives a restart of a local run: where each source stands, and the state of each subtask of a level.
 
-    ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is where the micro-batch ends
-    that was begun last, until it is done: one that fails is repeated as it was. ``facts`` say how far the sources have
-    come that wait for each other. ``restore`` gives a subtask its share of a savepoint, when it first runs.
+    ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is the micro-batch that was
+    begun last, until it is done: one that fails is repeated as it was, at the same time by the clock. ``facts`` say how
+    far the sources have come that wait for each other. ``restore`` gives a subtask its share of a savepoint, when it
+    first runs.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
     state: dict[tuple[int, int], dict[str, bytes]] = field(default_factory=dict)
     timers: dict[tuple[int, int], int] = field(default_factory=dict)
     batch: int = 0
-    planned: dict[str, Offsets] | None = None
+    planned: PlannedBatch | None = None
     facts: Facts = field(default_factory=dict)
     restore: Callable[[Level, int, StateBackend], None] | None = None
 
@@ -109,13 +118,13 @@ class LocalRunner:
             self._resume()
             while True:
                 bring(self._opened.classes)
-                ends = self._next_offsets()
-                if ends is not None:
-                    yield self._run_batch(ends)
+                planned = self._next_batch()
+                if planned is not None:
+                    yield self._run_batch(planned)
                 elif not self._wait():
                     return
-                elif self._is_due():
-                    yield self._run_batch(self.checkpoint.offsets)
+                elif (ticked := self.tick()) is not None:
+                    yield ticked
         finally:
             for spec in self._sources:
                 spec.source.stop()
@@ -123,24 +132,30 @@ class LocalRunner:
 
     def tick(self) -> BatchResult | None:
         """Run a micro-batch for the clock alone; None if nobody has anything to do by it."""
-        return self._run_batch(self.checkpoint.offsets) if self._is_due() else None
+        clock_ms, planned = self._clock(), self.checkpoint.planned
+        if planned is None and min(self.checkpoint.timers.values(), default=clock_ms + 1) <= clock_ms:
+            planned = self._plan_batch(self.checkpoint.offsets, clock_ms)
+        return None if planned is None else self._run_batch(planned)
 
     def metrics(self) -> dict[str, dict[str, Any]]:
         """What was counted and measured so far, by operator."""
         return self._metrics.values()
 
     def _resume(self) -> None:
-        offsets = self.checkpoint.planned or self.checkpoint.offsets
+        planned = self.checkpoint.planned
+        offsets = self.checkpoint.offsets if planned is None else planned.ends
         for spec in self._sources:
             with calling(spec.name, during="while its source was planned"):
                 spec.source.resume(identities(offsets.get(spec.name, {})))
 
-    def _next_offsets(self) -> dict[str, Offsets] | None:
+    def _next_batch(self) -> PlannedBatch | None:
+        """Return the micro-batch that was begun, or plan the next one; None if the sources have nothing new."""
         if self.checkpoint.planned is not None:
             return self.checkpoint.planned
         at = self.checkpoint.offsets
         if self._in_batch:
-            return None if at else {spec.name: everything(spec.source) for spec in self._sources}
+            ends = {} if at else {spec.name: everything(spec.source) for spec in self._sources}
+            return self._plan_batch(ends, self._clock()) if ends else None
         starts = {spec.name: at.get(spec.name, {}) for spec in self._sources}
         ends = {}
         for spec in self._sources:
@@ -155,19 +170,19 @@ class LocalRunner:
                     spec.audience,
                     spec.standing(self.checkpoint.facts),
                 )
-        self.checkpoint.planned = None if ends == starts else ends
+        return None if ends == starts else self._plan_batch(ends, self._clock())
+
+    def _plan_batch(self, ends: dict[str, Offsets], clock_ms: int) -> PlannedBatch:
+        self.checkpoint.planned = PlannedBatch(ends, clock_ms)
         return self.checkpoint.planned
 
     def _wait(self) -> bool:
         """Wait a moment for sources that bring more by themselves; False where there are none."""
         return not self._available_now and any(spec.source.wait(_PATIENCE_S) for spec in self._sources)
 
-    def _is_due(self) -> bool:
-        return min(self.checkpoint.timers.values(), default=self._clock() + 1) <= self._clock()
-
-    def _run_batch(self, ends: dict[str, Offsets]) -> BatchResult:
+    def _run_batch(self, planned: PlannedBatch) -> BatchResult:
         waiting: dict[tuple[int, int], list[Frame]] = defaultdict(list)
-        clock_ms, began = self._clock(), time.monotonic()
+        ends, clock_ms, began = planned.ends, planned.clock_ms, time.monotonic()
         for frame in self._source_frames(ends, clock_ms):
             waiting[frame.target, frame.subtask].append(frame)
         state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pyspark
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common._pickles import bring
@@ -26,6 +26,7 @@ from eventide.runtime.sources.offsets import restored
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.level import Level
 from eventide.savepoint import Outline
+from eventide.spark.clock import time_of_batch
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
 from eventide.spark.progress import COUNTERS, OBSERVATION
@@ -154,7 +155,7 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(payload, ids)
+        frames: DataFrame = source.reader.frames(payload, ids, shows_time=source.root.shows_time())
         return frames.union(_end_of_input(source, spark, ids)) if batch else frames
     if source.alignment is not None and not batch:
         _check_alignment(source.name, source.alignment)
@@ -207,7 +208,7 @@ def _through_level(
 ) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
     payload = ship(*_shipped_of_level(level))
-    clocked = frames.withColumn("clock", _time_of_batch())
+    clocked = frames.withColumn("clock", time_of_batch())
     begins = None if savepoint is None else (savepoint.location, savepoint.digest)
     return clocked.groupBy("subtask").transformWithState(
         LevelProcessor(payload, level.targets, ids, level.needs_clock, begins),
@@ -215,12 +216,3 @@ def _through_level(
         outputMode="Append",
         timeMode="ProcessingTime" if level.needs_clock else "None",
     )
-
-
-def _time_of_batch() -> Column:
-    """The time of the micro-batch, from Spark's log, in milliseconds.
-
-    Spark writes a number into the Java source that it makes for an expression, so a clock as it is would have two
-    classes compiled in every micro-batch: 20 ms. It interprets ``array_sort`` and what is in it.
-    """
-    return F.array_sort(F.array(F.unix_millis(F.current_timestamp())))[0]

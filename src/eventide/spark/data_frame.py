@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.sources.reading import columns_of
 from eventide.runtime.sources.task import SourceTask
+from eventide.spark.clock import time_of_batch
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.programs import opened_source
 from eventide.spark.splits import expected_splits, split_name
@@ -29,6 +31,7 @@ _OURS = "__eventide_"
 _SPLIT = f"{_OURS}split"
 _TIMESTAMP = f"{_OURS}timestamp"
 _ORDER = f"{_OURS}order_"
+_CLOCK = f"{_OURS}clock"
 _ONE_SPLIT = "data frame"
 
 
@@ -106,17 +109,20 @@ class DataFrameReader:
         expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
         return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
 
-    def frames(self, payload: bytes, ids: tuple[int, ...]) -> DataFrame:
+    def frames(self, payload: bytes, ids: tuple[int, ...], *, shows_time: bool) -> DataFrame:
         """The DataFrame of frames: chained functions run on the rows where Spark reads them.
 
         Args:
             payload: a ``ChainSpec``, as bytes.
             ids: the ids of the subtasks.
+            shows_time: whether a chained function can ask for the time of the micro-batch, which then lies in a column.
         """
         rows = self.rows
         if self.order_columns:
             # A split is in order where one task has all of it.
             rows = rows.repartition(len(ids), _SPLIT) if _SPLIT in rows.columns else rows.repartition(1)
+        if shows_time:
+            rows = rows.withColumn(_CLOCK, time_of_batch())
         return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
 
 
@@ -158,10 +164,25 @@ def _reader(
         spec = opened_source(payload, place)
         if order_columns:
             batches = _sorted(batches, order_columns)
-        task = SourceTask(spec, place, time.time_ns() // 1_000_000)
+        clock_ms, batches = _clock_of(batches)
+        task = SourceTask(spec, place, clock_ms)
         return settled(frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids))
 
     return read
+
+
+def _clock_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, Iterable[pa.RecordBatch]]:
+    """Return the time of the micro-batch, in milliseconds, with all of its rows.
+
+    Where rows have no column for it, no function sees it, and it says no more than when a meter was read.
+    """
+    remaining = (batch for batch in batches if batch.num_rows)
+    first = next(remaining, None)
+    if first is None or _CLOCK not in first.schema.names:
+        clock_ms = time.time_ns() // 1_000_000
+    else:
+        clock_ms = first.column(_CLOCK)[0].as_py()
+    return clock_ms, remaining if first is None else chain([first], remaining)
 
 
 def _sorted(batches: Iterable[pa.RecordBatch], order_columns: tuple[str, ...]) -> list[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from eventide.runtime.sources.offsets import (
     ranges_between,
     source_ends,
 )
-from eventide.runtime.sources.packing import packed, unpacked
+from eventide.runtime.sources.packing import clock_of, packed, unpacked
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.planner import call_before_the_end
@@ -94,12 +94,13 @@ class _Tasks:
     def _source(self) -> Source:
         return self._spec.source
 
-    def _partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+    def _partitions(self, start: Offsets, end: Offsets, clock_ms: int) -> Sequence[InputPartition]:
         ranges = ranges_between(self._source, start, end)
         ends = source_ends(self._source, start, end)
         count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
         return [
-            InputPartition((place, dealt, ends and place == 0)) for place, dealt in enumerate(dealt_out(ranges, count))
+            InputPartition((place, dealt, ends and place == 0, clock_ms))
+            for place, dealt in enumerate(dealt_out(ranges, count))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -107,9 +108,9 @@ class _Tasks:
         from eventide.runtime.sources.task import SourceTask
         from eventide.spark.programs import opened_source
 
-        place, ranges, ends = partition.value
+        place, ranges, ends, clock_ms = partition.value
         spec = opened_source(self._payload, place)
-        task = SourceTask(spec, place, time.time_ns() // 1_000_000)
+        task = SourceTask(spec, place, clock_ms)
         return settled(frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids))
 
 
@@ -155,19 +156,21 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             if start is None:
                 # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
+                # Offsets with a time would be new each time that they are asked for.
                 self._target = self._target or self._source.latest_positions()
                 return packed(everything(self._source, self._audience))
             standing = self._spec.standing({} if self._facts is None else self._facts.latest())
             end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
             self._rests = end == begin
-            return dict(start) if self._rests else packed(end)
+            return dict(start) if self._rests else packed(end, _now_ms())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch, which may be one from before this run."""
         with self._planning():
             begin, reached = unpacked(start), unpacked(end)
             self._resume(reached)
-            return self._partitions(begin, reached)
+            clock_ms = clock_of(end)  # an older version of eventide, and PySpark 4.1, have logged none
+            return self._partitions(begin, reached, _now_ms() if clock_ms is None else clock_ms)
 
     def commit(self, end: dict[str, Any]) -> None:
         """What lies before an offset has been handled."""
@@ -202,4 +205,9 @@ class FrameBatchReader(_Tasks, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""
-        return self._partitions({}, everything(self._source))
+        return self._partitions({}, everything(self._source), _now_ms())
+
+
+def _now_ms() -> int:
+    """Return the time by the clock of the process that plans, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

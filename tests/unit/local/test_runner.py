@@ -10,8 +10,8 @@ from eventide.common import JobStatus, Watermark, WatermarkGenerator, WatermarkS
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectionSource, FormatSink
-from eventide.datastream.functions import MapFunction
-from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows
+from eventide.datastream.functions import MapFunction, ProcessFunction
+from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.job import DataFrameSourceSpec
@@ -232,3 +232,40 @@ def test_watermarks_that_trail_the_clock_close_windows_without_data(behind_an_op
     assert [values([by_sink(plan, batch)]) for batch in batches] == [[], [], [(1_000, 1_010, [("a", 1_003)])], []]
     last = plan.operators[-1].name
     assert [batch.passed[last] for batch in batches] == [{0: [950]}, {0: [1_008]}, {0: [1_009]}, {0: [1_100]}]
+
+
+class Stamp(ProcessFunction):
+    """Puts out each element with the time by the clock."""
+
+    def process_element(self, value, ctx):
+        yield *value, ctx.timer_service().current_processing_time()
+
+
+def test_a_micro_batch_that_runs_again_has_the_time_that_it_had():
+    source = ScriptedSource(["s"], [[("s", ("a", 1))], [("s", ("b", 2))]])
+    fails_once = FailsOnce(("b", 2, 20))
+    stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "script").process(Stamp())
+    plan, now, checkpoint = plan_of(stream.map(fails_once)), iter(range(10, 100, 10)), LocalCheckpoint()
+    first = LocalRunner(plan, clock=lambda: next(now), checkpoint=checkpoint).batches()
+    given = [by_sink(plan, next(first))]
+    with pytest.raises(UserFunctionError, match="once"):
+        next(first)
+    again = LocalRunner(plan, clock=lambda: next(now), checkpoint=checkpoint)
+    assert values([*given, by_sink(plan, next(again.batches()))]) == [("a", 1, 10), ("b", 2, 20)]
+
+
+def test_a_micro_batch_for_the_clock_that_fails_runs_again_before_any_other():
+    fails_once = FailsOnce(("a", 0, 10, [("a", 1)]))
+    source = ScriptedSource(["s"], [[("s", ("a", 1))]], bounded=False)
+    stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    windows = stream.key_by(lambda e: e[0]).window(TumblingProcessingTimeWindows.of(10)).process(Contents())
+    plan, now, checkpoint = plan_of(windows.map(fails_once)), [0], LocalCheckpoint()
+    job = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint)
+    assert values([by_sink(plan, batch) for batch in job.batches()]) == []
+    now[0] = 100
+    with pytest.raises(UserFunctionError, match="once"):
+        job.tick()
+    now[0] = 50  # the clock has been set back since: what was planned for 100 is due still
+    again = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint).tick()
+    assert again.progress.batch == 1
+    assert values([by_sink(plan, again)]) == [("a", 0, 10, [("a", 1)])]

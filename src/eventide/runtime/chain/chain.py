@@ -69,6 +69,10 @@ class ChainNode:
         """Those who give timestamps and watermarks in the task, in a defined order."""
         return [node.step for node in self.all_nodes() if isinstance(node.step, AssignTimestamps)]
 
+    def shows_time(self) -> bool:
+        """Return whether a function in the task can ask for the time of the micro-batch."""
+        return any(isinstance(node.step, Process) for node in self.all_nodes())
+
     def all_edges(self) -> list[Edge]:
         """The edges that leave the task, in a defined order."""
         return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.address)
