@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.scenarios.programs import (
     FIRST,
+    KINDS,
     LATE,
     Scenario,
     assigner,
@@ -23,11 +24,18 @@ from eventide.common import Row, Types
 from eventide.common._ms import MAX_MS
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 
+COLUMN_KINDS = tuple(kind for kind in KINDS if kind != "aggregate_window")
+"""Kinds of scenarios that aggregates of columns can have: all of their aggregates have a result."""
 _FIELDS = ("id", "k", "ts", "v")
 _ADDS_UP_LATE_FIRINGS = (
     "two-stage-013-10000-5000-lateness-2-splits-monotonous",
     "two-stage-005-10-5-lateness-4-splits-punctuated-idle",
 )
+_WANTED = {
+    "window": collect_list("id").alias("ids"),
+    "text_window": collect_list("id").alias("t"),
+    "reduce_window": sum_("v").alias("v"),
+}
 _EVENT = Types.ROW_NAMED(_FIELDS, [Types.LONG(), Types.STRING(), Types.LONG(), Types.LONG()])
 
 
@@ -53,8 +61,7 @@ def column_program(
     keep_late = keep_late and is_event_time
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
-    wanted = collect_list("id").alias("ids") if op["kind"] != "reduce_window" else sum_("v").alias("v")
-    results = windowed.aggregate(wanted).name(FIRST)
+    results = windowed.aggregate(_WANTED.get(op["kind"], _WANTED["window"])).name(FIRST)
     return results, results.get_side_output(LATE) if keep_late else None
 
 
@@ -64,6 +71,8 @@ def as_recorded(rows: Iterable[tuple[Any, int | None]]) -> list[tuple[dict[str, 
     for row, timestamp in rows:
         entry = row.as_dict()
         window = entry.pop("window", None)
+        if "t" in entry:
+            entry["t"] = ",".join(map(str, entry["t"]))
         found.append((entry if window is None else {**entry, "start": window.start, "end": window.end}, timestamp))
     return found
 
@@ -111,7 +120,7 @@ def last_of_each_window(scenario: Scenario, batches: list[list[str]]) -> list[li
         for text in batch:
             output, _ = json.loads(text)
             window = json.dumps([output.get("k"), output.get("start"), output.get("end")])
-            filled = output["v"] if "v" in output else len(output["ids"])
+            filled = output["v"] if "v" in output else len(_ids(output))
             last[window] = max(last.get(window, (filled, text)), (filled, text))
         collapsed.append(sorted(text for _, text in last.values()))
     return collapsed
@@ -129,7 +138,12 @@ def _replaces(scenario: Scenario, later: dict[str, Any], later_batch: int, earli
         return False
     if not later["start"] <= earlier["start"] < earlier["end"] <= later["end"]:
         return False
-    if "ids" not in later:
+    if "v" in later:
         return later_batch == batch
     arrived = {event["id"] for event in (scenario.script["batches"] + [[]])[batch] if "id" in event}
-    return bool(arrived & (set(later["ids"]) - set(earlier["ids"])))
+    return bool(arrived & (_ids(later) - _ids(earlier)))
+
+
+def _ids(firing: dict[str, Any]) -> set[int]:
+    """The ids of the elements of a firing, which it lists or has in a text."""
+    return set(firing["ids"]) if "ids" in firing else set(map(int, firing["t"].split(",")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, sources
+from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, joined_text, sources, with_text
 
 from eventide.common import Types
 from eventide.datastream import (
@@ -152,6 +152,8 @@ def _rolling(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
     function = op["f"]
     if function == "reduce":
         rolled = keyed.reduce(lambda a, b: {**b, "v": a["v"] + b["v"]})
+    elif function == "text":
+        rolled = keyed.reduce(joined_text)
     elif function in ("min_by", "max_by"):
         rolled = getattr(keyed, function)("v", first=op.get("first", True))
     else:
@@ -172,10 +174,12 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
         first, second = (env.from_source(source, how, name) for name, source, how in sources(script))
         results = first.key_by(_key).connect(second.broadcast(_RULES)).process(_IdsByRule(op["timer"])).name(FIRST)
         return results, results.get_side_output(LATE)
-    keyed = events(env, script).key_by(_key)
+    stream = events(env, script)
     if kind == "rolling":
-        results = _rolling(keyed, op).name(FIRST)
-        return results.map(lambda e: {"k": e["k"], "id": e["id"], "v": e["v"]}), None
+        keyed = stream.map(with_text).key_by(_key)
+        results, shown = _rolling(keyed, op).name(FIRST), "t" if op["f"] == "text" else "v"
+        return results.map(lambda e: {"k": e["k"], "id": e["id"], shown: e[shown]}), None
+    keyed = stream.key_by(_key)
     if kind == "process_between":
         between = keyed.process(_HandsOn(op["timer"])).name(FIRST)
         windowed = between.key_by(_key).window(assigner(op["assigner"])).allowed_lateness(script["allowed_lateness"])

@@ -17,6 +17,7 @@ from eventide.datastream.window import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
+    DeltaEvictor,
     EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
@@ -34,7 +35,7 @@ from eventide.testing import End, Idle, ScriptedSource
 
 DATA = Path(__file__).parent / "data"
 LATE = OutputTag("late")
-KINDS = ("window", "reduce_window", "two_stage", "union_window")
+KINDS = ("window", "reduce_window", "text_window", "aggregate_window", "two_stage", "union_window")
 FIRST = "first"
 """The name of the operator whose watermarks a scenario tells."""
 
@@ -119,9 +120,39 @@ class _Sum(ProcessWindowFunction):
         yield result
 
 
+class _Text(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        (element,) = elements
+        result = {"k": key, "t": element["t"], "wm": context.current_watermark()}
+        if isinstance(window, TimeWindow):
+            result |= {"start": window.start, "end": window.end}
+        yield result
+
+
 class _AddV(ReduceFunction):
     def reduce(self, value1, value2):
         return {**value1, "v": value1["v"] + value2["v"]}
+
+
+class _TextAndSum(AggregateFunction):
+    """Gives the text and the sum of a key, or None where the sum is below the least one."""
+
+    def __init__(self, least):
+        self._least = least
+
+    def create_accumulator(self):
+        return {"k": None, "t": None, "v": 0}
+
+    def add(self, value, accumulator):
+        text = value["t"] if accumulator["t"] is None else f"{accumulator['t']},{value['t']}"
+        return {"k": value["k"], "t": text, "v": accumulator["v"] + value["v"]}
+
+    def get_result(self, accumulator):
+        return accumulator if accumulator["v"] >= self._least else None
+
+    def merge(self, acc_a, acc_b):
+        return self.add(acc_b, acc_a)
 
 
 class _Count(AggregateFunction):
@@ -142,6 +173,20 @@ class _Total(ProcessAllWindowFunction):
     def process(self, context, elements):
         window = context.window()
         yield {"start": window.start, "end": window.end, "sum": sum(elements)}
+
+
+def with_text(element: dict[str, Any]) -> dict[str, Any]:
+    """An element with a text, its id, which shows the order in which texts were put together."""
+    return {**element, "t": str(element["id"])}
+
+
+def joined_text(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The second element, with the texts of both."""
+    return {**second, "t": f"{first['t']},{second['t']}"}
+
+
+def _distance(element: dict[str, Any], last: dict[str, Any]) -> int:
+    return abs(last["v"] - element["v"])
 
 
 class _GapFromV:
@@ -192,6 +237,8 @@ def evictor(spec: dict[str, Any] | None) -> Evictor | None:
         return None
     if spec["type"] == "count":
         return CountEvictor.of(spec["n"], spec["after"])
+    if spec["type"] == "delta":
+        return DeltaEvictor.of(spec["threshold"], _distance, spec["after"])
     return TimeEvictor.of(Duration.of_millis(spec["ms"]), spec["after"])
 
 
@@ -255,7 +302,10 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
     """The scenario's program: its results, and its late elements where there can be any."""
     script = scenario.script
     op = script["op"]
-    keyed = events(env, script).key_by(lambda e: e["k"])
+    stream = events(env, script)
+    if op["kind"] in ("text_window", "aggregate_window"):
+        stream = stream.map(with_text)
+    keyed = stream.key_by(lambda e: e["k"])
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
         counts = first.side_output_late_data(LATE).aggregate(_Count()).name(FIRST)
@@ -269,6 +319,16 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
         windowed = windowed.evictor(evictor(op["evictor"]))
     if is_event_time:
         windowed = windowed.side_output_late_data(LATE)
-    results = windowed.reduce(_AddV(), _Sum()) if op["kind"] == "reduce_window" else windowed.process(_Ids())
-    results.name(FIRST)
+    results = _results(windowed, op).name(FIRST)
     return results, results.get_side_output(LATE) if is_event_time else None
+
+
+def _results(windowed: WindowedStream, op: dict[str, Any]) -> DataStream:
+    match op["kind"]:
+        case "reduce_window":
+            return windowed.reduce(_AddV(), _Sum())
+        case "text_window":
+            return windowed.reduce(joined_text, _Text())
+        case "aggregate_window":
+            return windowed.aggregate(_TextAndSum(op["least"]))
+    return windowed.process(_Ids())

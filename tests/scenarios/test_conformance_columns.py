@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.scenarios.all_programs import all_scenarios
 from tests.scenarios.checks import Record, assert_as_flink, watermarks_of_all_subtasks
-from tests.scenarios.column_programs import as_recorded, column_program, last_of_each_window, recorded_outputs
+from tests.scenarios.column_programs import (
+    COLUMN_KINDS,
+    as_recorded,
+    column_program,
+    last_of_each_window,
+    recorded_outputs,
+)
 from tests.scenarios.join_programs import column_join_program
 from tests.scenarios.programs import FIRST, Scenario, scenarios
 
@@ -16,7 +22,7 @@ from eventide.runtime.metrics import LATE_DROPPED
 
 @pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
 @pytest.mark.parametrize("parallelism", [1, 3])
-@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", scenarios(COLUMN_KINDS), ids=lambda scenario: scenario.name)
 def test_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep_late: bool) -> None:
     host = LocalHost()
     env = StreamExecutionEnvironment(host).set_parallelism(parallelism)

@@ -68,6 +68,12 @@ _TELLING = (
     "interval join of two sources: elements wait while one source is behind",
     "window join of two sources: a source that comes back behind the watermark does not hold it",
     "co-group of two sources: sessions reach across both",
+    "aggregate: without a result at one firing it has one at the next",
+    "delta evictor after: everything is shown, then only what is nearer than 3 to the last element is kept",
+    "continuous trigger: on a global window it fires on every multiple",
+    "triggers-text-window-006-session-purging-count-trigger-lateness-bounded",
+    "triggers-text-window-002-sliding-time-evictor-after-lateness-punctuated",
+    "triggers-aggregate-window-002-sliding-continuous-event-time-trigger-lateness-monotonous",
 )
 _TELLING_FOR_COLUMNS = (
     "lateness: every late element fires its window again, at once and with all its contents",

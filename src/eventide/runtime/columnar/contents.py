@@ -97,11 +97,11 @@ class ColumnResult:
     has_clear: bool = False
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """One row for each input, of which there is one."""
+        """One row for the one input, which is None where an evictor has left no element: then there is no row."""
         before = () if self.keys == 0 else (key,) if self.keys == 1 else tuple(key)
         if self.has_window:
             before += (context.window(),)
-        return [Row.of_fields(self.names, before + results) for results in inputs]
+        return [Row.of_fields(self.names, before + results) for results in inputs if results is not None]
 
     def clear(self, context: FiringContext) -> None:
         """Nothing is kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -43,8 +43,12 @@ class Contents(Protocol):
     def merge(self, left: Any, right: Any) -> Any:
         """What is kept after two windows became one."""
 
-    def view(self, kept: Any) -> Iterable[Any]:
-        """What the window function gets to see."""
+    def view(self, kept: Any) -> Iterable[Any] | None:
+        """The contents as the window function sees them; None where there are none, so that the window does not fire.
+
+        A reduce function may return None, and so may ``get_result`` of an aggregate function: then there are none.
+        Flink: ``windowState.get()``, whose null is not emitted.
+        """
 
     @property
     def is_associative(self) -> bool:
@@ -97,6 +101,8 @@ class AllElements:
 class Reduced:
     """Keeps one element, in a list of one: what the reduce function made of all.
 
+    Where the function returned None, the next element begins anew.
+
     The function may change its first argument, which may be an element of other windows too, or a result that is on its
     way already: it gets a copy. So does the first argument of the next call where the function returned its second.
     """
@@ -119,7 +125,7 @@ class Reduced:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
-        if kept is None:
+        if kept is None or kept[0] is None:
             return [own(value)]
         result = self.function.reduce(kept[0], value)
         return [own(value) if result is value else result]
@@ -134,25 +140,26 @@ class Reduced:
                 if cell is None:
                     kept[key] = [own(value)]
                 else:
-                    result = reduce(cell[0], value)
+                    result = value if cell[0] is None else reduce(cell[0], value)
                     cell[0] = own(value) if result is value else result
         except Exception as error:
             raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
         """Reduce the two."""
-        return [self.function.reduce(left[0], right[0])]
+        return _merged(self.function.reduce, left, right)
 
-    def view(self, kept: Any) -> Iterable[Any]:
-        """The one element."""
-        return [own(kept[0])]
+    def view(self, kept: Any) -> Iterable[Any] | None:
+        """The one element; None if the function returned None."""
+        return None if kept[0] is None else [own(kept[0])]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
     """Keeps the accumulator of an aggregate function, in a list of one.
 
-    Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one.
+    Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one. Where
+    ``add`` returned None, the next element begins with a new accumulator.
     """
 
     function: AggregateFunction
@@ -169,8 +176,8 @@ class Aggregated:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Add the element to the accumulator."""
-        accumulator = self.function.create_accumulator() if kept is None else kept[0]
-        return [self.function.add(value, accumulator)]
+        accumulator = None if kept is None else kept[0]
+        return [self.function.add(value, self.function.create_accumulator() if accumulator is None else accumulator)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add each to the accumulator of its key."""
@@ -182,18 +189,21 @@ class Aggregated:
                 if cell is None:
                     kept[key] = [add(value, create_accumulator())]
                 else:
-                    cell[0] = add(value, cell[0])
+                    cell[0] = add(value, create_accumulator() if cell[0] is None else cell[0])
         except Exception as error:
             raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
         """Merge the two accumulators."""
-        return [self.function.merge(left[0], right[0])]
+        return _merged(self.function.merge, left, right)
 
-    def view(self, kept: Any) -> Iterable[Any]:
-        """The one result; a copy where it is the accumulator itself, which goes on changing."""
-        result = self.function.get_result(kept[0])
-        return [copy.deepcopy(result) if result is kept[0] else result]
+    def view(self, kept: Any) -> Iterable[Any] | None:
+        """The one result; a copy where it is the accumulator itself, which goes on changing. None if it is None."""
+        (accumulator,) = kept
+        result = None if accumulator is None else self.function.get_result(accumulator)
+        if result is None:
+            return None
+        return [copy.deepcopy(result) if result is accumulator else result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +239,10 @@ class Evictable:
         return left + right
 
     def view(self, kept: Any) -> Iterable[Any]:
-        """The elements without their timestamps, or the one result over them.
+        """The elements without their timestamps, or the one result over them, which may be None.
 
-        Where an evictor has left none, an aggregate function has a result still, that of an empty accumulator; a reduce
-        function has not. Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
+        Where an evictor has left no element, the result of an aggregate function is that of an empty accumulator, and
+        the result of a reduce function is None. Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
         """
         if self.incremental is None:
             return [element.value for element in kept]
@@ -240,7 +250,15 @@ class Evictable:
         result = [function.create_accumulator()] if isinstance(function, AggregateFunction) else None
         for element in kept:
             result = self.incremental.add(result, element.value, element.timestamp)
-        return [] if result is None else self.incremental.view(result)
+        shown = None if result is None else self.incremental.view(result)
+        return [None] if shown is None else shown
+
+
+def _merged(function: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> list[Any]:
+    """Two cells as one; a cell whose content is None adds nothing."""
+    if left[0] is None or right[0] is None:
+        return right if left[0] is None else left
+    return [function(left[0], right[0])]
 
 
 def add_one_by_one(

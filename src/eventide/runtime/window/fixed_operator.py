@@ -197,8 +197,8 @@ class FixedWindowOperator(WindowOperator):
         for moment.key in self._in_order(list(table)):
             if self._is_rich:
                 self._enter()
-            if fires:
-                put(fire(moment.key, view(table[moment.key]), firing) or (), last_ms)
+            if fires and (seen := view(table[moment.key])) is not None:
+                put(fire(moment.key, seen, firing) or (), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
 
@@ -293,8 +293,7 @@ class FixedWindowOperator(WindowOperator):
         for number in reversed(passed):  # as assigners give them
             moment.window = panes.window(number)
             kept = self._store.add_late(number, moment.key, value, timestamp)
-            self._enter()
-            self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
+            self._show(kept)
 
 
 def _together(groups: list[Indices | None]) -> Indices | None:

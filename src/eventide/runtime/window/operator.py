@@ -281,8 +281,7 @@ class WindowOperator:
         window, evictor = moment.window, spec.evictor
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_before(kept, len(kept), window, self._evictor_view))
-        self._enter()
-        self._emit_results(spec.function.fire(moment.key, spec.contents.view(kept), self._firing))
+        self._show(kept)
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_after(kept, len(kept), window, self._evictor_view))
             if kept:
@@ -295,8 +294,13 @@ class WindowOperator:
         if self._is_rich:
             self._firing.enter()
 
-    def _emit_results(self, results: Iterable[Any] | None) -> None:
-        self._out.put_results(results or (), self._moment.window.max_timestamp())
+    def _show(self, kept: Any) -> None:
+        """Call the window function with what the window at hand keeps, unless there is nothing to be seen of it."""
+        seen, moment = self._spec.contents.view(kept), self._moment
+        if seen is not None:
+            self._enter()
+            results = self._spec.function.fire(moment.key, seen, self._firing)
+            self._out.put_results(results or (), moment.window.max_timestamp())
 
     def _drop(self, window: Window) -> None:
         spec, moment = self._spec, self._moment

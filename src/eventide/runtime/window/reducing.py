@@ -85,7 +85,7 @@ class InRuns:
                 if run is None:
                     running[key] = [own(value), pane]
                 elif run[1] == pane:
-                    result = reduce(run[0], value)
+                    result = value if run[0] is None else reduce(run[0], value)
                     run[0] = own(value) if result is value else result
                 else:
                     self._ended.append((key, *run))

@@ -34,6 +34,7 @@ def reduced(function):
 CONTENTS = [
     AllElements(),
     reduced(lambda a, b: a * 10 + b),
+    reduced(lambda a, b: None if b == 5 else a * 10 + b),
     Aggregated(Listed()),
     Evictable(),
     Evictable(Aggregated(Listed())),
@@ -80,6 +81,18 @@ def test_a_result_that_is_the_second_argument_is_not_changed_by_the_next_call():
     kept = {}
     reduced(last_but_marked).add_each(kept, "kkk", elements, np.zeros(3, np.int64))
     assert elements == [{"n": 1}, {"n": 2}, {"n": 4}]
+
+
+def test_after_a_result_of_none_the_next_element_begins_anew():
+    contents, kept = reduced(lambda a, b: None if b == 5 else a * 10 + b), {}
+    contents.add_each(kept, "kkkkk", [1, 5, 7, 8, 9], np.zeros(5, np.int64))
+    assert kept == {"k": [789]}
+
+
+@pytest.mark.parametrize("contents", [reduced(lambda a, b: a + b), Aggregated(Listed())])
+def test_what_merges_with_none_stays_as_it_is(contents):
+    assert contents.merge([None], [[1]]) == contents.merge([[1]], [None]) == [[1]]
+    assert contents.view(contents.merge([None], [None])) is None
 
 
 class Shares(Listed):

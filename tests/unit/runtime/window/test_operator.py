@@ -516,17 +516,70 @@ def test_reduce_under_an_evictor_sees_what_was_not_evicted():
             assert harness.outputs() == result
 
 
-def test_an_evictor_that_leaves_nothing_gives_an_empty_window_or_no_reduced_value():
+def test_an_evictor_that_leaves_nothing_gives_an_empty_window_or_none():
     windowed = keyed(TENS).evictor(TimeEvictor.of(0))
     for stream, result in [
         (windowed.process(Values()), [("a", [])]),
         (windowed.aggregate(Sum()), [0]),  # of an empty accumulator, as in Flink
-        (windowed.reduce(lambda a, b: a), []),
+        (windowed.reduce(lambda a, b: a), [None]),  # as in Flink: the null of ReduceApplyWindowFunction
     ]:
         with OperatorHarness(stream) as harness:
             harness.process(("a", 1), timestamp=1)
             harness.advance_watermark(9)
             assert harness.outputs() == result
+
+
+class SumOfMany(Sum):
+    """Has a result from 3 on."""
+
+    def get_result(self, accumulator):
+        return accumulator if accumulator >= 3 else None
+
+
+class ListOf(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield list(elements)
+
+
+class EventTime(EventTimeTrigger):
+    """A subclass, which may do anything: its windows take elements one by one."""
+
+
+def sum_of_many(a, b):
+    return ("a", a[1] + b[1]) if a[1] + b[1] >= 3 else None
+
+
+@pytest.mark.parametrize(
+    ("results", "at_next"),
+    [
+        (lambda windowed: windowed.reduce(sum_of_many), ("a", 1)),  # begins anew
+        (lambda windowed: windowed.reduce(sum_of_many, ListOf()), [("a", 1)]),
+        (lambda windowed: windowed.aggregate(SumOfMany()), 3),
+        (lambda windowed: windowed.aggregate(SumOfMany(), ListOf()), [3]),
+    ],
+    ids=["reduce", "reduce under a function", "aggregate", "aggregate under a function"],
+)
+def test_a_window_without_a_result_does_not_fire_unless_it_has_an_evictor(results, at_next):
+    late = keyed(TENS).allowed_lateness(100)
+    for stream in (
+        results(late),
+        results(late.trigger(EventTime())),
+        results(late).side_output_dead_letters(OutputTag("dead")),
+    ):
+        with OperatorHarness(stream) as harness:
+            harness.process(("a", 1), timestamp=1)
+            harness.process(("a", 1), timestamp=2)
+            harness.advance_watermark(9)
+            assert harness.outputs() == []
+            harness.process(("a", 1), timestamp=3)
+            assert harness.outputs() == [at_next]
+            harness.advance_watermark(MAX_MS)
+    with OperatorHarness(results(late.evictor(CountEvictor.of(5)))) as harness:
+        harness.process(("a", 1), timestamp=1)
+        harness.process(("a", 1), timestamp=2)
+        harness.advance_watermark(9)
+        assert harness.outputs() == [[None] if isinstance(at_next, list) else None]
+        harness.advance_watermark(MAX_MS)
 
 
 def test_evicted_sessions_merge():
