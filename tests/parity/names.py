@@ -18,6 +18,7 @@ _RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "pyflink_signatu
 FACADES: dict[str, list[str]] = _RECORDED["names"]
 FUNCTIONS: dict[str, str | None] = _RECORDED["functions"]
 CLASSES: dict[str, dict[str, str | None]] = _RECORDED["classes"]
+IMPORTS: dict[str, dict[str, str | None]] = _RECORDED["imports"]
 
 _NOTHING = object()
 
@@ -35,8 +36,10 @@ class Verdict:
 
 
 def all_names() -> Iterator[str]:
-    """Every recorded name, by its path below `pyflink`: of facades, of functions, of classes and of their members."""
-    yield from (f"{facade}.{name}" for facade, names in FACADES.items() for name in names)
+    """Every recorded name, by its path below `pyflink`: in facades, imports, functions, classes and their members."""
+    yield from (
+        f"{module}.{name}" for handed_out in (FACADES, IMPORTS) for module in handed_out for name in handed_out[module]
+    )
     yield from FUNCTIONS
     for path, members in CLASSES.items():
         yield path

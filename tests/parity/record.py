@@ -14,29 +14,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("common", "datastream")
+PACKAGES = ("common", "datastream", "metrics")
 
 
 def record(pyflink: Path) -> dict[str, Any]:
     """What programs can name.
 
     - ``names``: by facade, the names that it hands out, in order.
+    - ``imports``: by module, the names that it imports from another of PyFlink's, by the full path of each there; None
+      for a type variable. A program can import them from that module, too.
     - ``functions``: by path, the parameters of the functions of modules, and None for their constants.
     - ``classes``: by path, the parameters of each method, and None for what is no method, such as the members of an
       enum. ``name=`` has a default.
     """
-    names, functions, classes = {}, {}, {}
+    names, imports, functions, classes = {}, {}, {}, {}
     for package in PACKAGES:
         for path in sorted((pyflink / package).rglob("*.py")):
             module = ".".join(path.relative_to(pyflink).with_suffix("").parts).removesuffix(".__init__")
             body = ast.parse(path.read_text()).body
             if path.name == "__init__.py":
                 names[module] = [*_exported(body), *_installed(body)]
+            else:
+                imports[module] = dict(sorted(_imported(body)))
             for name, parameters in _members(body).items():
-                if not name.startswith("__") and not _is_type_variable(name):
+                if not name.startswith("__") and name not in imports.get(module, {}):
                     functions[f"{module}.{name}"] = parameters
             classes.update(_classes(module, body))
-    return {"names": {k: v for k, v in names.items() if v}, "functions": functions, "classes": classes}
+    facades, others = ({k: v for k, v in found.items() if v} for found in (names, imports))
+    return {"names": facades, "imports": others, "functions": functions, "classes": classes}
+
+
+def _imported(body: list[ast.stmt]) -> Iterator[tuple[str, str | None]]:
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyflink."):
+            home = str(node.module).removeprefix("pyflink.")
+            yield from ((a.asname or a.name, f"{home}.{a.name}") for a in node.names if not a.name.startswith("_"))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _is_type_variable(node.value):
+            yield node.targets[0].id, None
 
 
 def _classes(owner: str, body: list[ast.stmt]) -> Iterator[tuple[str, dict[str, str | None]]]:
@@ -103,8 +117,8 @@ def _installed(body: list[ast.stmt]) -> list[str]:
     ]
 
 
-def _is_type_variable(name: str) -> bool:
-    return name.upper() == name and len(name.rstrip("12")) <= 3
+def _is_type_variable(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
 
 
 if __name__ == "__main__":

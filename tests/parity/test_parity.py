@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 from enum import Enum
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
-from eventide._absent import MEMBERS, MODULES, NAMES
+from eventide._absent import MEMBERS, MODULES, NAMES, OLDER_NAMES, REEXPORTS
 from eventide.common import JobStatus
 from eventide.testing import local_environment
 from parity.differences import DIFFERENCES
-from parity.names import CLASSES, FACADES, FUNCTIONS, Place, all_names, counterpart, is_here, verdict
+from parity.names import CLASSES, FACADES, FUNCTIONS, IMPORTS, Place, all_names, counterpart, is_here, verdict
 from parity.table import page
 
 ROOT = Path(__file__).parents[2]
@@ -98,11 +100,69 @@ def test_a_name_that_pyflink_has_not_either_is_just_not_there(module: str) -> No
     assert not hasattr(loaded, "nonsense")
 
 
-def test_a_name_of_flink_1_is_refused_with_its_successor() -> None:
-    with pytest.raises(ImportError, match="Flink 1 had it; name ExternalizedCheckpointRetention"):
-        exec("from eventide.datastream.checkpoint_config import ExternalizedCheckpointCleanup")
-    with pytest.raises(ImportError, match="Flink 1 had it; name HashMapStateBackend"):
-        exec("from eventide.datastream import MemoryStateBackend")
+def test_what_pyflinks_modules_import_is_what_it_is_where_it_is_defined() -> None:
+    """A program may import a name from any module of PyFlink's that imports it; type variables are made there."""
+    differing = []
+    for module, names in IMPORTS.items():
+        for name, home in names.items():
+            path = f"{module}.{name}"
+            if verdict(path).place is Place.ABSENT:
+                continue
+            if home is None:
+                is_right = isinstance(counterpart(path), TypeVar) and counterpart(path).__name__ == name
+            else:
+                is_right = counterpart(path) is counterpart(home)
+            if not is_right:
+                differing.append(path)
+    assert differing == []
+
+
+def test_each_name_that_leads_elsewhere_is_of_use() -> None:
+    """PyFlink's module hands it out, or did so in Flink 1."""
+    of_flink_1 = {"common.serialization"}
+    unknown = [
+        f"{module}.{name}"
+        for module, names in REEXPORTS.items()
+        for name in names
+        if name not in IMPORTS.get(module, {}) and module not in of_flink_1
+    ]
+    assert unknown == []
+
+
+def test_programs_name_type_variables_in_generic_classes_of_their_own() -> None:
+    found: dict[str, Any] = {}
+    exec(
+        "from eventide.datastream.functions import IN, IN1, IN2, KEY, OUT, BroadcastProcessFunction\n"
+        "from eventide.datastream.functions import KeyedBroadcastProcessFunction, ProcessWindowFunction\n"
+        "from eventide.datastream.window import T, Trigger, W\n"
+        "class A(BroadcastProcessFunction[IN1, IN2, OUT]): pass\n"
+        "class B(KeyedBroadcastProcessFunction[KEY, IN1, IN2, OUT]): pass\n"
+        "class C(ProcessWindowFunction[IN, OUT, KEY, W]): pass\n"
+        "class D(Trigger[T, W]): pass\n",
+        found,
+    )
+    assert [len(found[name].__parameters__) for name in "ABCD"] == [3, 4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in OLDER_NAMES.items() for name in names]
+)
+def test_a_name_of_flink_1_leads_to_its_successor_with_one_warning(module: str, name: str) -> None:
+    home, successor = OLDER_NAMES[module][name]
+    found: dict[str, object] = {}
+    with pytest.warns(DeprecationWarning, match=re.escape(f"{name} is of Flink 1; use {successor}")) as caught:
+        exec(f"from eventide.{module} import {name}", found)
+    assert [warning.filename for warning in caught] == ["<string>"]
+    assert found[name] is counterpart(home.removeprefix("eventide."))
+
+
+def test_a_state_backend_of_flink_1_says_where_the_checkpoint_is() -> None:
+    env = local_environment()
+    with pytest.warns(DeprecationWarning, match="use HashMapStateBackend, and set_checkpoint_storage_dir"):
+        from eventide.datastream import FsStateBackend  # type: ignore[attr-defined]
+    with pytest.warns(UserWarning, match="set_state_backend has no effect"):
+        env.set_state_backend(FsStateBackend("file:///tmp/shop"))
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "file:///tmp/shop"
 
 
 def test_a_module_has_not_what_it_would_refuse_to_import() -> None:

@@ -1,28 +1,43 @@
-"""Names that PyFlink has and eventide has not: who asks for one is told why, what to do instead, and where to read.
+"""Names of PyFlink's that a module of eventide does not define: found where they are, or refused with a reason.
 
-A module without a counterpart is refused by a finder of imports, `AbsentModules`; a name in a module by its
-``__getattr__``, with `no_such_name`; a member of a class by an attribute that `says_what_is_absent` puts there. All of
-them look the reason up in one table. Type checkers see nothing of this: to them, the names do not exist.
+`finder_of_names` makes the ``__getattr__`` of a module. It finds names that the module hands out lazily; names that
+PyFlink's module hands out because it imports them; and names of Flink 1, with a warning. It refuses any other name: the
+error says why eventide has it not, and what to do instead. A finder of imports, `AbsentModules`, refuses a module
+without a counterpart; an attribute that `says_what_is_absent` puts into a class refuses a member. Type checkers see
+nothing of this: to them, such names do not exist.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from inspect import getattr_static
-from types import FrameType, ModuleType
+from types import FrameType, MappingProxyType, ModuleType
 from typing import Any, NoReturn, TypeVar
 
+from eventide._absent._elsewhere import OLDER_NAMES, REEXPORTS
 from eventide._absent._reasons import MEMBERS, MODULES, NAMES
 
-__all__ = ["MEMBERS", "MODULES", "NAMES", "AbsentModules", "no_such_name", "says_what_is_absent"]
+__all__ = [
+    "MEMBERS",
+    "MODULES",
+    "NAMES",
+    "OLDER_NAMES",
+    "REEXPORTS",
+    "AbsentModules",
+    "finder_of_names",
+    "says_what_is_absent",
+]
 
 _C = TypeVar("_C", bound=type)
 
 _ROOT = "eventide."
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def sentence(name: str, reason: str) -> str:
@@ -47,16 +62,47 @@ class AbsentModules(MetaPathFinder):
         raise ModuleNotFoundError(sentence(fullname, MODULES[name]))
 
 
-def no_such_name(module: str, name: str) -> ImportError | AttributeError:
-    """What the ``__getattr__`` of a module raises for a name that it has not.
+def finder_of_names(module: str, lazy: Mapping[str, str] = _NONE) -> Callable[[str], object]:
+    """Make the ``__getattr__`` of a module: it finds the names that the module itself does not define.
 
-    An ``import`` statement would replace an AttributeError, and what it says, by an ImportError of its own; so it is
-    given one that says why. To all others, such as ``hasattr``, the name just is not there.
+    An ``import`` statement replaces an AttributeError, and its text, by an ImportError of its own. So the finder raises
+    an ImportError with the reason when an ``import`` statement asks for an absent name, and an AttributeError when
+    anything else asks, such as ``hasattr``.
+
+    Args:
+        module: The full name of the module.
+        lazy: The modules, by name, of what this one hands out and loads when it is first asked for.
     """
-    if name not in NAMES:
-        return AttributeError(f"module {module!r} has no attribute {name!r}")
-    said = sentence(f"{module}.{name}", NAMES[name])
-    return ImportError(said) if _is_import(sys._getframe(2)) else AttributeError(said)
+    inside = module.removeprefix(_ROOT)
+    reexports, older = REEXPORTS.get(inside, _NONE), OLDER_NAMES.get(inside, _NONE)
+
+    def __getattr__(name: str) -> object:  # noqa: N807 - the name that tracebacks show
+        if name in older:
+            return _older(sys._getframe(1), f"{module}.{name}", *older[name])
+        home = lazy.get(name) or reexports.get(name)
+        if home is not None:
+            value = _defined_in(home, name)
+            setattr(sys.modules[module], name, value)
+            return value
+        if name not in NAMES:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        said = sentence(f"{module}.{name}", NAMES[name])
+        raise ImportError(said) if _is_import(sys._getframe(1)) else AttributeError(said)
+
+    return __getattr__
+
+
+def _defined_in(home: str, name: str) -> object:
+    """What a module defines under a name; a module whose own name it is, itself."""
+    module = import_module(home)
+    return module if home.endswith(f".{name}") else getattr(module, name)
+
+
+def _older(asking: FrameType, name: str, home: str, successor: str) -> object:
+    """What a name of Flink 1 leads to, with a warning at the line of the program that asks for it."""
+    if asking.f_globals.get("__name__") != "importlib._bootstrap":  # which looks before the import statement asks
+        warnings.warn(f"{name} is of Flink 1; use {successor}", DeprecationWarning, stacklevel=3)
+    return _defined_in(*home.rsplit(".", 1))
 
 
 def _is_import(frame: FrameType) -> bool:

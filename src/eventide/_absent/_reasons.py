@@ -33,17 +33,21 @@ _AVRO = (
 )
 _ARRAYS = "each column of arrays has a separator of its own; name it in add_array_column(name, separator)"
 _METRICS = "triggers count nothing of their own; a window function does, with get_metrics_group() of its RuntimeContext"
+_INPUT_FORMAT = "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's"
+_TO_JAVA = "it moves values between Python and Java, and here they stay in Python"
+_GATEWAY = "there is no gateway to a JVM of Flink's; Spark's session is SparkSession.active()"
 _SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
 
 MODULES = {
     "table": "SQL and the Table API stay in Flink; use Spark SQL, with to_data_frame() of a stream and "
     "env.from_data_frame(...) as the ways there and back",
-    "java_gateway": "there is no gateway to a JVM of Flink's; Spark's session is SparkSession.active()",
+    "java_gateway": _GATEWAY,
     "fn_execution": "it is what runs functions within Flink's workers; here, Spark's Python workers do",
     "util": _INTERNAL,
+    "serializers": _INTERNAL,
     "common.utils": _JAVA,
-    "common.io": "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's",
-    "datastream.utils": "it moves values between Python and Java, and here they stay in Python",
+    "common.io": _INPUT_FORMAT,
+    "datastream.utils": _TO_JAVA,
     "datastream.connectors.cassandra": _CONNECTOR,
     "datastream.connectors.dynamic_kafka": _DYNAMIC,
     "datastream.connectors.elasticsearch": _CONNECTOR,
@@ -88,7 +92,6 @@ NAMES = {
     "FileEnumeratorProvider": _LISTING + "set_split_by(...)",
     "FileSplitAssignerProvider": _LISTING + "set_split_by(...)",
     **dict.fromkeys(["BasicType", "BasicArrayTypeInfo", "ObjectArrayTypeInfo", "PrimitiveArrayTypeInfo"], _TYPES),
-    **dict.fromkeys(["DateTypeInfo", "TimeTypeInfo", "TimestampTypeInfo", "SqlTimeTypeInfo"], _TYPES),
     **dict.fromkeys(["InstantTypeInfo", "LocalTimeTypeInfo"], _TYPES),
     "ExternalTypeInfo": "it gives a row type of the Table API another form; declare Types.ROW_NAMED(...)",
     **dict.fromkeys(["WINDOW_STATE_NAME", "WindowOperationDescriptor", "Min"], _INTERNAL),
@@ -102,12 +105,15 @@ NAMES = {
         for kind in ("SingleValue", "Iterable")
         for function in ("Window", "AllWindow", "ProcessWindow", "ProcessAllWindow")
     },
-    "JavaFunctionWrapper": _JAVA,
-    # of Flink 1
-    "MemoryStateBackend": "Flink 1 had it; name HashMapStateBackend",
-    "FsStateBackend": "Flink 1 had it; name HashMapStateBackend, and give a FileSystemCheckpointStorage the directory",
-    "RocksDBStateBackend": "Flink 1 had it; name EmbeddedRocksDBStateBackend",
-    "ExternalizedCheckpointCleanup": "Flink 1 had it; name ExternalizedCheckpointRetention",
+    # of Java, in nearly all modules
+    "get_gateway": _GATEWAY,
+    **dict.fromkeys(["JavaFunctionWrapper", "JavaObjectWrapper", "to_jarray", "get_field", "get_field_value"], _JAVA),
+    **dict.fromkeys(["is_instance_of", "load_java_class", "invoke_method", "convert_py4j_exception"], _JAVA),
+    **dict.fromkeys(["add_jars_to_context_class_loader", "is_local_deployment", "get_j_env_configuration"], _JAVA),
+    **dict.fromkeys(["to_j_duration", "from_j_duration"], _JAVA),
+    **dict.fromkeys(["create_hadoop_configuration", "create_java_properties", "convert_to_python_obj"], _TO_JAVA),
+    "InputFormat": _INPUT_FORMAT,
+    **dict.fromkeys(["ResultTypeQueryable", "PickleSerializer", "Public"], _INTERNAL),
 }
 
 MEMBERS = {
@@ -160,6 +166,8 @@ MEMBERS = {
             *("BIG_INT", "BIG_DEC", "INSTANT"),
         )
     },
+    "DateTypeInfo": {"EPOCH_ORDINAL": _COLUMNS},
+    "TimeTypeInfo": {"EPOCH_ORDINAL": _COLUMNS},
     "RowKind": {"to_j_row_kind": _JAVA},
     "OutputTag": {"get_java_output_tag": _JAVA},
     "MemorySize": {"get_java_memory_size": _JAVA},

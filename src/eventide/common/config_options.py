@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from eventide._absent import finder_of_names
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 
@@ -77,3 +79,7 @@ class ConfigOptions:
         def no_default_value(self) -> ConfigOption[_T]:
             """The option, without a default value."""
             return ConfigOption(self.option_key)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

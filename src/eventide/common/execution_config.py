@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from eventide._absent import finder_of_names
 from eventide.common._accepted import AcceptedSettings
 from eventide.errors import ProgramError
 
@@ -263,3 +264,7 @@ def checked_parallelism(parallelism: int) -> int:
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MAX_PARALLELISM:
         raise ProgramError(f"a parallelism must be a whole number from 1 to {MAX_PARALLELISM}, not {parallelism!r}")
     return parallelism
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -1,6 +1,9 @@
 """`InputDependencyConstraint`, which Flink's scheduler had once."""
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
 
 __all__ = ["InputDependencyConstraint"]
 
@@ -10,3 +13,7 @@ class InputDependencyConstraint(Enum):
 
     ANY = 0
     ALL = 1
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from eventide._absent import finder_of_names
 from eventide.common._restart_backoff import ExponentialDelay, FailureRate, FixedDelay, Never, RestartBackoff
 from eventide.errors import ProgramError
 
@@ -254,3 +256,7 @@ def _ms(span: timedelta) -> int:
 def _whole(what: str, number: int, least: int) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or number < least:
         raise ProgramError(f"{what} must be a whole number, {least} or more, not {number!r}")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

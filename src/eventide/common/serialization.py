@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo._base import one_array
 from eventide.errors import DataError, ProgramError
@@ -287,6 +287,4 @@ def _known_charset(charset: str) -> str:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

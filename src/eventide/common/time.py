@@ -1,6 +1,9 @@
 """Lengths of time and points in time: `Duration`, `Time` and `Instant`, as in PyFlink."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
 
 __all__ = ["Duration", "Instant", "Time"]
 
@@ -143,3 +146,7 @@ class Instant:
 
     def __repr__(self) -> str:
         return f"Instant<{self.seconds}, {self.nanos}>"
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from eventide._absent import says_what_is_absent
+from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.errors import ProgramError
 
 __all__ = ["Row", "RowKind"]
@@ -261,3 +261,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

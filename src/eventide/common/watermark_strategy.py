@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.watermark_alignment import WatermarkAlignment
@@ -294,6 +294,4 @@ def _is_spark_column(value: object) -> bool:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -3,10 +3,9 @@
 Names are imported when they are first used: a worker that needs a trigger does not load the fluent API.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 
 if TYPE_CHECKING:
     from eventide.datastream.async_data_stream import AsyncDataStream
@@ -225,13 +224,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # otherwise a type checker would take any name
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULES:
-            raise no_such_name(__name__, name)
-        value = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = finder_of_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -68,7 +68,12 @@ class EnvironmentHints:
         return True
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Taken for older programs' sake: state lies in the state store of the Spark session."""
+        """Taken for older programs' sake: state lies in the state store of the Spark session.
+
+        The directory that a backend of Flink 1 names is that of the checkpoint.
+        """
+        if directory := getattr(state_backend, "checkpoint_path", None):
+            self._checkpoint_config.set_checkpoint_storage_dir(directory)
         return self._accept("set_state_backend", state_backend, "state lies in the state store of the Spark session")
 
     def get_state_backend(self) -> StateBackend | None:

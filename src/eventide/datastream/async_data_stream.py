@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import TypeInformation, Types
@@ -104,3 +105,7 @@ def _waiting(
         "async wait", stream._transformation, kind, function.async_invoke, function, output_type
     )
     return DataStream(stream.get_execution_environment(), node)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

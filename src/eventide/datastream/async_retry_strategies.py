@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide._absent import finder_of_names
 from eventide.datastream.functions import AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.errors import ProgramError
 
@@ -120,3 +121,7 @@ def _positive(**numbers: float) -> None:
 
 
 NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common._accepted import AcceptedSettings
 from eventide.common.time import Duration
 from eventide.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
@@ -118,6 +118,14 @@ class CheckpointConfig(AcceptedSettings):
             return self
         return self.accept("externalized_checkpoint_retention", retention_mode, "a checkpoint stays where it is")
 
+    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> Self:
+        """Flink 1's name of :meth:`set_externalized_checkpoint_retention`."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointRetention) -> Self:
+        """Flink 1's newer name of :meth:`set_externalized_checkpoint_retention`."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
     def is_externalized_checkpoints_enabled(self) -> bool:
         """True: a checkpoint is where the program puts it."""
         return True
@@ -125,6 +133,10 @@ class CheckpointConfig(AcceptedSettings):
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """A checkpoint stays when its job is cancelled."""
         return ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
+        """Flink 1's name of :meth:`get_externalized_checkpoint_retention`."""
+        return self.get_externalized_checkpoint_retention()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """What was set."""
@@ -165,6 +177,4 @@ class CheckpointConfig(AcceptedSettings):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.errors import ProgramError
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
@@ -76,6 +76,4 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

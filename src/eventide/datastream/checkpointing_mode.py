@@ -1,6 +1,9 @@
 """What a program is promised when a job goes on after a failure."""
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
 
 __all__ = ["CheckpointingMode"]
 
@@ -13,3 +16,7 @@ class CheckpointingMode(Enum):
 
     AT_LEAST_ONCE = 1
     """Once or more."""
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -1,6 +1,9 @@
 """What becomes of a checkpoint when its job is cancelled."""
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
 
 __all__ = ["ExternalizedCheckpointRetention"]
 
@@ -16,3 +19,7 @@ class ExternalizedCheckpointRetention(Enum):
 
     NO_EXTERNALIZED_CHECKPOINTS = 2
     """There is none outside of the job."""
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from eventide._absent import says_what_is_absent
+from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.common.typeinfo import TypeInformation, Types
 
 __all__ = ["OutputTag"]
@@ -61,3 +62,7 @@ class OutputTag:
 
     def __repr__(self) -> str:
         return f"OutputTag({self._tag_id!r}, {self._type_info})"
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from eventide._absent import says_what_is_absent
+from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.errors import ProgramError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
@@ -164,3 +164,7 @@ class SlotSharingGroup:
         def _with(self, **settings: Any) -> Self:
             self._group = replace(self._group, **settings)
             return self
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

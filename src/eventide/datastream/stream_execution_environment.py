@@ -7,20 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from eventide._absent import says_what_is_absent
-from eventide.common._accepted import has_no_effect
+from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
-from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
+from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream._restarting import Restarting
 from eventide.datastream._resuming import Resuming
+from eventide.datastream._source_strategy import has_timestamps, strategy_in_force
 from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
@@ -204,18 +204,14 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         are no watermarks, as in Flink, and a warning says so.
 
         Raises:
-            ProgramError: if the source is not one, or a generator of your own needs timestamps and there are none.
+            ProgramError: if the source or the strategy is none, or a generator of your own needs timestamps and there
+                are none.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
-        strategy, produced_type = watermark_strategy, type_info or source.get_produced_type()
-        has_timestamps = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
-        has_no_times = not has_timestamps and not source.gives_timestamps()
-        if has_no_times and isinstance(strategy.generator, BoundedOutOfOrderness):
-            why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"
-            has_no_effect(f"the watermark strategy of {source_name!r}", why)
-            strategy = replace(strategy, generator=NoWatermarks())
-        if not has_timestamps and isinstance(strategy.generator, NoWatermarks):
+        strategy = strategy_in_force(watermark_strategy, source, source_name)
+        produced_type = type_info or source.get_produced_type()
+        if not has_timestamps(strategy) and isinstance(strategy.generator, NoWatermarks):
             timeout_ms, alignment = strategy.idle_timeout_ms, strategy.alignment
             return self._of_source(SourceTransformation(source_name, source, produced_type, timeout_ms, alignment))
         node = SourceTransformation(source_name, source, produced_type)
@@ -396,3 +392,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             restart_strategy=self._strategy_in_force(),
             beginning=self._beginning(),
         )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

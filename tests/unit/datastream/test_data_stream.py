@@ -103,6 +103,11 @@ def test_a_source_may_bring_its_strategy_or_none():
     assert collect(plain.key_by(lambda e: e).count_window(1).reduce(max)) == [1]
 
 
+def test_a_source_without_a_strategy_is_refused():
+    with pytest.raises(ProgramError, match=r"the source 'plain' needs a WatermarkStrategy, such as .*, not None"):
+        local_environment().from_source(CollectionSource([1]), None, "plain")
+
+
 def test_a_strategy_without_times_over_a_source_without_times_makes_no_watermarks():
     """As in Flink, where such a program runs as long as nobody asks for the time."""
     env = local_environment()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common.typeinfo._arrow import type_info_from_arrow
 from eventide.common.typeinfo._base import TypeInformation
 from eventide.common.typeinfo._basic import BasicTypeInfo
@@ -10,6 +10,7 @@ from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
+from eventide.common.typeinfo._times import DateTypeInfo, SqlTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from eventide.common.typeinfo._types import Types
 
 __all__ = [
@@ -20,6 +21,10 @@ __all__ = [
     "TupleTypeInfo",
     "RowTypeInfo",
     "DecimalTypeInfo",
+    "DateTypeInfo",
+    "TimeTypeInfo",
+    "TimestampTypeInfo",
+    "SqlTimeTypeInfo",
     "ListTypeInfo",
     "MapTypeInfo",
     "BytesTypeInfo",
@@ -30,6 +35,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

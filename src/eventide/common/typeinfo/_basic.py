@@ -22,11 +22,17 @@ FLOAT_LIMIT = 3.4028235677973366e38
 
 
 @says_what_is_absent
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BasicTypeInfo(TypeInformation):
     """A type of single values, known by its name in `Types`."""
 
     name: str
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, BasicTypeInfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def arrow_type(self) -> pa.DataType:
         """Return the Arrow type of a column of such values."""

@@ -10,9 +10,11 @@ from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
+from eventide.common.typeinfo._times import BASIC_TYPES_BY_NAME
 
 _SIMPLE: dict[str, TypeInformation] = {
     **{name: BasicTypeInfo(name) for name in _KINDS},
+    **BASIC_TYPES_BY_NAME,
     **{repr(kind): kind for kind in (PickledBytesTypeInfo(), TimeWindowTypeInfo())},
 }
 _LISTS = ("LIST", "PRIMITIVE_ARRAY", "BASIC_ARRAY", "OBJECT_ARRAY")

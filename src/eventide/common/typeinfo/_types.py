@@ -12,6 +12,7 @@ from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
+from eventide.common.typeinfo._times import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 
 
 class Types:
@@ -87,17 +88,17 @@ class Types:
     @staticmethod
     def SQL_DATE() -> TypeInformation:
         """A date: ``datetime.date``."""
-        return BasicTypeInfo("SQL_DATE")
+        return DateTypeInfo()
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:
         """A time of day without a zone: ``datetime.time``, to the microsecond."""
-        return BasicTypeInfo("SQL_TIME")
+        return TimeTypeInfo()
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
         """A point in time: ``datetime.datetime``, naive ones in UTC; comes back naive, in UTC."""
-        return BasicTypeInfo("SQL_TIMESTAMP")
+        return TimestampTypeInfo()
 
     @staticmethod
     def INSTANT() -> TypeInformation:

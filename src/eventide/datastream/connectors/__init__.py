@@ -1,9 +1,8 @@
 """Where streams come from and go to: descriptions only, no client library is imported here."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.datastream.connectors.base import DeliveryGuarantee
 from eventide.datastream.connectors.collection import CollectionSource
 from eventide.datastream.connectors.file_system import (
@@ -71,10 +70,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULES:
-            raise no_such_name(__name__, name)
-        value = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = finder_of_names(__name__, _MODULES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from eventide._absent import finder_of_names
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.source import Source
 from eventide.errors import ProgramError
@@ -42,3 +44,7 @@ class NumberSequenceSource(Source):
     def get_produced_type(self) -> TypeInformation:
         """Long integers, as in Flink."""
         return Types.LONG()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

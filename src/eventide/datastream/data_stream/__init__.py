@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
 from eventide.datastream.data_stream._connected import ConnectedStreams
 from eventide.datastream.data_stream._keyed import KeyedStream
@@ -24,6 +24,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

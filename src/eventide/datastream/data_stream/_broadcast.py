@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._connected import without_key
@@ -51,7 +52,7 @@ class BroadcastConnectedStream:
 
     def process(
         self,
-        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | Sequence[TypeInformation] | None = None,
     ) -> DataStream:
         """Hand the elements of both streams to a function with broadcast state.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common.serialization import SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.datastream.formats._avro_records import ReadsAvroRecords
@@ -116,6 +116,4 @@ def _as_avro(type_info: TypeInformation, value: Any) -> Any:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

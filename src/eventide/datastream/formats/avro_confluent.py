@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common.serialization import bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.datastream.connectors.kafka._library import library
@@ -109,6 +109,4 @@ def _is_of_network(error: Exception) -> bool:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.datastream._dead_letters import advised
 from eventide.datastream.connectors.file_system._columns import (
@@ -266,6 +266,4 @@ class CsvBulkWriters:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.common._accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.file_system._columns import (
@@ -175,6 +175,4 @@ class ParquetBulkWriters:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import no_such_name
+from eventide._absent import finder_of_names
 from eventide.datastream.functions._aggregate import AggregateFunction
 from eventide.datastream.functions._async import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.datastream.functions._basic import (
@@ -93,6 +93,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise no_such_name(__name__, name)
+    __getattr__ = finder_of_names(__name__)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from eventide.common.type_variables import IN1, IN2, KEY, OUT
 from eventide.datastream.functions._basic import Function
 from eventide.datastream.time_domain import TimeDomain
 from eventide.datastream.timerservice import TimerService
@@ -47,7 +48,7 @@ class BaseBroadcastProcessFunction(Function):
             """Return a broadcast state, to be read, by one of the descriptors that `broadcast` was given."""
 
 
-class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
     """Handles the elements of a stream without keys beside those of a broadcast stream.
 
     Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so what is
@@ -69,7 +70,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
         """Handle an element of the broadcast stream; return, or yield, what comes out."""
 
 
-class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
     """Handles the elements of a keyed stream beside those of a broadcast stream; each key has state and timers."""
 
     class Context(BaseBroadcastProcessFunction.Context):

@@ -32,7 +32,7 @@ from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorI
 class ProcessBeside:
     """A ``BroadcastProcessFunction`` or ``KeyedBroadcastProcessFunction``; these are its calls for the first input."""
 
-    user_function: BroadcastProcessFunction | KeyedBroadcastProcessFunction
+    user_function: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any]
     kind: str = "process beside a broadcast stream"
 
     @property
