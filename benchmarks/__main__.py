@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import page
+from benchmarks import against, page
 from benchmarks.bench import Bench
 from benchmarks.connector import connector
 from benchmarks.figures import RESULTS, Line, Part, show, store
@@ -83,6 +83,8 @@ def main(arguments: list[str]) -> int:
     if unknown:
         console.print(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
         return 2
+    if options.against is not None:
+        return against.compare(options.against, _arguments_of_a_side(options), options.pairs, console)
     sizes = QUICK if options.quick else FULL
     parts: list[Part] = []
     failed: list[str] = []
@@ -121,8 +123,21 @@ def _parser() -> argparse.ArgumentParser:
         help="some parts alone: " + ", ".join(PARTS),
     )
     parser.add_argument("--place", type=Path, help="a folder for data and checkpoints; by default, the system's own")
+    parser.add_argument(
+        "--against",
+        metavar="COMMIT",
+        help="run each part on today's code and on this commit's in turn, and print how many times as quick today's is",
+    )
+    parser.add_argument("--pairs", type=int, default=3, help="how often each side of --against runs; by default 3")
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {page.PAGE}")
     return parser
+
+
+def _arguments_of_a_side(options: argparse.Namespace) -> list[str]:
+    only = [f"--only={','.join(options.only)}"] if options.only else []
+    quick = ["--quick"] if options.quick else []
+    place = [f"--place={options.place}"] if options.place else []
+    return [*only, *quick, *place]
 
 
 def _connector(console: Console) -> list[Path]:

@@ -1,13 +1,18 @@
 """The benchmarks' own parts that need no Spark: the data, the table, the page."""
 
 import doctest
+import io
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
 
-from benchmarks import figures, nexmark_flink, page
+from benchmarks import against, figures, nexmark_flink, page
 from benchmarks.__main__ import PARTS
 from benchmarks.data import BATCH_MS, DISORDER_MS, START_MS, DataSet
 from benchmarks.figures import Figure, Race, as_json
@@ -68,7 +73,7 @@ def test_flink_is_asked_all_queries_and_its_one_reserved_word_is_quoted() -> Non
 
 
 def test_the_examples_of_the_docstrings_are_right() -> None:
-    for module in (figures, page):
+    for module in (against, figures, page):
         assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
@@ -76,3 +81,45 @@ def test_the_page_has_a_place_for_every_part() -> None:
     root = Path(__file__).parents[3]
     places = re.findall(r"<!-- figures: ([a-z0-9-]+) -->", (root / page.PAGE).read_text())
     assert sorted(places) == sorted([*PARTS, "machine"])
+
+
+def test_against_a_commit_the_ratio_of_each_pair_says_how_many_times_as_quick_today_is() -> None:
+    compared: dict[str, against.Compared] = {}
+    for eventide, spark, is_now in [(300, 100, True), (200, 100, False), (240, 80, False), (240, 120, True)]:
+        figures_of_run = [as_json(Figure("FileSource", "rows/s", eventide, spark)), as_json(Race("bids", {}))]
+        against.take(compared, {"parts": [{"name": "tumbling", "figures": figures_of_run}]}, is_now=is_now)
+    assert list(compared) == ["tumbling: FileSource"]
+    assert compared["tumbling: FileSource"].speeds() == [1.5, 1.0]
+    assert compared["tumbling: FileSource"].speeds_beside() == [1.0, 1.5]
+
+
+def test_a_time_that_is_shorter_today_is_a_ratio_above_one() -> None:
+    assert against.Compared("ms", now=[50.0], then=[100.0]).speeds() == [2.0]
+
+
+def test_against_runs_the_code_of_both_sides_in_alternating_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides are real commits of a repository whose benchmark writes a number of its own."""
+    monkeypatch.setattr(against, "ROOT", tmp_path)
+    for speed in (100, 150):
+        package = tmp_path / "benchmarks"
+        package.mkdir(exist_ok=True)
+        (package / "__init__.py").write_text("")
+        figure = as_json(Figure("rows", "rows/s", speed, 10))
+        results = {"parts": [{"name": "p", "figures": [figure]}]}
+        (package / "__main__.py").write_text(
+            "import json, pathlib\n"
+            "pathlib.Path('build').mkdir(exist_ok=True)\n"
+            f"pathlib.Path('build/benchmark.json').write_text({json.dumps(results)!r})\n"
+        )
+        for arguments in (["init", "-q"], ["add", "benchmarks"], ["commit", "-qm", "a"]):
+            author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+            subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True)
+    console = Console(record=True, width=200, file=io.StringIO())
+    assert against.compare("HEAD~1", [], 2, console) == 0
+    text = console.export_text()
+    sides = re.findall(r"pair (\d) of 2: (today|[0-9a-f]+)", text)
+    assert [(pair, side == "today") for pair, side in sides] == [("1", True), ("1", False), ("2", False), ("2", True)]
+    assert "1.50 1.50" in text
+    assert against.compare("no-such-commit", [], 1, console) == 2
