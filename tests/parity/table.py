@@ -15,9 +15,9 @@ from parity.names import CLASSES, FACADES, FUNCTIONS, Place, Verdict, public, ve
 _HEAD = """\
 # Parity
 
-Every public name of `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` in PyFlink 2.3.0: whether
-it is here, here with a difference, or not here, and why. Replace `pyflink` by `eventide` in the path. What differs in meaning is explained in
-[From PyFlink](from-pyflink.md). A name that is not here says so when it is imported or asked for.
+Every public name of `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` in PyFlink 2.3.0: whether it is here,
+here with a difference, or not here, and why. Replace `pyflink` by `eventide` in the path. What differs in meaning is
+explained in [From PyFlink](from-pyflink.md). A name that is not here says so when it is imported or asked for.
 
 This page is made from names that were recorded from PyFlink's source; a test holds that it is true.
 """
