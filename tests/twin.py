@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 from eventide.common import WatermarkStrategy
-from eventide.datastream import ProcessWindowFunction
+from eventide.datastream import ProcessWindowFunction, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.functions import ProcessAllWindowFunction
 from eventide.local.runner import LocalCheckpoint, LocalRunner
@@ -39,10 +39,10 @@ def timed(env, elements):
     return env.from_collection(elements).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
 
 
-def plan_of(*streams, parallelism=2, max_parallelism=128):
+def plan_of(*streams, parallelism=2, max_parallelism=128, mode=RuntimeExecutionMode.STREAMING):
     """The plan of a program whose sinks collect these streams."""
     sinks = [SinkTransformation("collect", stream._transformation, CollectSink()) for stream in streams]
-    return compile_plan(sinks, parallelism, max_parallelism)
+    return compile_plan(sinks, parallelism, max_parallelism, mode)
 
 
 def run(plan, max_rows=None):

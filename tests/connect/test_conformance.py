@@ -45,7 +45,7 @@ def test_spark_connect_gives_what_flink_gave(
     plan = env.get_plan()
     location = str(tmp_path / "scenarios")
     leaving = Leaving(location, "nobody", plan.sinks)
-    frames = frames_of(plan, JobSettings("scenarios"), spark, batch=False)
+    frames = frames_of(plan, JobSettings("scenarios"), spark)
     output = frames.writeStream.foreachBatch(leaving).trigger(availableNow=True)
     with settings_for_start(spark, plan.parallelism):
         query = output.option("checkpointLocation", location).start()

@@ -12,8 +12,13 @@ _OTHER = PROCESS_KINDS | JOIN_KINDS
 
 
 def all_scenarios() -> list[Scenario]:
-    """Every one, of windows first."""
+    """Every one that ran as a stream, of windows first."""
     return [*scenarios(KINDS), *scenarios(_OTHER)]
+
+
+def batch_scenarios() -> list[Scenario]:
+    """Every one that ran in batch execution."""
+    return scenarios([*KINDS, *_OTHER], in_batch=True)
 
 
 def any_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:

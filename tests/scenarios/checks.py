@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,29 @@ def assert_as_flink(scenario: Scenario, record: Record, watermarks: list[int] | 
     assert list(_batches(record.late, scenario)) == scenario.by_batch("late"), scenario.name
     expected = scenario.expected["watermarks"] if watermarks is None else watermarks
     assert record.watermarks == expected, scenario.name
+
+
+def assert_as_flink_in_batch(
+    scenario: Scenario, outputs: Iterable[tuple[Any, int | None]], *, without: Collection[str] = ()
+) -> None:
+    """The comparison for batch execution: the outputs of each key in their order, with ids, texts, l and r in theirs.
+
+    The keys may come in any order, and so may the pairs of a join. ``without`` names what the program cannot see.
+    """
+    are_pairs = scenario.kind in ("window_join", "interval_join")
+    found, expected = (
+        {key: sorted(of_key) if are_pairs else of_key for key, of_key in _by_key(rows, without).items()}
+        for rows in (outputs, zip(scenario.expected["outputs"], scenario.detail["output_ts"], strict=True))
+    )
+    assert found == expected, scenario.name
+
+
+def _by_key(rows: Iterable[tuple[Any, int | None]], without: Collection[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for value, timestamp in rows:
+        shown = {name: part for name, part in value.items() if name not in without}
+        found.setdefault(value["k"], []).append(json.dumps([shown, timestamp], sort_keys=True))
+    return found
 
 
 def _batches(found: dict[int, list[str]], scenario: Scenario) -> Iterator[list[str]]:

@@ -77,6 +77,12 @@ def as_recorded(rows: Iterable[tuple[Any, int | None]]) -> list[tuple[dict[str, 
     return found
 
 
+def is_on_columns(results: DataStream) -> bool:
+    """Whether the operator of a scenario's program runs on columns."""
+    plan = results.get_execution_environment().get_plan(results)
+    return next(o.speed for o in plan.operators if o.name == FIRST).startswith("columns")
+
+
 def recorded_outputs(scenario: Scenario, *, late_firings_as_one: bool) -> list[list[str]] | None:
     """What Flink gave, micro-batch by micro-batch, without what only a Python function sees (``wm``).
 

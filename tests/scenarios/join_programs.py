@@ -22,7 +22,7 @@ class _Pair(JoinFunction):
 class _Groups(CoGroupFunction):
     def co_group(self, first, second):
         key = (first or second)[0]["k"]
-        yield {"k": key, "l": sorted(e["id"] for e in first), "r": sorted(e["id"] for e in second)}
+        yield {"k": key, "l": [e["id"] for e in first], "r": [e["id"] for e in second]}
 
 
 class _TimedPair(ProcessJoinFunction):

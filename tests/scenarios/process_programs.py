@@ -22,6 +22,7 @@ from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 _IDS = ListStateDescriptor("ids", Types.LONG())
 _RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 _TIMER = ValueStateDescriptor("timer", Types.LONG())
+_COUNT = ValueStateDescriptor("count", Types.LONG())
 
 
 class _Ids(KeyedProcessFunction):
@@ -48,6 +49,32 @@ class _Ids(KeyedProcessFunction):
         if timestamp == self._timer.value():
             self._timer.clear()
         yield fired(self._ids, timestamp, ctx)
+
+
+class _Again(KeyedProcessFunction):
+    """Gathers ids, and gives them at a timer after each element and, some times, at one after the timer."""
+
+    def __init__(self, after_ms: int, every_ms: int, times: int) -> None:
+        self._after_ms = after_ms
+        self._every_ms = every_ms
+        self._times = times
+
+    def open(self, runtime_context):
+        self._ids = runtime_context.get_list_state(_IDS)
+        self._count = runtime_context.get_state(_COUNT)
+
+    def process_element(self, value, ctx):
+        self._ids.add(value["id"])
+        self._count.update(self._times)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + self._after_ms)
+        yield from late(value, ctx)
+
+    def on_timer(self, timestamp, ctx):
+        watermark = ctx.timer_service().current_watermark()
+        yield {"k": ctx.get_current_key(), "timer": timestamp, "ids": list(self._ids), "wm": watermark}
+        if self._count.value() > 0:
+            self._count.update(self._count.value() - 1)
+            ctx.timer_service().register_event_time_timer(timestamp + self._every_ms)
 
 
 class _IdsOfTwo(KeyedCoProcessFunction):
@@ -144,6 +171,8 @@ def _key(element: dict[str, Any]) -> str:
 
 
 def _process(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
+    if op["kind"] == "process_again":
+        return keyed.process(_Again(op["timer"], op["every"], op["times"]))
     only_last = op["kind"] == "process_dedup_timer"
     return keyed.process(_Ids(op["timer"], only_last=only_last))
 
@@ -189,5 +218,6 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
 
 
 PROCESS_KINDS: dict[str, Callable[..., tuple[DataStream, DataStream | None]]] = dict.fromkeys(
-    ("process", "process_dedup_timer", "process_between", "rolling", "connect_process", "broadcast"), process_program
+    ("process", "process_dedup_timer", "process_again", "process_between", "rolling", "connect_process", "broadcast"),
+    process_program,
 )

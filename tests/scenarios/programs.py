@@ -54,6 +54,11 @@ class Scenario:
         return self.script["op"]["kind"]
 
     @property
+    def in_batch(self) -> bool:
+        """Whether it ran in batch execution."""
+        return self.script.get("mode") == "batch"
+
+    @property
     def strategies(self) -> list[str]:
         """The kinds of watermark strategies of its sources."""
         return [one["strategy"]["kind"] for one in self.script.get("sources", [self.script])]
@@ -91,14 +96,14 @@ def canonical(entry: Any) -> str:
     return json.dumps(entry, sort_keys=True)
 
 
-def scenarios(kinds: Iterable[str] = KINDS) -> list[Scenario]:
-    """Those whose operators are of some kinds, by file: first the one with the rules."""
+def scenarios(kinds: Iterable[str] = KINDS, *, in_batch: bool = False) -> list[Scenario]:
+    """Those of one mode whose operators are of some kinds, by file: first the one with the rules."""
     loaded = []
     for file in sorted(DATA.glob("*.jsonl"), key=lambda file: (file.stem != "rules", file.stem)):
         for line in file.read_text().splitlines():
             record = json.loads(line)
             loaded.append(Scenario(record["name"], record["scenario"], record["expected"], record["detail"]))
-    return [scenario for scenario in loaded if scenario.kind in kinds]
+    return [scenario for scenario in loaded if scenario.kind in kinds and scenario.in_batch == in_batch]
 
 
 class _Ids(ProcessWindowFunction):

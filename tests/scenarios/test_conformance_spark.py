@@ -153,7 +153,7 @@ def _run(
     plan = env.get_plan()
     spark = SparkSession.getActiveSession()
     assert spark is not None
-    frames = frames_of(plan, JobSettings("scenarios"), spark, batch=False)
+    frames = frames_of(plan, JobSettings("scenarios"), spark)
     take_of = {sink.number: (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
 
     def record_batch(rows, batch_id: int) -> None:

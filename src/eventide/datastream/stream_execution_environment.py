@@ -367,7 +367,8 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         if unnamed:
             which = ", ".join(unnamed)
             raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {which}")
-        plan = compile_plan(sinks, min(self._planned_parallelism(), max_parallelism), max_parallelism)
+        planned = min(self._planned_parallelism(), max_parallelism)
+        plan = compile_plan(sinks, planned, max_parallelism, self._runtime_mode)
         plan = plan.with_registered_types(self._config.registered_types)
         return plan.with_job_parameters(self._config.get_global_job_parameters())
 

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from eventide.common._stack import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
-from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.evidence import evidence
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
@@ -59,10 +58,7 @@ class LocalHost(Host):
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
-        in_batch = settings.runtime_mode is not RuntimeExecutionMode.STREAMING and plan.bounded
-        if settings.runtime_mode is RuntimeExecutionMode.BATCH and not in_batch:
-            raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
-        if in_batch:
+        if plan.in_batch:
             refuse_savepoint(settings, "a batch job reads everything from the beginning")
         started = time.monotonic()
         self.last_run = []
@@ -73,7 +69,6 @@ class LocalHost(Host):
                 settings.max_rows_per_batch,
                 checkpoint=_begun(plan, settings),
                 available_now=settings.available_now,
-                in_batch=in_batch,
             )
             for batch in runner.batches():
                 self.last_run.append(batch)
@@ -90,7 +85,7 @@ class LocalHost(Host):
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
         progress = [batch.progress for batch in self.last_run[-KEPT:]]
-        explain = None if in_batch else partial(_why, plan, runner.checkpoint)
+        explain = None if plan.in_batch else partial(_why, plan, runner.checkpoint)
         return FinishedJob(result, collected, progress, explain)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:

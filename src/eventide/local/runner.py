@@ -88,8 +88,7 @@ class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
     With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
-    ``available_now`` it ends with what the sources have when it starts. With ``in_batch``, all input is one batch, in
-    which nothing is late.
+    ``available_now`` it ends with what the sources have when it starts. A plan ``in_batch`` is one micro-batch.
     """
 
     def __init__(
@@ -99,16 +98,14 @@ class LocalRunner:
         clock: Callable[[], int] | None = None,
         checkpoint: LocalCheckpoint | None = None,
         available_now: bool = False,
-        in_batch: bool = False,
     ) -> None:
-        self._plan = plan.in_batch() if in_batch else plan
+        self._plan = plan
         self._sources = [_own(source).pruned() for source in plan.sources]
         self._opened = OpenedParts(self._sources, self._plan.levels, self._plan.registered_types)
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
         self._available_now = available_now
-        self._in_batch = in_batch
         self._targets: dict[str, dict[str, int]] = {}
         self._metrics = JobMetrics()
 
@@ -153,7 +150,7 @@ class LocalRunner:
         if self.checkpoint.planned is not None:
             return self.checkpoint.planned
         at = self.checkpoint.offsets
-        if self._in_batch:
+        if self._plan.in_batch:
             ends = {} if at else {spec.name: everything(spec.source) for spec in self._sources}
             return self._plan_batch(ends, self._clock()) if ends else None
         starts = {spec.name: at.get(spec.name, {}) for spec in self._sources}

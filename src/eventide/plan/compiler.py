@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eventide.common._stack import level_of_the_program
+from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
 from eventide.plan.alignment import Alignments
+from eventide.plan.batch import runs_in_batch
 from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
 from eventide.plan.graph import (
     AlignmentTransformation,
@@ -42,25 +44,34 @@ from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 
-def compile_plan(sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> JobPlan:
+def compile_plan(
+    sinks: Sequence[SinkTransformation],
+    parallelism: int,
+    max_parallelism: int,
+    mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
+) -> JobPlan:
     """Compile what the sinks need.
 
     Args:
         sinks: the sinks of the program.
         parallelism: the number of subtasks of each keyed operator.
         max_parallelism: the number of key groups.
+        mode: what the program asks for; a program with batch DataFrames alone runs in batch execution in any case.
 
     Raises:
         ProgramError: if a program cannot run as it is written.
     """
-    return _Compiler(sinks, parallelism, max_parallelism).compile()
+    return _Compiler(sinks, parallelism, max_parallelism, mode).compile()
 
 
 class _Compiler:
-    def __init__(self, sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int) -> None:
+    def __init__(
+        self, sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int, mode: RuntimeExecutionMode
+    ) -> None:
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
         self._nodes = reachable(sinks)
+        self._in_batch = runs_in_batch(self._nodes, mode)
         self._names = _unique_names(self._nodes)
         self._alignments = Alignments(self._nodes, self._names)
         alignment = self._alignments.node()
@@ -73,7 +84,9 @@ class _Compiler:
         self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
         self._number = {node.number: number for number, node in enumerate([*self._heads, *self._sinks], start=1)}
         self._operators = {
-            node.number: _operation(node).planned(self._names[node.number], node.operator_inputs(), max_parallelism)
+            node.number: _operation(node).planned(
+                self._names[node.number], node.operator_inputs(in_batch=self._in_batch), max_parallelism
+            )
             for node in self._heads
             if isinstance(node, OperatorTransformation)
         }
@@ -87,7 +100,7 @@ class _Compiler:
         tasks = [self._task(node) for node in self._heads]
         audience = audience_of(tasks)
         sources = tuple(replace(s, audience=audience) if isinstance(s, SourceSpec) else s for s in sources)
-        tasks = [replace(task, audience=audience) for task in tasks]
+        tasks = [replace(task, audience=audience, in_batch=self._in_batch) for task in tasks]
         self._warn_of_limits()
         depth = max(self._level.values(), default=0)
         levels = tuple(
@@ -98,7 +111,7 @@ class _Compiler:
             SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink, node.uid)
             for node in self._sinks
         )
-        return JobPlan(sources, levels, sinks, self._parallelism, self._max_parallelism)
+        return JobPlan(sources, levels, sinks, self._parallelism, self._max_parallelism, in_batch=self._in_batch)
 
     def target(self, consumer: Transformation, input_number: int) -> Target:
         """Where a consumer has what comes on one of its inputs."""
@@ -270,7 +283,7 @@ class _Compiler:
     def _check_that_it_ends(self, node: Transformation) -> None:
         endless = node.operation.endless if isinstance(node, OperatorTransformation) else None
         sources = [source for source in reachable([node]) if isinstance(source, SourceTransformation)]
-        if endless is not None and any(source.source.may_end() for source in sources):
+        if endless is not None and not self._in_batch and any(source.source.may_end() for source in sources):
             raise ProgramError(f"{self._names[node.number]!r} would not end with its input: {endless}")
 
 

@@ -62,6 +62,11 @@ class InputTransformation(Transformation, ABC):
         """True: a source has tasks of its own."""
         return True
 
+    @property
+    @abstractmethod
+    def is_bounded(self) -> bool:
+        """Whether its elements come to an end."""
+
     @abstractmethod
     def known_splits(self) -> tuple[str, ...]:
         """The splits that hold the watermark from the start."""
@@ -92,6 +97,11 @@ class SourceTransformation(InputTransformation):
         """Whether the source may speak between any two elements."""
         return self.source.gives_watermarks()
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the source says so."""
+        return self.source.is_bounded()
+
     def known_splits(self) -> tuple[str, ...]:
         """What the source names now."""
         return tuple(self.source.splits())
@@ -103,6 +113,11 @@ class DataFrameTransformation(InputTransformation):
     def __init__(self, name: str, reader: Any, type_info: TypeInformation, has_timestamps: bool) -> None:
         super().__init__(name, (), type_info, has_timestamps)
         self.reader = reader
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it is a batch DataFrame."""
+        return bool(self.reader.is_bounded())
 
     def known_splits(self) -> tuple[str, ...]:
         """What the program expects."""
@@ -226,11 +241,14 @@ class OperatorTransformation(Transformation):
         """Whether a single subtask has all elements."""
         return self.operation.needs_all and not self.is_keyed
 
-    def operator_inputs(self) -> tuple[OperatorInput, ...]:
-        """What the operator can know of its inputs."""
+    def operator_inputs(self, *, in_batch: bool) -> tuple[OperatorInput, ...]:
+        """What the operator can know of its inputs, in batch or streaming execution."""
         return tuple(
             OperatorInput(
-                source.type_info, source.key if isinstance(source, KeyTransformation) else None, source.is_punctuated
+                source.type_info,
+                source.key if isinstance(source, KeyTransformation) else None,
+                source.is_punctuated and not in_batch,
+                in_batch,
             )
             for source in self.inputs
         )

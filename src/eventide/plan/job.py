@@ -63,6 +63,8 @@ class JobPlan:
     The levels form one line: a frame crosses those between where it comes from and where it is meant for, and passes
     through them untouched. So every operator runs exactly once in a micro-batch, however many consumers its
     results have, and the number of shuffles is the depth of the graph.
+
+    With ``in_batch`` it reads all input at once, and no watermark comes before the end.
     """
 
     sources: tuple[SourceSpec | DataFrameSourceSpec, ...]
@@ -71,6 +73,7 @@ class JobPlan:
     parallelism: int
     max_parallelism: int
     registered_types: tuple[Any, ...] = ()
+    in_batch: bool = False
 
     @property
     def operators(self) -> tuple[TaskSpec, ...]:
@@ -130,10 +133,6 @@ class JobPlan:
     def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:
         """The same job, whose data may have objects of these classes too, or of what these functions make."""
         return replace(self, registered_types=tuple(registered_types))
-
-    def in_batch(self) -> JobPlan:
-        """The same job for batch execution."""
-        return replace(self, levels=tuple(level.in_batch() for level in self.levels))
 
     def identity(self) -> dict[str, Any]:
         """What must stay as it is for a checkpoint to fit, as JSON values."""

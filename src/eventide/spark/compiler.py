@@ -43,7 +43,6 @@ def frames_of(
     settings: JobSettings,
     spark: SparkSession,
     *,
-    batch: bool,
     observation: str | Observation = OBSERVATION,
     savepoint: Outline | None = None,
 ) -> DataFrame:
@@ -53,20 +52,18 @@ def frames_of(
         plan: the job.
         settings: how it is to be run.
         spark: the session.
-        batch: whether to read everything at once, as one batch job.
         observation: its name, which must be the only one of its kind in a query, or what gets it.
         savepoint: what the job begins with.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
     """
-    plan = plan.in_batch() if batch else plan
     ids = subtask_ids(plan.parallelism)
     ship = shipping(plan, modules_for_server(spark))
     waiting = [
         (
             plan.first_level(source),
-            _source_frames(source.pruned(), settings, spark, ids, batch, plan.needs_clock, ship, savepoint),
+            _source_frames(source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint),
         )
         for source in plan.sources_by_level()
     ]
@@ -148,8 +145,6 @@ def _source_frames(
 ) -> DataFrame:
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
-        if source.reader.rows.isStreaming and batch:
-            raise ProgramError(f"the source {source.name!r} is a streaming DataFrame; it cannot run in batch mode")
         if not source.reader.rows.isStreaming and not batch:
             raise ProgramError(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "

@@ -22,8 +22,7 @@ from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.datastream.connectors.kafka._sink_progress import temporary
-from eventide.datastream.execution_mode import RuntimeExecutionMode
-from eventide.errors import ProgramError, StateError, TemporaryCheckpointWarning
+from eventide.errors import StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics
@@ -153,7 +152,7 @@ class SparkHost(Host):
         """
         ship(self.spark)
         with in_our_words():
-            return self._run_batch(plan, settings) if _is_batch(plan, settings) else self._run_stream(plan, settings)
+            return self._run_batch(plan, settings) if plan.in_batch else self._run_stream(plan, settings)
 
     def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         if over_connect():
@@ -187,7 +186,7 @@ class SparkHost(Host):
         sinks = SinkRun()
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
-            frames = frames_of(plan, settings, self.spark, batch=False, savepoint=savepoint)
+            frames = frames_of(plan, settings, self.spark, savepoint=savepoint)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
@@ -215,8 +214,6 @@ class SparkHost(Host):
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
-        if not plan.bounded:
-            raise ProgramError("batch mode needs bounded sources; one of this program's never ends")
         if not isinstance(settings.restart_strategy.backoff(), Never):
             why = "a batch job has no checkpoint that it could go on from; start it again yourself if it fails"
             has_no_effect("the restart strategy", why)
@@ -227,7 +224,7 @@ class SparkHost(Host):
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
-            frames = frames_of(plan, settings, self.spark, batch=True, observation=observation)
+            frames = frames_of(plan, settings, self.spark, observation=observation)
             job = SinkRun()
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
@@ -247,7 +244,6 @@ class SparkHost(Host):
         """The DataFrame of a plan with one sink; the caller starts the query."""
         refuse_savepoint(settings, "the query of to_data_frame() is started by you, with a checkpoint of its own")
         ship(self.spark)
-        batch = _is_batch(plan, settings)
         wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
         wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}
         if wrong and plan.levels:
@@ -260,7 +256,7 @@ class SparkHost(Host):
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
         location = settings.checkpoint_location
         stored = plan.with_storage(None if location is None else resolved(self.spark, location))
-        frames = frames_of(stored, settings, self.spark, batch=batch, observation=observation)
+        frames = frames_of(stored, settings, self.spark, observation=observation)
         return typed_rows(frames, plan.sinks[0])
 
 
@@ -341,13 +337,3 @@ def _begin_to_take(taking: Taking, query: StreamingQuery) -> None:
     except BaseException:
         query.stop()
         raise
-
-
-def _is_batch(plan: JobPlan, settings: JobSettings) -> bool:
-    """Batch where it is asked for, where it may be chosen, and where all sources are batch DataFrames anyway."""
-    bounded = plan.bounded and not any(
-        source.reader.rows.isStreaming for source in plan.sources if isinstance(source, DataFrameSourceSpec)
-    )
-    if settings.runtime_mode is RuntimeExecutionMode.STREAMING:
-        return bounded and all(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
-    return settings.runtime_mode is RuntimeExecutionMode.BATCH or bounded

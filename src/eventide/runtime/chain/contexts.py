@@ -9,17 +9,13 @@ from eventide.errors import ProgramError
 
 
 class Moment:
-    """Where an operator stands, in milliseconds.
+    """Where an operator stands, in milliseconds."""
 
-    ``is_over`` says that batch execution is at its end, where no more timers of processing time are taken.
-    """
-
-    __slots__ = ("is_over", "processing_time", "watermark")
+    __slots__ = ("processing_time", "watermark")
 
     def __init__(self, watermark: int = MIN_MS, processing_time: int = MIN_MS) -> None:
         self.watermark = watermark
         self.processing_time = processing_time
-        self.is_over = False
 
 
 class Times(TimerService):

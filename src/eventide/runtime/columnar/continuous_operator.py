@@ -33,7 +33,8 @@ class ContinuousOperator(PaneOperator):
     """Fires each key and window whenever the watermark reaches the next multiple of the interval, and at the end.
 
     The first multiple follows from the element of the key that came first, as in Flink; it is stored beside the partial
-    aggregates of a key (null where the window had ended when its first element came).
+    aggregates of a key (null where the window had ended when its first element came). In batch execution there is no
+    second multiple: a timer that is set by a timer never fires.
     """
 
     def __init__(
@@ -97,6 +98,8 @@ class ContinuousOperator(PaneOperator):
         waiting = fire <= until_ms
         following = fire + ((fired_until - fire) // self._interval + 1) * self._interval
         counts = np.where(waiting & (following <= until_ms), (until_ms - following) // self._interval + 1, 0)
+        if self.spec.in_batch:
+            counts = np.minimum(counts, 1)
         rows = np.repeat(np.arange(len(fire)), counts)
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return rows, following[rows] + nth * self._interval

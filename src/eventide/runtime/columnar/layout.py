@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.runtime.columnar.aggregation import ROWS
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.elements.codec import decode_table, encode_table
 
 SEQUENCE = "__sequence"
@@ -76,6 +76,22 @@ def joined_rows(parts: Sequence[TablePayload]) -> pa.Table:
     if len(parts) > 1:
         rows = rows.take(np.argsort(rows.column(SEQUENCE).to_numpy(), kind="stable"))
     return rows
+
+
+def rows_in_time_order(inputs: Mapping[int, list[TablePayload]]) -> Iterator[tuple[int, TablePayload]]:
+    """Give the rows of each input in the order of their timestamps; those of one time stay in their order.
+
+    The inputs come one after the other: what works on columns looks at all rows of an input at once. Partial
+    aggregates, which have no timestamps, stay as they are.
+    """
+    for number, parts in inputs.items():
+        if TIMESTAMP not in parts[0].table.column_names:
+            yield from ((number, part) for part in parts)
+            continue
+        rows = joined_rows(parts)
+        rows = rows.take(np.argsort(rows.column(TIMESTAMP).to_numpy(), kind="stable"))
+        numbers = pa.array(np.arange(len(rows)))
+        yield number, TablePayload(rows.drop_columns([SEQUENCE]).append_column(SEQUENCE, numbers), 0)
 
 
 def constant(value: int, rows: int) -> pa.Array:

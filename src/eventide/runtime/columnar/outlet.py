@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.common._ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
@@ -26,7 +27,8 @@ class ColumnOutlet:
 
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
-    are wanted. Where it is not ``timed``, elements need no timestamps.
+    are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
+    first.
     """
 
     value_type: TypeInformation
@@ -36,6 +38,7 @@ class ColumnOutlet:
     first: PaneAggregation | None = None
     whole: bool = False
     timed: bool = True
+    sorted_by_time: bool = False
     codec: TableCodec = field(default_factory=TableCodec)
 
     @property
@@ -67,7 +70,9 @@ class ColumnOutlet:
             )
         values = columns.values
         content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.columns)
-        time = {TIMESTAMP: columns.timestamps} if self.timed else {}
+        time = {}
+        if self.timed or self.sorted_by_time:
+            time[TIMESTAMP] = columns.timestamps_or_nulls().fill_null(MIN_MS)
         return pa.table({**content, **time, SEQUENCE: columns.sequence})
 
 

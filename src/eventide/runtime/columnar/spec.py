@@ -19,7 +19,7 @@ from eventide.datastream.window import (
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.continuous_operator import FIRE, ContinuousOperator
 from eventide.runtime.columnar.count_operator import CountOperator
-from eventide.runtime.columnar.layout import key_names
+from eventide.runtime.columnar.layout import key_names, rows_in_time_order
 from eventide.runtime.columnar.outlet import ColumnOutlet
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
@@ -27,7 +27,7 @@ from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import BOUNDS, SessionOperator
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class ColumnarWindow(OnColumns):
     """All that describes a columnar window operator; picklable.
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
-    all elements). ``one_by_one`` says that a watermark may come between any two elements.
+    all elements). ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that elements
+    are put into the order of their timestamps.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ColumnarWindow(OnColumns):
     lateness_ms: int = 0
     late_tag: str | None = None
     one_by_one: bool = False
+    in_batch: bool = False
 
     @property
     def ships_elements(self) -> bool:
@@ -58,10 +60,11 @@ class ColumnarWindow(OnColumns):
     def aggregates_first(self) -> bool:
         """Whether elements are aggregated before the shuffle.
 
-        Not where the order of elements decides which are late (sessions), or counts, nor where some have no window.
+        Not where the order of elements decides which are late (sessions), or counts, nor where some have no window; nor
+        where it shows in a result, and batch execution makes it that of timestamps, which only the receiver knows.
         """
         has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
-        in_order = has_gaps or self.one_by_one or self.is_continuous
+        in_order = has_gaps or self.one_by_one or self.is_continuous or (self.in_batch and self.aggregation.keeps_order)
         return self.panes is not None and not self.ships_elements and not in_order
 
     @property
@@ -100,6 +103,7 @@ class ColumnarWindow(OnColumns):
             first,
             whole=self.ships_elements,
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
+            sorted_by_time=self.in_batch,
         )
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
@@ -111,6 +115,11 @@ class ColumnarWindow(OnColumns):
             return CountOperator(self, self.assigner.window_size, backend, metrics, watermark_ms)
         kind = ContinuousOperator if self.is_continuous else PaneOperator
         return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """By timestamps."""
+        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import datetime
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,9 +61,19 @@ class Elements:
         rest = None if end == len(self) else end
         if begin == 0 and rest is None:
             return self, None
+        return self.between(begin, end) or None, rest
+
+    def between(self, begin: int, end: int) -> Elements:
+        """The elements from one index up to another, which is exclusive."""
         span = slice(begin, end)
-        part = Elements(self.values[span], self.timestamps[span], self.sequence[span], self.keys[span])
-        return part or None, rest
+        return Elements(self.values[span], self.timestamps[span], self.sequence[span], self.keys[span])
+
+    def extend(self, others: Elements) -> None:
+        """Put other elements at the end."""
+        self.values += others.values
+        self.timestamps += others.timestamps
+        self.sequence += others.sequence
+        self.keys += others.keys
 
     def shifted(self, by: int) -> Elements:
         """The same, so many indices further back."""
@@ -77,11 +88,6 @@ class Elements:
     def shorten(self, count: int) -> None:
         """Forget all but the first of elements without keys, also what was not yet added in full."""
         del self.values[count:], self.timestamps[count:], self.sequence[count:]
-
-    def by_time(self) -> Elements:
-        """The same in the order of their timestamps, those without one first; those of one time stay in their order."""
-        times = [MIN_MS if timestamp is None else timestamp for timestamp in self.timestamps]
-        return self.at(sorted(range(len(times)), key=times.__getitem__))
 
     def rows(self) -> Iterator[tuple[Any, Any, int | None]]:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
@@ -132,11 +138,37 @@ def interleave(parts: Sequence[Elements]) -> Elements:
         return parts[0]
     together = Elements()
     for part in parts:
-        together.values += part.values
-        together.timestamps += part.timestamps
-        together.sequence += part.sequence
-        together.keys += part.keys
+        together.extend(part)
     indices = np.array(together.sequence, np.int64)
     if bool((indices[1:] >= indices[:-1]).all()):
         return together
     return together.at(np.argsort(indices, kind="stable").tolist())
+
+
+def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, Elements]]:
+    """Give the elements of all inputs in one order of timestamps, as batch execution hands them to operators with keys.
+
+    Elements without a timestamp come first; those of one time stay in their order, by input.
+
+    Args:
+        inputs: for each input, by number, its elements, of one or several channels.
+
+    Yields:
+        the number of an input, and those of its elements that come before the next of another input.
+
+    >>> one, other = Elements(["a", "c"], [7, 3], [0, 1]), Elements(["b"], [5], [0])
+    >>> [(number, elements.values) for number, elements in in_time_order({0: [one], 1: [other]})]
+    [(0, ['c']), (1, ['b']), (0, ['a'])]
+    """
+    joined, together = {number: interleave(parts) for number, parts in inputs.items()}, Elements()
+    for elements in joined.values():
+        together.extend(elements)
+    if not together:
+        return
+    times = np.array([MIN_MS if timestamp is None else timestamp for timestamp in together.timestamps], np.int64)
+    order = np.argsort(times, kind="stable")
+    input_of = np.repeat([*joined], [*map(len, joined.values())])[order]
+    in_order = together.at(order.tolist())
+    begins = [0, *(np.flatnonzero(np.diff(input_of)) + 1).tolist(), len(together)]
+    for begin, end in pairwise(begins):
+        yield int(input_of[begin]), in_order if len(begins) == 2 else in_order.between(begin, end)

@@ -16,14 +16,14 @@ from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.elements.elements import Elements, interleave, own
+from eventide.runtime.elements.elements import Elements, in_time_order, interleave, own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.state.attempt import Attempt
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, WithoutClock
+from eventide.runtime.tasks.operator import Operator, OperatorContext, SortInputs, WithoutClock
 
 JOINING = "while it joined an element"
 ELEMENTS = "elements"
@@ -244,12 +244,17 @@ class IntervalJoinSpec:
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         operator = IntervalJoinOperator if self.dead_letters is None else GuardedIntervalJoin
-        return operator(self, KeyedState(backend, context.max_parallelism), context)
+        return operator(self, KeyedState(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
     @property
     def needs_clock(self) -> bool:
         """False: nothing waits for the clock."""
         return False
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """By timestamps across both inputs."""
+        return in_time_order
 
     @property
     def state_of_functions(self) -> KeyedStateStore:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from eventide.common._ms import add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.layout import rows_in_time_order
 from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
@@ -17,7 +18,7 @@ from eventide.runtime.joins.matching import Array, in_time, later
 from eventide.runtime.joins.selection import Selection
 from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.state.backend import PartOfState, StateBackend
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
 _GOES = "__goes"
 """int64: the watermark at which nothing can meet a row any more, in milliseconds."""
@@ -124,6 +125,11 @@ class IntervalColumns(OnColumns):
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return IntervalColumnsOperator(self, backend, context)
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """By timestamps, input by input: which rows meet does not depend on their order."""
+        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

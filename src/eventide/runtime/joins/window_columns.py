@@ -17,7 +17,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.runtime.columnar.layout import PANE, slices_by
+from eventide.runtime.columnar.layout import PANE, rows_in_time_order, slices_by
 from eventide.runtime.columnar.panes import Panes, arrived
 from eventide.runtime.columnar.results import window_array
 from eventide.runtime.columnar.sessionizing import numbered_together
@@ -28,7 +28,7 @@ from eventide.runtime.joins.selection import KEEPS, Selection
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext
+from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
 _PARTS = ("first/", "second/")
 """Where the rows of each side lie."""
@@ -185,6 +185,11 @@ class WindowColumns(OnColumns):
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return WindowColumnsOperator(self, backend, context)
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """By timestamps, input by input: which rows meet does not depend on their order."""
+        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

@@ -179,7 +179,8 @@ class BroadcastSpec(ProcessSpec):
         states = BroadcastStates(backend, self.descriptors)
         if not self.has_keys:
             return BroadcastOperator(self, states, context)
-        return KeyedBroadcastOperator(self, KeyedState(backend, context.max_parallelism), states, context)
+        keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
+        return KeyedBroadcastOperator(self, keyed, states, context)
 
     def describe(self) -> list[tuple[str, str]]:
         """What ``explain`` says of it."""

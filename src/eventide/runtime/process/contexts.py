@@ -23,14 +23,11 @@ class _TimersOfKey(Times):
         self._processing_timers = timers.processing_timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Set a timer by the clock; not at the end of batch execution."""
-        if not self._moment.is_over:
-            self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
+        """Set a timer by the clock; in batch execution, not while timers fire."""
+        self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Set a timer of event time; not at the end of batch execution."""
-        if self._moment.is_over:
-            return
+        """Set a timer of event time; in batch execution, not while timers fire."""
         time_ms = timestamp if type(timestamp) is int else whole_ms(timestamp)
         self._event_timers.register(time_ms, self._at.key, None)
 

@@ -55,8 +55,6 @@ class GuardedKeyedOperator(KeyedProcessOperator):
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         elements = interleave(parts)
         at, context, out, attempt = self._at, self._context, self._out, self._attempt
-        if context.in_batch:
-            elements = elements.by_time()
         self._keyed.open_all(elements.keys)
         at.values = self._keyed.values
         context.domain = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._ms import MIN_MS
 from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.collector import Collector
@@ -110,12 +110,10 @@ class KeyedProcessOperator(_ProcessOperator):
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire the timers that it passes."""
         self._moment.watermark = watermark_ms
-        self._moment.is_over = self._context.in_batch and watermark_ms == MAX_MS
         self._fire(self._keyed.event_timers, watermark_ms, TimeDomain.EVENT_TIME)
 
     def advance_clock(self, clock_ms: int) -> None:
         """Fire the timers of processing time that are set for a time or before."""
-        self._moment.is_over = clock_ms == MAX_MS
         self._fire(self._keyed.processing_timers, clock_ms, TimeDomain.PROCESSING_TIME)
 
     @property
@@ -143,8 +141,6 @@ class KeyedProcessOperator(_ProcessOperator):
 
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         elements = interleave(parts)
-        if self._context.in_batch:
-            elements = elements.by_time()
         self._keyed.open_all(elements.keys)
         at, context, put = self._at, self._context, self._out.put_results
         at.values = self._keyed.values

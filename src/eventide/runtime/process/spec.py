@@ -10,6 +10,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
 from eventide.runtime.process.functions import Processing
 from eventide.runtime.process.guarded import GuardedKeyedOperator, GuardedOperator
@@ -17,7 +18,7 @@ from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOpera
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, SortInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,17 @@ class ProcessSpec:
         if not self.has_keys:
             return (ProcessOperator if self.dead_letters is None else GuardedOperator)(self, context)
         operator = KeyedProcessOperator if self.dead_letters is None else GuardedKeyedOperator
-        return operator(self, KeyedState(backend, context.max_parallelism), context)
+        return operator(self, KeyedState(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
     @property
     def needs_clock(self) -> bool:
         """Whether the function may set timers by the clock."""
         return self.has_keys and self.processing.may_wait_for_clock
+
+    @property
+    def sort_inputs(self) -> SortInputs | None:
+        """By timestamps across both inputs, where they have keys."""
+        return in_time_order if self.has_keys else None
 
     @property
     def state_of_functions(self) -> KeyedStateStore | None:

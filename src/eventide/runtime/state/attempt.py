@@ -142,10 +142,18 @@ class UndoableState(KeyedState):
         backend: where it is stored.
         max_parallelism: the number of key groups.
         growing: names under which there are lists that grow at their end alone, so that their length is enough.
+        in_batch: as in `KeyedState`.
     """
 
-    def __init__(self, backend: StateBackend, max_parallelism: int, growing: frozenset[str] = frozenset()) -> None:
-        super().__init__(backend, max_parallelism)
+    def __init__(
+        self,
+        backend: StateBackend,
+        max_parallelism: int,
+        growing: frozenset[str] = frozenset(),
+        *,
+        in_batch: bool = False,
+    ) -> None:
+        super().__init__(backend, max_parallelism, in_batch=in_batch)
         self._growing = growing
         self._touched: dict[tuple[Any, Hashable, str], tuple[Any, int | None]] = {}
         self._outside: list[dict[tuple[Any, Hashable, str], tuple[Any, int | None]]] = []

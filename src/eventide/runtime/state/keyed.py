@@ -24,7 +24,7 @@ from eventide.runtime.state.expiring import SUFFIX, unexpired
 from eventide.runtime.state.filling import NO_BUCKET, buckets_of
 from eventide.runtime.state.linear_hashing import address, addresses
 from eventide.runtime.state.timer_columns import placed
-from eventide.runtime.state.timers import Timers
+from eventide.runtime.state.timers import timers_of_kinds
 
 _BUCKET_BYTES = 1_024
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -63,7 +63,9 @@ class KeyedState:
         values: what has no namespace, by name and key; :meth:`read` unpickles what nobody has looked at.
     """
 
-    def __init__(self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES) -> None:
+    def __init__(
+        self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES, *, in_batch: bool = False
+    ) -> None:
         self._max_parallelism = max_parallelism
         self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
         self.index: dict[Any, int] = {}
@@ -73,9 +75,8 @@ class KeyedState:
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._stored: dict[int, _Stored] = {}
         self._looked_through: set[int] = set()
-        numbers = self._store.numbers or [0, 0]
         self._types = DeclaredTypes(backend)
-        self._timers = [Timers(self, kind, number) for kind, number in enumerate(numbers)]
+        self._timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
         self.event_timers, self.processing_timers = self._timers
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
@@ -262,3 +262,46 @@ class Timers:
             ready.append(heapq.heappop(heap))
             self._is_sorted = False
         return ready
+
+
+class BatchTimers(Timers):
+    """The timers of one kind in batch execution: from when the first of any kind fires on, none is set.
+
+    They fire when all elements are through, so that a chain of timers ends with its first one.
+    Flink: ``BatchExecutionInternalTimeService``.
+
+    Attributes:
+        kinds: the timers of all kinds, these among them.
+    """
+
+    def __init__(self, keys: Keys, kind: int, number: int) -> None:
+        super().__init__(keys, kind, number)
+        self.kinds: Sequence[BatchTimers] = (self,)
+        self._is_quiesced = False
+
+    def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+        """Set a timer, unless timers fire."""
+        if not self._is_quiesced:
+            super().register(time_ms, key, namespace)
+
+    def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
+        """Fire: take out the timers at or before a time, in the order of their time over all keys."""
+        for timers in self.kinds:
+            timers._is_quiesced = True
+        return super().due(until_ms)
+
+
+def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Sequence[Timers]:
+    """The timers of each kind, in streaming or in batch execution.
+
+    Args:
+        keys: the keys that have timers.
+        numbers: for each kind, the number of the last timer that was set.
+        in_batch: whether they are those of batch execution.
+    """
+    if not in_batch:
+        return [Timers(keys, kind, number) for kind, number in enumerate(numbers)]
+    kinds = [BatchTimers(keys, kind, number) for kind, number in enumerate(numbers)]
+    for timers in kinds:
+        timers.kinds = kinds
+    return kinds

@@ -40,10 +40,6 @@ class Level:
         """What the state of each operator depends on, by the operator's id."""
         return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
 
-    def in_batch(self) -> Level:
-        """The same for batch execution."""
-        return replace(self, tasks=tuple(replace(task, in_batch=True) for task in self.tasks))
-
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Level:
         """The same, whose functions may ask for these parameters."""
         return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -40,6 +40,12 @@ class OperatorContext:
 Receive: TypeAlias = Callable[[list[Any]], None]
 """Handles the payloads of one input, put in order, all under the current watermark."""
 
+SortInputs: TypeAlias = Callable[[Mapping[int, list[Any]]], Iterable[tuple[int, Any]]]
+"""Puts the payloads of inputs, by the number of the input, into the order of timestamps.
+
+It gives them one after the other, each with the number of its input.
+"""
+
 
 class Operator(Protocol):
     """What works in a task: it takes elements and watermarks, and keeps its state in a backend."""
@@ -64,8 +70,8 @@ class Operator(Protocol):
     def advance_clock(self, clock_ms: int) -> None:
         """Fire what was to happen by a time of the clock: processing time.
 
-        ``MAX_MS`` stands for the end of batch execution: what waits for the clock happens then, and what is set
-        meanwhile never does, as in Flink.
+        ``MAX_MS`` stands for the end of batch execution, before which the clock does not go on: what waits for it
+        happens then.
         """
 
     @property
@@ -128,6 +134,13 @@ class OperatorSpec(Protocol):
         """Whether it may have something to do when only the clock has gone on."""
 
     @property
+    def sort_inputs(self) -> SortInputs | None:
+        """What brings its input into the order of timestamps in batch execution: with keys, and for all windows.
+
+        None where elements come in the order of arrival. Flink: ``InputRequirement.SORTED`` and ``PASS_THROUGH``.
+        """
+
+    @property
     def state_of_functions(self) -> KeyedStateStore | None:
         """Where its functions find the state of the key at hand; None where there are no keys, or no functions."""
 
@@ -151,6 +164,11 @@ class OnColumns(ABC):
     def needs_clock(self) -> bool:
         """False: it follows event time, or counts."""
         return False
+
+    @property
+    @abstractmethod
+    def sort_inputs(self) -> SortInputs | None:
+        """What brings its input into the order of timestamps in batch execution."""
 
     @property
     def state_of_functions(self) -> None:
@@ -185,12 +203,13 @@ class OperatorInput:
     """What an operator can know of one of its inputs when it is planned.
 
     ``key`` is None for a stream without keys. ``is_punctuated`` says that a watermark may come between any two
-    elements.
+    elements. With ``in_batch``, an operator with ``sort_inputs`` takes elements in the order of their timestamps.
     """
 
     value_type: TypeInformation
     key: Key | None = None
     is_punctuated: bool = False
+    in_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ class OperatorTask:
         There are none where only the clock has gone on.
         """
         inbox = Inbox(frames, self._spec.codecs)
-        self._operator.advance_clock(add_ms(self._clock_ms, -1))
+        if not self._spec.in_batch:
+            self._operator.advance_clock(add_ms(self._clock_ms, -1))
         yield from self._send_outputs(START_OF_BATCH)
         for point in inbox.points():
             progress = self._progress(point, inbox)
@@ -173,7 +174,12 @@ class OperatorTask:
         return self._gate.advance(reports)
 
     def _can_wait(self, point: int, progress: Progress) -> bool:
-        """Whether elements need not be cut here, because it makes no difference to them or to what comes out."""
+        """Whether elements need not be cut here, because it makes no difference to them or to what comes out.
+
+        In batch execution all of them come before anything happens.
+        """
+        if self._spec.in_batch:
+            return point < END_OF_INPUT
         if point >= END_OF_BATCH or progress.idle is not None:
             return False
         return progress.watermark is None or not self._operator.reacts_to(progress.watermark)
@@ -208,9 +214,24 @@ class OperatorTask:
         payloads: dict[int, list[Any]] = {}
         for edge, payload in inbox.elements_until(point):
             payloads.setdefault(self._spec.input_of[edge], []).append(payload)
-        for number in sorted(payloads, key=lambda number: (number != self._spec.broadcast_input, number)):
-            self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, payloads[number])))
-            self._operator.inputs[number](payloads[number])
+        for number, parts in self._in_turn(payloads):
+            self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, parts)))
+            self._operator.inputs[number](parts)
+
+    def _in_turn(self, payloads: dict[int, list[Any]]) -> Iterator[tuple[int, list[Any]]]:
+        """What the inputs have brought, in the order in which it is handled: the broadcast input comes first.
+
+        In batch execution the others follow in the order of timestamps, where the operator has keys or windows.
+        """
+        first = self._spec.broadcast_input
+        if first is not None and first in payloads:
+            yield first, payloads.pop(first)
+        others = {number: payloads[number] for number in sorted(payloads)}
+        sort = self._spec.operator.sort_inputs
+        if not self._spec.in_batch or sort is None:
+            yield from others.items()
+        else:
+            yield from ((number, [payload]) for number, payload in sort(others))
 
     def _send_outputs(self, point: int) -> Iterator[Frame]:
         outputs = self._operator.take_outputs()

@@ -21,10 +21,7 @@ ASSIGNER_STATE = "assigner:"
 
 
 class Moment:
-    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch.
-
-    ``is_over`` says that batch execution is at its end, where no more timers of processing time are taken.
-    """
+    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
 
     def __init__(self) -> None:
         self.key: Any = None
@@ -32,7 +29,6 @@ class Moment:
         self.merged: Sequence[Window] = ()
         self.watermark = MIN_MS
         self.processing_time = MIN_MS
-        self.is_over = False
 
     def window_scope(self) -> tuple[Any, Hashable]:
         """The key and window at hand: where the state of one window lives."""
@@ -60,7 +56,7 @@ class TriggerView(Trigger.OnMergeContext):
         return self._moment.watermark
 
     def register_event_time_timer(self, time: int) -> None:
-        """Have ``on_event_time`` called when the watermark reaches a time."""
+        """Have ``on_event_time`` called when the watermark reaches a time; in batch, not while timers fire."""
         self._timers.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_event_time_timer(self, time: int) -> None:
@@ -68,9 +64,7 @@ class TriggerView(Trigger.OnMergeContext):
         self._timers.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Have ``on_processing_time`` called when the clock reaches a time; not at the end of batch execution."""
-        if self._moment.is_over:
-            return
+        """Have ``on_processing_time`` called when the clock reaches a time; in batch, not while timers fire."""
         self._timers.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
 
     def delete_processing_time_timer(self, time: int) -> None:

@@ -35,7 +35,7 @@ class GuardedWindowOperator(WindowOperator):
     def __init__(self, spec: WindowSpec, backend: StateBackend, context: OperatorContext) -> None:
         growing = frozenset({CONTENTS} if isinstance(spec.contents, AllElements) else ())
         self._handles_element = False
-        self._touched = UndoableState(backend, context.max_parallelism, growing)
+        self._touched = UndoableState(backend, context.max_parallelism, growing, in_batch=context.in_batch)
         super().__init__(spec, self._touched, context)
         self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
 

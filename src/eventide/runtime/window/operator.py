@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common._ms import MIN_MS
 from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.window import Evictor, TriggerResult, Window
 from eventide.errors import ProgramError
@@ -118,7 +118,6 @@ class WindowOperator:
 
     def advance_clock(self, clock_ms: int) -> None:
         """Fire all timers of processing time that are set for a time or before; it stays that of the micro-batch."""
-        self._moment.is_over = clock_ms == MAX_MS
         self._fire_timers(self._keyed.processing_timers, clock_ms, self._spec.trigger.on_processing_time)
 
     @property

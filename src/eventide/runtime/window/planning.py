@@ -129,6 +129,7 @@ class WindowOperation:
             lateness_ms=spec.lateness_ms,
             late_tag=spec.late_tag,
             one_by_one=source.is_punctuated,
+            in_batch=source.in_batch,
         )
         return PlannedOperator(
             window,
@@ -218,6 +219,8 @@ def _why_fast(window: ColumnarWindow) -> str:
     if window.one_by_one:
         reason = "rows go through the shuffle, because watermarks may come between any two of them"
         return f"{reason}; {_WITHOUT} they do not"
+    if window.in_batch and window.aggregation.keeps_order:
+        return "rows go through the shuffle, because batch mode puts them into the order of their timestamps"
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
     return "rows go through the shuffle, because their order decides what these windows hold"
@@ -238,6 +241,8 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "late elements are wanted as they are; without side_output_late_data they could be"
     if spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness they could be"
+    if source.in_batch:
+        return "batch mode reduces them in the order of their timestamps, which only who has all of them knows"
     if source.is_punctuated:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:

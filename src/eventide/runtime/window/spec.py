@@ -23,10 +23,11 @@ from eventide.datastream.window import (
     WindowAssigner,
 )
 from eventide.runtime.dead_letters import described
+from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.tasks.operator import OperatorContext, SortInputs
 from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
@@ -76,11 +77,16 @@ class WindowSpec:
             type(trigger) in _WITHOUT_CLOCK and (self.assigner.is_event_time() or type(self.assigner) in _TIMELESS)
         )
 
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """By timestamps; windows over all elements take them as those of one key."""
+        return in_time_order
+
     def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
         """The operator on its state."""
         if self.dead_letters is not None:
             return GuardedWindowOperator(self, backend, context)
-        keyed = KeyedState(backend, context.max_parallelism)
+        keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
         if self.is_fixed:
             return FixedWindowOperator(self, backend, keyed, context)
         return WindowOperator(self, keyed, context)

@@ -17,6 +17,7 @@ from eventide.runtime.columnar.aggregation._accumulator import Accumulator
 from eventide.runtime.columnar.aggregation._by_time import ValueByTime
 from eventide.runtime.columnar.aggregation._catalogue import Measure, measure
 from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Later
+from eventide.runtime.columnar.aggregation._lists import ValueList
 from eventide.runtime.columnar.aggregation._sums import RowCount
 
 ROWS = "__rows"
@@ -78,6 +79,11 @@ class Aggregation:
     def uses_timestamps(self) -> bool:
         """Whether rows need the column TIMESTAMP."""
         return any(isinstance(accumulator, ValueByTime) for accumulator in self._kept)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the order of rows shows in a result."""
+        return any(isinstance(accumulator, ValueList) for accumulator in self._kept)
 
     @property
     def partial_fields(self) -> list[pa.Field]:
