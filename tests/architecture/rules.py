@@ -66,6 +66,7 @@ OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket"
 # Users' data, users' programs, and a log of bytes.
 PICKLES = (
     "eventide.common._pickles",
+    "eventide.common._reader",
     "eventide.common._stand_ins",
     "eventide.runtime.pickles",
     "eventide.datastream.connectors.function_source._log",
@@ -102,6 +103,8 @@ ON_THIS_MACHINE = (
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 400
+# What the light floors load where a function needs it.
+LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
 
 
 def floor_of(name: str) -> tuple[int, str]:
@@ -169,11 +172,11 @@ def spark_is_in_spark_alone(root: Path) -> list[str]:
 
 
 def values_and_vocabulary_are_light(root: Path) -> list[str]:
-    """Floors 1 and 2 load the standard library only; pyarrow, msgspec, cloudpickle inside functions and for types."""
+    """Floors 1 and 2 load the standard library only; pyarrow, msgspec and the like inside functions and for types."""
 
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
-        late = imported.is_of("pyarrow", "msgspec", "cloudpickle") and imported.place != "module"
+        late = imported.is_of(*LATE) and imported.place != "module"
         too_early = imported.is_of(*LOADED_LATE) and imported.place == "module"
         light = module.name in LOADED_LATE or ((own or late) and not too_early)
         return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not light

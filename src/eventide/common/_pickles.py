@@ -21,7 +21,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from eventide.common._class_name import ClassName, class_name
-from eventide.common._plain_classes import PLAIN_CLASSES
+from eventide.common._plain_classes import INSTEAD, PLAIN_CLASSES
+from eventide.common._reader import Reader, forget, read
 from eventide.errors import StateError
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
@@ -66,6 +67,7 @@ def bring(classes: ProgramClasses) -> None:
         before = _found.get(name)
         if before is not kind:
             _names.pop(id(before), None)
+            forget(id(before))
             _found[name] = kind
             _names[id(kind)] = name
     _packages.update(classes.packages)
@@ -85,7 +87,8 @@ def class_of_name(module: str, name: str) -> Any:
     Raises:
         StateError: if there is no such class, or the program does not know it.
     """
-    check_name(module, name)
+    if type(module) is not str or type(name) is not str:
+        check_name(module, name)
     found = _found.get((module, name))
     return _admitted(module, name) if found is None else found
 
@@ -123,10 +126,7 @@ def loads(data: Any) -> Any:
     Raises:
         StateError: if the data refer to what the program has not, or does not know, or are no pickle.
     """
-    try:
-        return _OfProgram(io.BytesIO(data)).load()
-    except (pickle.UnpicklingError, EOFError) as error:
-        raise StateError(f"what is stored cannot be read: {error!r}") from error
+    return read(_OfProgram, data)
 
 
 def plain_loads(data: bytes) -> Any:
@@ -161,12 +161,11 @@ class _Plain(pickle.Unpickler):
         raise StateError(f"what is stored should be plain values, and has {name} of the module {module}")
 
 
-class _OfProgram(pickle.Unpickler):
+class _OfProgram(Reader):
     """Makes objects of plain classes and of those of the program alone."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        found = _found.get((module, name))
-        return class_of_name(module, name) if found is None else found
+    class_for = staticmethod(class_of_name)
+    by_name = staticmethod(class_of_name)
 
 
 def _admitted(module: str, name: str) -> Any:
@@ -179,6 +178,7 @@ def _admitted(module: str, name: str) -> Any:
     is_of_program = package in _packages or package == "__main__"
     if not (is_named or is_of_program or _is_bound(at)):
         raise _gone(at) if find_spec(package) is None else _unknown(at)
+    module, name = INSTEAD.get(at, at)
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
@@ -186,7 +186,7 @@ def _admitted(module: str, name: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise _gone(at) from error
     if not is_named:
-        if not isinstance(found, type):
+        if not isinstance(found, type) or issubclass(found, type):
             raise _unknown(at)
         if class_name(found) != at:
             return class_of_name(*class_name(found))

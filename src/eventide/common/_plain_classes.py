@@ -1,4 +1,7 @@
-"""Classes of Python, its libraries and eventide that any data may have objects of: making one does nothing else."""
+"""Classes of Python, its libraries and eventide that any data may have objects of: making one does nothing else.
+
+Why that is so of each stands in the table of ``tests/unit/common/test_plain_classes.py``.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,10 @@ _NAMES = {
     "ipaddress": "IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface IPv6Network",
     "pathlib": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
     "random": "Random",
-    "re": "_compile",
     "statistics": "NormalDist",
     "types": "SimpleNamespace",
     "uuid": "SafeUUID UUID",
     "zoneinfo": "ZoneInfo ZoneInfo._unpickle",
-    "numpy": "dtype ndarray",
-    "numpy._core.multiarray": "_reconstruct scalar",
-    "numpy._core.numeric": "_frombuffer",
-    "numpy.core.multiarray": "_reconstruct scalar",
-    "numpy.core.numeric": "_frombuffer",
     "eventide.common._pickles": "class_of_name",
     "eventide.common._stand_ins": "_made",
     "eventide.common.time": "Duration Instant Time",
@@ -42,16 +39,39 @@ _NAMES = {
     "eventide.runtime.columnar.contents": "_Kept",
     "eventide.runtime.joins.windowed": "OnSide",
     "pyarrow.lib": (
-        "_reconstruct_record_batch _reconstruct_table _restore_array binary chunked_array decimal128 decimal256 "
-        "dictionary field large_list list_ map_ py_buffer scalar schema struct timestamp type_for_alias"
+        "_reconstruct_record_batch _reconstruct_table binary chunked_array decimal128 decimal256 dictionary field "
+        "large_list list_ map_ scalar schema struct timestamp type_for_alias"
     ),
-    "pandas._libs.tslibs.nattype": "_nat_unpickle",
     "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
-    "pandas._libs.tslibs.timestamps": "_unpickle_timestamp",
 }
 
+_OURS = {
+    "builtins getattr": "method_of",
+    "numpy dtype": "DtypeForm",
+    "numpy ndarray": "ArrayForm",
+    "numpy._core.multiarray _reconstruct": "array_form",
+    "numpy._core.multiarray scalar": "scalar_of",
+    "numpy._core.numeric _frombuffer": "array_of",
+    "numpy.core.multiarray _reconstruct": "array_form",
+    "numpy.core.multiarray scalar": "scalar_of",
+    "numpy.core.numeric _frombuffer": "array_of",
+    "pandas._libs.tslibs.nattype _nat_unpickle": "no_time",
+    "pandas._libs.tslibs.timestamps _unpickle_timestamp": "timestamp_of",
+    "pyarrow.lib _restore_array": "arrow_array",
+    "pyarrow.lib py_buffer": "arrow_buffer",
+    "re _compile": "pattern",
+}
+
+INSTEAD: dict[ClassName, ClassName] = {
+    (module, name): ("eventide.common._plain_values", ours)
+    for names, ours in _OURS.items()
+    for module, name in [names.split()]
+}
+"""What libraries pickle with that would believe anything, and what is found in its place."""
+
 PLAIN_CLASSES: frozenset[ClassName] = frozenset(
-    {(module, name) for module, names in _NAMES.items() for name in names.split()}
+    {*INSTEAD}
+    | {(module, name) for module, names in _NAMES.items() for name in names.split()}
     | {
         ("builtins", name)
         for name, kind in vars(builtins).items()
@@ -59,3 +79,12 @@ PLAIN_CLASSES: frozenset[ClassName] = frozenset(
     }
 )
 """Their names, and those of the functions that make some of them."""
+
+SHOWN_CLASSES: frozenset[ClassName] = frozenset(
+    {(module, name) for module in ("builtins", "datetime", "decimal") for name in _NAMES[module].split()}
+    | {("eventide.common._pickles", "class_of_name"), ("numpy", "dtype"), ("eventide.common.types", "_restore")}
+    | {at for at in PLAIN_CLASSES if at[0] in {"eventide.common.time_window", "eventide.common.types"}}
+    | {("eventide.datastream.window._windows", name) for name in ("CountWindow", "GlobalWindow")}
+    | {at for at, (_, ours) in INSTEAD.items() if ours == "scalar_of"}
+)
+"""Those whose objects are made to be shown: they cannot be changed, or have no code but eventide's own."""

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from eventide.common._pickles import check_name, class_of_name, dumps
-from eventide.common._plain_classes import PLAIN_CLASSES
+from eventide.common._plain_classes import SHOWN_CLASSES
+from eventide.common._reader import Reader, Unchanging, read
 from eventide.errors import StateError
 
 
-class StandIn:
+class StandIn(metaclass=Unchanging):
     """An object of a class that is not here: what it was made of, and the state that it was given then.
 
     It equals nothing but itself, and can do nothing but show what it has, and become bytes again.
@@ -78,11 +79,13 @@ def _made(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 def loads_anyway(data: Any) -> Any:
     """Unpickle data, with a :class:`StandIn` for each object of a class that no program has brought here."""
-    return _Loading(data, _class_or_stand_in).load()
+    return read(_Anyway, data)
 
 
 def shown_loads(data: bytes) -> Any:
-    """Unpickle data that are only to be shown, with a :class:`StandIn` for each object of any program's class.
+    """Unpickle data that are only to be shown: but for plain values, windows and rows, no object is made.
+
+    Each other one is shown by a :class:`StandIn`, also one of a plain class, as of a path or an array.
 
     Raises:
         StateError: if there is something that a stand-in cannot stand for, such as a class that goes along by value.
@@ -93,7 +96,7 @@ def shown_loads(data: bytes) -> Any:
     [SplitResult('sc', 'here', '/a', '', ''), TimeWindow(start=0, end=10)]
     """
     try:
-        return _Loading(data, _plain_or_stand_in).load()
+        return read(_Shown, data)
     except StateError:
         raise
     except Exception as error:  # whatever bytes that are no pickle of ours, or made to look like one, lead to
@@ -112,7 +115,7 @@ def dumps_anyway(value: Any) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _stand_in(module: str, name: str) -> type:
-    return type(name.rpartition(".")[2], (StandIn,), {"__module__": module, "__qualname__": name})
+    return Unchanging(name.rpartition(".")[2], (StandIn,), {"__module__": module, "__qualname__": name})
 
 
 def _class_or_stand_in(module: str, name: str) -> Any:
@@ -123,20 +126,19 @@ def _class_or_stand_in(module: str, name: str) -> Any:
         return _stand_in(module, name)
 
 
-def _plain_or_stand_in(module: str, name: str) -> Any:
+def _shown_or_stand_in(module: str, name: str) -> Any:
     check_name(module, name)
-    return _class_or_stand_in(module, name) if (module, name) in PLAIN_CLASSES else _stand_in(module, name)
+    return class_of_name(module, name) if (module, name) in SHOWN_CLASSES else _stand_in(module, name)
 
 
-class _Loading(pickle.Unpickler):
-    def __init__(self, data: Any, class_for: Callable[[str, str], Any]) -> None:
-        super().__init__(io.BytesIO(data))
-        self._class_for = class_for
+class _Anyway(Reader):
+    class_for = staticmethod(_class_or_stand_in)
+    by_name = staticmethod(class_of_name)
 
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == (class_of_name.__module__, class_of_name.__name__):
-            return self._class_for
-        return self._class_for(module, name)
+
+class _Shown(Reader):
+    class_for = staticmethod(_shown_or_stand_in)
+    by_name = staticmethod(class_of_name)
 
 
 class _OfStandIns(pickle.Pickler):
