@@ -1,10 +1,10 @@
 """Reads a pickle so that it changes nothing but the objects that it makes.
 
 An opcode, BUILD, sets attributes of any object. Of a class or a function it would set them for the whole process, and
-Python's unpickler has no place to forbid that. So the unpickler gets a stand-in for each class and function, which
-makes what the class would make, and has nothing that could be set. A class or a function that is itself a value, and not only
-what makes one, must be the real one: a stand-in that is left in the value has more references than before, and the
-pickle is then read again by Python's slower unpickler, whose BUILD looks at what it changes (decision 33).
+Python's unpickler has no place to forbid that. So the unpickler gets a stand-in for each class and function. It makes
+what the class would make, and has nothing that could be set. A class that is itself a value, and not only what makes
+one, must be the real one: a stand-in that is left in the value has more references than before, and the pickle is then
+read again by Python's slower unpickler, whose BUILD looks at what it changes (decision 33).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Unchanging(type):
     """The type of classes whose attributes no pickle can set."""
 
     @property
-    def __setstate__(cls) -> Any:  # noqa: PLE0302 - a property
+    def __setstate__(cls) -> Any:  # noqa: PLE0302
         """Refuse: BUILD asks a class for this before it sets attributes."""
         raise _changes(cls.__qualname__)
 
