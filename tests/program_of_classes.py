@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from eventide.common import Types, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.common import TimestampAssigner, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, Window, WindowAssigner
@@ -114,6 +114,30 @@ class Trailing(WatermarkGenerator):
         output.emit_watermark(Watermark(self.highest - self.bound_ms - 1))
 
 
+class ByOrder(WatermarkStrategy):
+    """A strategy of the program's own, whose assigner counts what it has seen."""
+
+    def __init__(self, bound_ms):
+        self.bound_ms = bound_ms
+
+    def create_timestamp_assigner(self, context):
+        return OrderTime()
+
+    def create_watermark_generator(self, context):
+        return Trailing(self.bound_ms)
+
+
+class OrderTime(TimestampAssigner):
+    """Gives the second of an order, and learns which customers there are."""
+
+    def __init__(self):
+        self.customers = set()
+
+    def extract_timestamp(self, value, record_timestamp):
+        self.customers.add(value.customer)
+        return value.second * 1000
+
+
 class Report(ProcessWindowFunction):
     """Says what is in a window, and what its key has seen in all windows so far."""
 
@@ -143,12 +167,7 @@ def program(env, batches, bounded, bound_ms):
         ]
         for batch in batches
     ]
-    strategy = WatermarkStrategy.for_generator(lambda: Trailing(bound_ms))
-    orders = env.from_source(
-        ScriptedSource(["split"], script, bounded=bounded),
-        strategy.with_timestamp_assigner(lambda order, _: order.second * 1000),
-        "orders",
-    )
+    orders = env.from_source(ScriptedSource(["split"], script, bounded=bounded), ByOrder(bound_ms), "orders")
     by_customer = orders.key_by(lambda order: order.customer).window(Tens()).process(Report())
     by_colour = orders.key_by(lambda order: order.colour).window(Tens()).process(Report())
     by_both = orders.key_by(lambda order: (order.customer.place, Shade(order.colour))).window(Tens()).reduce(larger)

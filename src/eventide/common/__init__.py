@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     )
     from eventide.common.serializer import TypeSerializer
     from eventide.common.time import Duration, Instant, Time
+    from eventide.common.timestamp_assigner import (
+        RecordTimestampAssigner,
+        TimestampAssigner,
+        VectorizedTimestampAssigner,
+    )
     from eventide.common.typeinfo import TypeInformation, Types
     from eventide.common.types import Row, RowKind
     from eventide.common.watermark import MAX_WATERMARK, UNINITIALIZED, Watermark
@@ -34,13 +39,15 @@ if TYPE_CHECKING:
         WatermarkGeneratorContext,
         WatermarkOutput,
     )
-    from eventide.common.watermark_generators import PunctuatedWatermarks, TimeLagWatermarks
-    from eventide.common.watermark_strategy import (
-        NullTimestamps,
-        TimestampAssigner,
-        VectorizedTimestampAssigner,
-        WatermarkStrategy,
+    from eventide.common.watermark_generators import (
+        AscendingTimestampsWatermarks,
+        BoundedOutOfOrdernessWatermarks,
+        NoWatermarksGenerator,
+        PunctuatedWatermarks,
+        TimeLagWatermarks,
+        WatermarksWithIdleness,
     )
+    from eventide.common.watermark_strategy import NullTimestamps, WatermarkStrategy
 
 _MODULES = {
     "Duration": "eventide.common.time",
@@ -58,12 +65,17 @@ _MODULES = {
     "WatermarkOutput": "eventide.common.watermark_generator",
     "VectorizedWatermarkGenerator": "eventide.common.watermark_generator",
     "BatchWatermarkOutput": "eventide.common.watermark_generator",
+    "BoundedOutOfOrdernessWatermarks": "eventide.common.watermark_generators",
+    "AscendingTimestampsWatermarks": "eventide.common.watermark_generators",
+    "NoWatermarksGenerator": "eventide.common.watermark_generators",
+    "WatermarksWithIdleness": "eventide.common.watermark_generators",
     "PunctuatedWatermarks": "eventide.common.watermark_generators",
     "TimeLagWatermarks": "eventide.common.watermark_generators",
     "NullTimestamps": "eventide.common.watermark_strategy",
     "WatermarkStrategy": "eventide.common.watermark_strategy",
-    "TimestampAssigner": "eventide.common.watermark_strategy",
-    "VectorizedTimestampAssigner": "eventide.common.watermark_strategy",
+    "TimestampAssigner": "eventide.common.timestamp_assigner",
+    "RecordTimestampAssigner": "eventide.common.timestamp_assigner",
+    "VectorizedTimestampAssigner": "eventide.common.timestamp_assigner",
     "Configuration": "eventide.common.configuration",
     "ExecutionConfig": "eventide.common.execution_config",
     "SerializationSchema": "eventide.common.serialization",
@@ -106,11 +118,16 @@ __all__ = [
     "WatermarkOutput",
     "VectorizedWatermarkGenerator",
     "BatchWatermarkOutput",
+    "BoundedOutOfOrdernessWatermarks",
+    "AscendingTimestampsWatermarks",
+    "NoWatermarksGenerator",
+    "WatermarksWithIdleness",
     "PunctuatedWatermarks",
     "TimeLagWatermarks",
     "NullTimestamps",
     "WatermarkStrategy",
     "TimestampAssigner",
+    "RecordTimestampAssigner",
     "VectorizedTimestampAssigner",
     "Configuration",
     "ExecutionConfig",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias
 
@@ -25,13 +26,15 @@ class Learnt:
 
     Args:
         thing: an object with attributes, or with these two methods.
+        shares: other objects whose learnt state is kept by itself: an attribute that is one of them has not changed.
 
     Raises:
         ProgramError: if it has one of the two methods alone, or keeps things elsewhere than in its attributes.
     """
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: Any, shares: Sequence[Any] = ()) -> None:
         self._thing = thing
+        self._shares = shares
         self._has_own = hasattr(thing, "snapshot_state")
         if self._has_own != hasattr(thing, "restore_state"):
             raise ProgramError(
@@ -90,6 +93,8 @@ class Learnt:
         if name not in self._made:
             return True
         before, bytes_before = self._made[name], self._bytes.get(name)
+        if value is before and any(value is shared for shared in self._shares):
+            return False
         if bytes_before is not None:
             return dumps(value) != bytes_before
         if type(value) in _VALUES and type(value) is type(before):

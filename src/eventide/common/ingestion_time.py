@@ -11,7 +11,7 @@ from eventide.common.watermark_generator import (
     WatermarkGeneratorContext,
     WatermarkOutput,
 )
-from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkStrategy
+from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkSpec, WatermarkStrategy
 
 __all__ = ["IngestionTime", "ingestion_time"]
 
@@ -45,7 +45,7 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
         output.emit_watermark(Watermark(self._context.get_current_processing_time() - 1))
 
 
-def ingestion_time() -> WatermarkStrategy:
+def ingestion_time() -> WatermarkSpec:
     """Return the strategy of ingestion time, for which the time is that of micro-batches.
 
     A micro-batch that is run again after a failure has the time that it had.

@@ -10,20 +10,144 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eventide.common._ms import add_ms, to_ms
+from eventide.common._learnt import Learnt
+from eventide.common._ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
 from eventide.errors import ProgramError
 
 __all__ = [
+    "AscendingTimestampsWatermarks",
     "BoundedOutOfOrderness",
+    "BoundedOutOfOrdernessWatermarks",
     "MaximumBasedGenerator",
     "NoWatermarks",
+    "NoWatermarksGenerator",
     "PunctuatedWatermarks",
     "SuppliedGenerator",
     "TimeLagWatermarks",
+    "WatermarksWithIdleness",
 ]
+
+
+class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
+    """Watermarks that trail the highest timestamp by a bound and one millisecond more.
+
+    ``WatermarkStrategy.for_bounded_out_of_orderness`` gives the same watermarks, and works them out for whole columns
+    at once. This class is for strategies and generators that use it or override a part of it. Before the first element,
+    the watermark is the smallest 64-bit integer. Flink: ``BoundedOutOfOrdernessWatermarks``.
+
+    Args:
+        max_out_of_orderness: How much older than the newest element another may be without being late.
+
+    Raises:
+        ProgramError: The bound is negative or no length of time.
+
+    >>> from eventide.common import WatermarkStrategy
+    >>> strategy = WatermarkStrategy.for_generator(lambda: BoundedOutOfOrdernessWatermarks(Duration.of_seconds(5)))
+    """
+
+    is_periodic = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a subclass emit in `on_event` if it overrides that, unless it says that it does not."""
+        super().__init_subclass__(**options)
+        if "on_event" in vars(cls) and "is_periodic" not in vars(cls):
+            cls.is_periodic = False
+
+    def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
+        self._bound_ms = BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")).bound_ms
+        self._highest_ms = add_ms(MIN_MS, self._bound_ms + 1)
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Remember the timestamp, if it is the highest so far."""
+        self._highest_ms = max(self._highest_ms, event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit the highest timestamp less the bound and one millisecond."""
+        output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms - 1)))
+
+
+class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
+    """Watermarks one millisecond before the highest timestamp, for timestamps that never go back within a split.
+
+    ``WatermarkStrategy.for_monotonous_timestamps`` gives the same watermarks, for whole columns at once. Flink:
+    ``AscendingTimestampsWatermarks``.
+
+    >>> from eventide.common import WatermarkStrategy
+    >>> strategy = WatermarkStrategy.for_generator(AscendingTimestampsWatermarks)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class NoWatermarksGenerator(WatermarkGenerator):
+    """Gives no watermarks; the end of the stream alone gives one. Flink: ``NoWatermarksGenerator``."""
+
+    is_periodic = True
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Do nothing."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Do nothing."""
+
+
+class WatermarksWithIdleness(WatermarkGenerator):
+    """Watermarks of another generator, and idleness while there are no elements. Flink: ``WatermarksWithIdleness``.
+
+    Time is that of micro-batches. It begins with the first micro-batch without elements, and more than the timeout must
+    have passed. ``WatermarkStrategy.with_idleness`` does the same for any strategy, without calling Python for it.
+
+    Args:
+        watermarks: The generator that makes the watermarks while there are elements.
+        idle_timeout: How long there may be none.
+        context: The context that the strategy was given, which knows the clock.
+
+    Raises:
+        ProgramError: The timeout is not positive.
+    """
+
+    def __init__(
+        self, watermarks: WatermarkGenerator, idle_timeout: Duration | Time | int, context: WatermarkGeneratorContext
+    ) -> None:
+        self._watermarks = watermarks
+        self._learnt = Learnt(watermarks)
+        self._timeout_ms = to_positive_ms(idle_timeout, "idle timeout")
+        self._context = context
+        self._has_heard = False
+        self._silent_since_ms: int | None = None
+        self._is_idle = False
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Show an element to the generator, which ends idleness."""
+        self._watermarks.on_event(event, event_timestamp, output)
+        self._has_heard, self._is_idle = True, False
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Say once that the split is idle, when it has been silent for longer than the timeout; else ask on."""
+        now_ms = self._context.get_current_processing_time()
+        if self._has_heard:
+            self._has_heard, self._silent_since_ms = False, None
+        elif self._silent_since_ms is None:
+            self._silent_since_ms = now_ms
+        elif now_ms - self._silent_since_ms > self._timeout_ms:
+            if not self._is_idle:
+                output.mark_idle()
+                self._is_idle = True
+            return
+        self._watermarks.on_periodic_emit(output)
+
+    def snapshot_state(self) -> Any:
+        """Return what the generator has learnt, and since when there have been no elements."""
+        return self._learnt.snapshot(), self._has_heard, self._silent_since_ms, self._is_idle
+
+    def restore_state(self, state: Any) -> None:
+        """Go on from what `snapshot_state` returned."""
+        snapshot, self._has_heard, self._silent_since_ms, self._is_idle = state
+        self._learnt.restore(snapshot)
 
 
 class TimeLagWatermarks(WatermarkGenerator):
@@ -83,6 +207,9 @@ class MaximumBasedGenerator(Protocol):
     def watermark_for(self, max_timestamp_ms: int) -> int | None:
         """Return the watermark after elements up to `max_timestamp_ms`, or None when there is none to emit."""
 
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a generator that gives these watermarks, for programs that call one by hand."""
+
     def describe(self) -> str:
         """Return a few words for plans and logs."""
 
@@ -115,6 +242,10 @@ class BoundedOutOfOrderness:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""
         return add_ms(max_timestamp_ms, -self.bound_ms - 1)
 
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a `BoundedOutOfOrdernessWatermarks`; with a bound of 0, an `AscendingTimestampsWatermarks`."""
+        return BoundedOutOfOrdernessWatermarks(self.bound_ms) if self.bound_ms else AscendingTimestampsWatermarks()
+
     def describe(self) -> str:
         """Return a few words for plans and logs."""
         return f"bounded out-of-orderness {self.bound_ms} ms" if self.bound_ms else "monotonous timestamps"
@@ -131,6 +262,10 @@ class NoWatermarks:
     def watermark_for(self, max_timestamp_ms: int) -> None:
         """Return None: there is no watermark, whatever the elements are."""
         return
+
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a `NoWatermarksGenerator`."""
+        return NoWatermarksGenerator()
 
     def describe(self) -> str:
         """Return a few words for plans and logs."""

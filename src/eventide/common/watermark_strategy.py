@@ -1,4 +1,4 @@
-"""Where timestamps come from and how watermarks follow: `WatermarkStrategy` and `TimestampAssigner`."""
+"""Where timestamps come from and how watermarks follow: `WatermarkStrategy`."""
 
 from __future__ import annotations
 
@@ -11,77 +11,32 @@ from typing import TYPE_CHECKING, Any
 from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.timestamp_assigner import (
+    FunctionAssigner,
+    RecordTimestampAssigner,
+    SuppliedAssigner,
+    TimestampAssigner,
+    VectorizedTimestampAssigner,
+)
 from eventide.common.watermark_alignment import WatermarkAlignment
-from eventide.common.watermark_generator import WatermarkGenerator
+from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext
 from eventide.common.watermark_generators import (
     BoundedOutOfOrderness,
     MaximumBasedGenerator,
     NoWatermarks,
     SuppliedGenerator,
+    WatermarksWithIdleness,
 )
 from eventide.errors import ProgramError
 
-__all__ = ["TimestampAssigner", "VectorizedTimestampAssigner", "WatermarkStrategy"]
-
-
-class TimestampAssigner(ABC):
-    """Gives each element its event time. Subclass it, or hand a function to the strategy instead.
-
-    >>> class PaymentTime(TimestampAssigner):
-    ...     def extract_timestamp(self, value, record_timestamp):
-    ...         return value["paid_at_ms"]
-    >>> PaymentTime().extract_timestamp({"paid_at_ms": 1_700_000_000_000}, 0)
-    1700000000000
-    """
-
-    @abstractmethod
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the event time of an element, in milliseconds since the epoch (UTC).
-
-        Called once for each element, in the order of its split.
-
-        Args:
-            value: The element.
-            record_timestamp: The timestamp that the element has so far, from its source or an earlier assigner; the
-                smallest 64-bit integer when it has none.
-        """
-
-
-class VectorizedTimestampAssigner(TimestampAssigner):
-    """Gives a whole Arrow batch of elements their event times at once, where a plain column is not enough.
-
-    Elements whose type is declared and that come as columns, from files or a DataFrame, are handed over without making
-    a Python object for each. For elements in any other form `extract_timestamp` is called. Not in PyFlink.
-
-    >>> class Later(VectorizedTimestampAssigner):
-    ...     def extract_timestamps(self, batch):
-    ...         import pyarrow.compute as pc
-    ...         return pc.add(batch.column("sent"), batch.column("took"))
-    ...     def extract_timestamp(self, value, record_timestamp):
-    ...         return value["sent"] + value["took"]
-    >>> import pyarrow as pa
-    >>> Later().extract_timestamps(pa.record_batch({"sent": [1_000], "took": [5]})).to_pylist()
-    [1005]
-    """
-
-    @abstractmethod
-    def extract_timestamps(self, batch: Any) -> Any:
-        """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, where elements have no fields.
-
-        Returns:
-            A ``pyarrow.Array`` of whole milliseconds since the epoch (UTC), or of timestamps, without nulls.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionAssigner(TimestampAssigner):
-    """A function ``(element, record_timestamp) -> milliseconds`` as a `TimestampAssigner`."""
-
-    function: Callable[[Any, int], int]
-
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return what the function does."""
-        return self.function(value, record_timestamp)
+__all__ = [
+    "NullTimestamps",
+    "TimestampAssigner",
+    "VectorizedTimestampAssigner",
+    "WatermarkSpec",
+    "WatermarkStrategy",
+    "spec_of",
+]
 
 
 class NullTimestamps(Enum):
@@ -95,36 +50,51 @@ class NullTimestamps(Enum):
     DROP = "drop"
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkStrategy:
+class WatermarkStrategy(ABC):
     """How the timestamps of a stream are found and how its watermarks follow from them.
 
+    Begin with one of the strategies that are there, such as `for_bounded_out_of_orderness`. Or subclass this class:
+    then `create_timestamp_assigner` and `create_watermark_generator` make the objects of each split of a source, or of
+    each subtask where the strategy comes after an operator. They are called in every micro-batch, and the new objects
+    are given what the old ones have learnt. A strategy is pickled and sent to the workers.
+
     A strategy is a value: each ``with_*`` returns a new one that keeps everything else, in any order. (PyFlink's
-    ``with_idleness`` forgets the timestamp assigner; eventide's methods forget nothing.)
+    ``with_idleness`` forgets the timestamp assigner; eventide's methods forget nothing.) Flink: ``WatermarkStrategy``;
+    PyFlink's cannot be subclassed.
 
-    Attributes:
-        generator: The description of the watermarks.
-        timestamp_assigner: The object that gives an element its timestamp, or None.
-        timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
-            two is set; with neither, the timestamps of the source are kept.
-        idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
-        null_timestamps: What happens to an element without a timestamp; or the id of the side output that it goes to.
-        alignment: How far the splits of a source may run ahead of others, or None: as far as they like.
-
-    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
-    >>> strategy.with_timestamp_assigner("event_time").describe()
-    "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
+    >>> from eventide.common import BoundedOutOfOrdernessWatermarks
+    >>> class OfPayments(WatermarkStrategy):
+    ...     def create_timestamp_assigner(self, context):
+    ...         return lambda payment, _: payment["paid_at_ms"]
+    ...     def create_watermark_generator(self, context):
+    ...         return BoundedOutOfOrdernessWatermarks(Duration.of_seconds(5))
+    >>> OfPayments().with_idleness(Duration.of_minutes(1)).describe()
+    'watermarks of OfPayments, idle after 60000 ms, timestamps from OfPayments'
     """
 
-    generator: MaximumBasedGenerator | SuppliedGenerator
-    timestamp_assigner: TimestampAssigner | None = None
-    timestamp_column: Any = None
-    idle_timeout_ms: int | None = None
-    null_timestamps: NullTimestamps | str = NullTimestamps.FAIL
-    alignment: WatermarkAlignment | None = None
+    def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> Any:
+        """Return a new assigner for the elements of a split; by default, they keep the timestamps of their source.
+
+        What the assigner learns is kept for its split, as a generator's is.
+
+        Args:
+            context: What the assigner may ask about its surroundings, such as the clock.
+
+        Returns:
+            A `TimestampAssigner`, or a function ``(element, record_timestamp) -> milliseconds``.
+        """
+        return RecordTimestampAssigner()
+
+    @abstractmethod
+    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a new generator for the watermarks of a split.
+
+        Args:
+            context: What the generator may ask about its surroundings, such as the clock.
+        """
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkSpec:
         """Return a strategy for elements that are out of order, but by no more than a bound.
 
         Args:
@@ -133,20 +103,20 @@ class WatermarkStrategy:
         Raises:
             ProgramError: The bound is negative or no length of time.
         """
-        return WatermarkStrategy(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
+        return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
 
     @staticmethod
-    def for_monotonous_timestamps() -> WatermarkStrategy:
+    def for_monotonous_timestamps() -> WatermarkSpec:
         """Return a strategy for elements whose timestamps never go back within a split."""
-        return WatermarkStrategy(BoundedOutOfOrderness(0))
+        return WatermarkSpec(BoundedOutOfOrderness(0))
 
     @staticmethod
-    def no_watermarks() -> WatermarkStrategy:
+    def no_watermarks() -> WatermarkSpec:
         """Return a strategy that gives no watermark until the stream ends."""
-        return WatermarkStrategy(NoWatermarks())
+        return WatermarkSpec(NoWatermarks())
 
     @staticmethod
-    def for_generator(generator_supplier: Callable[..., WatermarkGenerator]) -> WatermarkStrategy:
+    def for_generator(generator_supplier: Callable[..., WatermarkGenerator]) -> WatermarkSpec:
         """Return a strategy whose watermarks a generator makes that the user wrote.
 
         Each split of a source has a generator of its own, as has each subtask where the strategy comes after an
@@ -163,9 +133,9 @@ class WatermarkStrategy:
         >>> print(WatermarkStrategy.for_generator(lambda ctx: TimeLagWatermarks(5_000, ctx)).describe())
         watermarks of <lambda>, timestamps of the source
         """
-        return WatermarkStrategy(SuppliedGenerator(generator_supplier))
+        return WatermarkSpec(SuppliedGenerator(generator_supplier))
 
-    def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkStrategy:
+    def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkSpec:
         """Return the same strategy for splits that may fall silent.
 
         A split without elements for so long, in processing time, is idle: it no longer holds the others back. It counts
@@ -178,14 +148,14 @@ class WatermarkStrategy:
         Raises:
             ProgramError: The timeout is not positive.
         """
-        return replace(self, idle_timeout_ms=to_positive_ms(idle_timeout, "idle timeout"))
+        return replace(spec_of(self), idle_timeout_ms=to_positive_ms(idle_timeout, "idle timeout"))
 
     def with_watermark_alignment(
         self,
         watermark_group: str,
         max_allowed_watermark_drift: Duration | Time | int,
         update_interval: Duration | Time | int | None = None,
-    ) -> WatermarkStrategy:
+    ) -> WatermarkSpec:
         """Return the same strategy for sources that wait for each other, so that less waits in the state of windows.
 
         The lowest watermark of all splits of all sources with this group is that of the group. A split whose watermark
@@ -207,9 +177,9 @@ class WatermarkStrategy:
         300000
         """
         alignment = WatermarkAlignment.of(watermark_group, max_allowed_watermark_drift, update_interval)
-        return replace(self, alignment=alignment)
+        return replace(spec_of(self), alignment=alignment)
 
-    def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkStrategy:
+    def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkSpec:
         """Return the same strategy with another source of timestamps, which replaces the one before.
 
         Args:
@@ -221,18 +191,20 @@ class WatermarkStrategy:
             ProgramError: The argument is none of these.
         """
         if isinstance(timestamp_assigner, TimestampAssigner):
-            return replace(self, timestamp_assigner=timestamp_assigner, timestamp_column=None)
+            return replace(spec_of(self), timestamp_assigner=timestamp_assigner, timestamp_column=None)
         if isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
-            return replace(self, timestamp_assigner=None, timestamp_column=timestamp_assigner)
+            return replace(spec_of(self), timestamp_assigner=None, timestamp_column=timestamp_assigner)
         if callable(timestamp_assigner):
-            return replace(self, timestamp_assigner=FunctionAssigner(timestamp_assigner), timestamp_column=None)
+            return replace(
+                spec_of(self), timestamp_assigner=FunctionAssigner(timestamp_assigner), timestamp_column=None
+            )
         message = (
             "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
             f"a column name or a Column, got {timestamp_assigner!r}"
         )
         raise ProgramError(message)
 
-    def with_null_timestamps(self, null_timestamps: Any) -> WatermarkStrategy:
+    def with_null_timestamps(self, null_timestamps: Any) -> WatermarkSpec:
         """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
 
         Args:
@@ -247,7 +219,7 @@ class WatermarkStrategy:
         <NullTimestamps.DROP: 'drop'>
         """
         if isinstance(null_timestamps, NullTimestamps):
-            return replace(self, null_timestamps=null_timestamps)
+            return replace(spec_of(self), null_timestamps=null_timestamps)
         tag = getattr(null_timestamps, "tag_id", None)
         if not isinstance(tag, str):
             message = (
@@ -255,7 +227,57 @@ class WatermarkStrategy:
                 f"got {null_timestamps!r}"
             )
             raise ProgramError(message)
-        return replace(self, null_timestamps=tag)
+        return replace(spec_of(self), null_timestamps=tag)
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkSpec(WatermarkStrategy):
+    """A `WatermarkStrategy` as plans read it: each of its settings by itself.
+
+    Attributes:
+        generator: The description of the watermarks.
+        timestamp_assigner: The object that gives an element its timestamp, or None.
+        timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
+            two is set; with neither, the timestamps of the source are kept.
+        idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
+        null_timestamps: What happens to an element without a timestamp; or the id of the side output that it goes to.
+        alignment: How far the splits of a source may run ahead of others, or None: as far as they like.
+
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
+    >>> strategy.with_timestamp_assigner("event_time").describe()
+    "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
+    """
+
+    generator: MaximumBasedGenerator | SuppliedGenerator
+    timestamp_assigner: TimestampAssigner | SuppliedAssigner | None = None
+    timestamp_column: Any = None
+    idle_timeout_ms: int | None = None
+    null_timestamps: NullTimestamps | str = NullTimestamps.FAIL
+    alignment: WatermarkAlignment | None = None
+
+    def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> TimestampAssigner:
+        """Return the assigner that was set; a new one, if a subclass of `WatermarkStrategy` makes it.
+
+        Raises:
+            ProgramError: The timestamps come from a column, which the job reads without an assigner.
+        """
+        assigner = self.timestamp_assigner
+        if isinstance(assigner, SuppliedAssigner):
+            return assigner.create(context)
+        if self.timestamp_column is not None:
+            message = (
+                f"create_timestamp_assigner: the timestamps come from column {self.timestamp_column!r}, which is read "
+                "without an assigner; call with_timestamp_assigner with a function"
+            )
+            raise ProgramError(message)
+        return RecordTimestampAssigner() if assigner is None else assigner
+
+    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a new generator that gives the watermarks of this strategy, its idleness included."""
+        generator = self.generator.create(context)
+        if self.idle_timeout_ms is None:
+            return generator
+        return WatermarksWithIdleness(generator, self.idle_timeout_ms, context)
 
     @property
     def is_supplied(self) -> bool:
@@ -279,6 +301,8 @@ class WatermarkStrategy:
         return f"{self.generator.describe()}{idleness}{aligned}, timestamps {self._timestamps()}"
 
     def _timestamps(self) -> str:
+        if isinstance(self.timestamp_assigner, SuppliedAssigner):
+            return f"from {self.timestamp_assigner.name}"
         if isinstance(self.timestamp_assigner, FunctionAssigner):
             return f"from function {getattr(self.timestamp_assigner.function, '__name__', 'callable')}"
         if self.timestamp_assigner is not None:
@@ -286,6 +310,32 @@ class WatermarkStrategy:
         if self.timestamp_column is not None:
             return f"from column {self.timestamp_column!r}"
         return "of the source"
+
+
+def spec_of(strategy: Any, where: str = "a watermark strategy") -> WatermarkSpec:
+    """Return the settings of a strategy; of a user's class, they say that it makes generators and assigners.
+
+    Args:
+        strategy: A `WatermarkStrategy`.
+        where: The call that was given the strategy, for the error.
+
+    Raises:
+        ProgramError: It is no `WatermarkStrategy`.
+
+    >>> spec_of(WatermarkStrategy.no_watermarks()).describe()
+    'no watermarks, timestamps of the source'
+    """
+    if isinstance(strategy, WatermarkSpec):
+        return strategy
+    if not isinstance(strategy, WatermarkStrategy):
+        message = f"{where} needs a WatermarkStrategy, such as WatermarkStrategy.no_watermarks(), not {strategy!r}"
+        raise ProgramError(message)
+    kind = type(strategy)
+    keeps_timestamps = kind.create_timestamp_assigner is WatermarkStrategy.create_timestamp_assigner
+    return WatermarkSpec(
+        SuppliedGenerator(strategy.create_watermark_generator, kind.__qualname__),
+        None if keeps_timestamps else SuppliedAssigner(strategy.create_timestamp_assigner, kind.__qualname__),
+    )
 
 
 def _is_spark_column(value: object) -> bool:

@@ -7,17 +7,16 @@ from typing import Any
 
 from eventide.common._accepted import has_no_effect
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
-from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.common.watermark_strategy import WatermarkSpec, spec_of
 from eventide.datastream.connectors import Source
-from eventide.errors import ProgramError
 
 
-def has_timestamps(strategy: WatermarkStrategy) -> bool:
+def has_timestamps(strategy: WatermarkSpec) -> bool:
     """Say whether a strategy assigns timestamps."""
     return strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
 
 
-def strategy_in_force(given: Any, source: Source, source_name: str) -> WatermarkStrategy:
+def strategy_in_force(given: Any, source: Source, source_name: str) -> WatermarkSpec:
     """Return the strategy that a source runs with: the given one, without watermarks if nothing gives timestamps.
 
     A warning says that such a strategy has no effect, as it has none in Flink.
@@ -25,14 +24,10 @@ def strategy_in_force(given: Any, source: Source, source_name: str) -> Watermark
     Raises:
         ProgramError: What was given is no ``WatermarkStrategy``.
     """
-    if not isinstance(given, WatermarkStrategy):
-        raise ProgramError(
-            f"the source {source_name!r} needs a WatermarkStrategy, such as WatermarkStrategy.no_watermarks(), "
-            f"not {given!r}"
-        )
-    has_times = has_timestamps(given) or source.gives_timestamps()
-    if has_times or not isinstance(given.generator, BoundedOutOfOrderness):
-        return given
+    strategy = spec_of(given, f"the source {source_name!r}")
+    has_times = has_timestamps(strategy) or source.gives_timestamps()
+    if has_times or not isinstance(strategy.generator, BoundedOutOfOrderness):
+        return strategy
     why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"
     has_no_effect(f"the watermark strategy of {source_name!r}", why)
-    return replace(given, generator=NoWatermarks())
+    return replace(strategy, generator=NoWatermarks())

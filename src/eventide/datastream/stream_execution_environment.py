@@ -14,7 +14,7 @@ from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generators import NoWatermarks
-from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
@@ -260,7 +260,8 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             ProgramError: for columns that are not there, ``splits`` without ``split_by``, or a value in it that its
                 column cannot have.
         """
-        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
+        given = WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy
+        strategy = spec_of(given, "from_data_frame")
         reader = self._host.read_data_frame(df, strategy, split_by, splits, order_by)
         has_column = strategy.timestamp_column is not None
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
-from eventide.common.watermark_strategy import NullTimestamps, WatermarkStrategy
+from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.datastream.window import (
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
@@ -168,7 +168,7 @@ def _edge(origin: str, target: str, edge: Edge, gate: GateEdge | None, way: list
     }
 
 
-def _strategy(strategy: WatermarkStrategy) -> Json:
+def _strategy(strategy: WatermarkSpec) -> Json:
     generator = strategy.generator
     missing = strategy.null_timestamps
     return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_alignment import WatermarkAlignment
-from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.datastream.connectors import Sink, Source
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.process.redistribution import Redistribution
@@ -151,9 +151,7 @@ class FunctionTransformation(Transformation):
 class AssignTransformation(Transformation):
     """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is."""
 
-    def __init__(
-        self, name: str, source: Transformation, strategy: WatermarkStrategy, *, of_source: bool = False
-    ) -> None:
+    def __init__(self, name: str, source: Transformation, strategy: WatermarkSpec, *, of_source: bool = False) -> None:
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
         self.strategy = strategy
         self.of_source = of_source

@@ -20,7 +20,7 @@ from eventide.common._restart_backoff import Never
 from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
-from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.datastream.connectors.kafka._sink_progress import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
@@ -122,7 +122,7 @@ class SparkHost(Host):
         self.spark.sparkContext.pythonExec = program
 
     def read_data_frame(
-        self, data_frame: Any, strategy: WatermarkStrategy, split_by: Any, splits: Any, order_by: Any
+        self, data_frame: Any, strategy: WatermarkSpec, split_by: Any, splits: Any, order_by: Any
     ) -> DataFrameReader:
         """Describe a DataFrame as a source."""
         return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)

@@ -5,7 +5,16 @@ from functools import partial
 
 import pytest
 
-from eventide.common import Duration, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.common import (
+    AscendingTimestampsWatermarks,
+    BoundedOutOfOrdernessWatermarks,
+    Duration,
+    NoWatermarksGenerator,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
+    WatermarksWithIdleness,
+)
 from eventide.common.watermark_generator import WatermarkGeneratorContext
 from eventide.common.watermark_generators import PunctuatedWatermarks, TimeLagWatermarks
 from eventide.errors import ProgramError
@@ -123,3 +132,87 @@ def test_watermarks_of_marked_elements():
 
 def test_a_context_comes_back_without_its_time_which_is_that_of_who_takes_it_up():
     assert pickle.loads(pickle.dumps(WatermarkGeneratorContext(5))).get_current_processing_time() == 0
+
+
+def emitted(generator, *timestamps):
+    """What a generator emits before the first element, and after each."""
+    output = Emitted()
+    generator.on_periodic_emit(output)
+    for timestamp in timestamps:
+        generator.on_event("an element", timestamp, output)
+        generator.on_periodic_emit(output)
+    return [watermark.timestamp for watermark in output]
+
+
+def test_the_bounded_generator_begins_at_the_smallest_time_and_trails_by_the_bound_and_one_millisecond():
+    generator = BoundedOutOfOrdernessWatermarks(Duration.of_millis(100))
+    assert emitted(generator, 1_000, 900, 1_001) == [-(2**63), 899, 899, 900]
+
+
+def test_a_timestamp_so_low_that_its_watermark_would_be_below_the_range_leaves_it_at_the_smallest_time():
+    assert emitted(BoundedOutOfOrdernessWatermarks(100), -(2**63) + 5) == [-(2**63), -(2**63)]
+
+
+def test_the_ascending_generator_is_a_bounded_one_without_a_bound():
+    assert issubclass(AscendingTimestampsWatermarks, BoundedOutOfOrdernessWatermarks)
+    assert emitted(AscendingTimestampsWatermarks(), 5, 3) == [-(2**63), 4, 4]
+
+
+def test_no_watermarks_emits_nothing():
+    assert emitted(NoWatermarksGenerator(), 5) == []
+
+
+@pytest.mark.parametrize("bound", [-1, Duration.of_millis(-1)])
+def test_a_negative_bound_of_a_generator_is_refused(bound):
+    with pytest.raises(ProgramError, match="out-of-orderness bound: expected at least 0 ms, got -1"):
+        BoundedOutOfOrdernessWatermarks(bound)
+
+
+class OnMarkers(BoundedOutOfOrdernessWatermarks):
+    """A subclass that emits at elements, too."""
+
+    def on_event(self, event, event_timestamp, output):
+        super().on_event(event, event_timestamp, output)
+        self.on_periodic_emit(output)
+
+
+class Slower(AscendingTimestampsWatermarks):
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self._highest_ms - 50))
+
+
+def test_a_subclass_that_looks_at_elements_in_its_own_way_may_emit_there():
+    of = WatermarkStrategy.for_generator
+    assert of(AscendingTimestampsWatermarks).is_periodic
+    assert of(Slower).is_periodic
+    assert not of(OnMarkers).is_periodic
+
+
+class Idle(Emitted):
+    def mark_idle(self):
+        self.append("idle")
+
+
+def test_idleness_begins_with_the_first_silent_emission_and_ends_with_an_element():
+    context = WatermarkGeneratorContext(0)
+    generator = WatermarksWithIdleness(AscendingTimestampsWatermarks(), Duration.of_millis(100), context)
+    output = Idle()
+
+    def asked(*events, at):
+        del output[:]
+        context.set_current_processing_time(at)
+        for event in events:
+            generator.on_event("an element", event, output)
+        generator.on_periodic_emit(output)
+        return list(output)
+
+    assert asked(5, at=0) == [Watermark(4)]
+    assert asked(at=50) == [Watermark(4)]
+    assert asked(at=150) == [Watermark(4)]
+    assert asked(at=151) == ["idle"]
+    restored = WatermarksWithIdleness(AscendingTimestampsWatermarks(), Duration.of_millis(100), context)
+    restored.restore_state(generator.snapshot_state())
+    generator = restored
+    assert asked(at=300) == []
+    assert asked(7, at=301) == [Watermark(6)]
+    assert asked(at=302) == [Watermark(6)]

@@ -13,7 +13,7 @@ from eventide.common._stack import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
-from eventide.common.watermark_strategy import WatermarkStrategy
+from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._checks import function_of
 from eventide.datastream.data_stream._columns import check_key_type, field_type, keyed_by_columns
@@ -257,16 +257,15 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         Raises:
             ProgramError: if there is no source of timestamps.
         """
-        strategy = watermark_strategy
-        older = older_strategy(strategy)
-        if older is not None:
-            kind = type(strategy).__name__
+        older = older_strategy(watermark_strategy)
+        if older is None:
+            strategy = spec_of(watermark_strategy, "assign_timestamps_and_watermarks")
+        else:
+            kind = type(watermark_strategy).__name__
             strategy, replacement = older
             warnings.warn(
                 f"{kind} is of Flink's older API for event time; use {replacement}", DeprecationWarning, stacklevel=2
             )
-        if not isinstance(strategy, WatermarkStrategy):
-            raise ProgramError(f"assign_timestamps_and_watermarks needs a WatermarkStrategy, not {strategy!r}")
         if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
             raise ProgramError(
                 "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"

@@ -15,9 +15,9 @@ from eventide.common._learnt import Learnt, Snapshot
 from eventide.common._ms import MIN_MS, add_ms, to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.watermark import Watermark
-from eventide.common.watermark_generator import WatermarkGenerator, WatermarkOutput
-from eventide.common.watermark_generators import SuppliedGenerator
-from eventide.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
+from eventide.common.watermark_generators import BoundedOutOfOrdernessWatermarks, SuppliedGenerator
+from eventide.common.watermark_strategy import TimestampAssigner, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 
 _log = logging.getLogger(__name__)
@@ -175,9 +175,21 @@ class _BoundReached:
         """Return ``max_timestamp_ms - bound_ms``, not below the smallest time."""
         return add_ms(max_timestamp_ms, -self.bound_ms)
 
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+        """Return a generator that gives these watermarks."""
+        return _BoundReachedWatermarks(self.bound_ms)
+
     def describe(self) -> str:
         """Return a few words for plans and logs."""
         return f"bounded out-of-orderness {self.bound_ms} ms, the bound itself reached"
+
+
+class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
+    """Emits the highest timestamp less a bound."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit it; the smallest time before the first element."""
+        output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms)))
 
 
 class _OneForBoth(WatermarkGenerator, TimestampAssigner):
@@ -216,14 +228,14 @@ def _emit(watermark: Watermark | None, output: WatermarkOutput) -> None:
         output.emit_watermark(watermark)
 
 
-def older_strategy(assigner: object) -> tuple[WatermarkStrategy, str] | None:
+def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:
     """The strategy that does what one of Flink's older assigners does, and what to write in its place; None of others.
 
     >>> older_strategy("something else") is None
     True
     """
     if isinstance(assigner, BoundedOutOfOrdernessTimestampExtractor):
-        strategy = WatermarkStrategy(_BoundReached(assigner.get_max_out_of_orderness_in_millis()))
+        strategy = WatermarkSpec(_BoundReached(assigner.get_max_out_of_orderness_in_millis()))
         extract = assigner.extract_timestamp
         by = "WatermarkStrategy.for_bounded_out_of_orderness(...).with_timestamp_assigner(...)"
         return strategy.with_timestamp_assigner(lambda element, _: extract(element)), by
@@ -234,4 +246,4 @@ def older_strategy(assigner: object) -> tuple[WatermarkStrategy, str] | None:
         by = "WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(...)"
     supplied = SuppliedGenerator(lambda: _OneForBoth(assigner), type(assigner).__qualname__)
     # The assigner of each split's own copy takes the place of this one.
-    return WatermarkStrategy(supplied).with_timestamp_assigner(assigner), by
+    return WatermarkSpec(supplied).with_timestamp_assigner(assigner), by

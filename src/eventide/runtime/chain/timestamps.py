@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common.watermark_strategy import (
+from eventide.common.timestamp_assigner import (
     FunctionAssigner,
-    NullTimestamps,
+    RecordTimestampAssigner,
+    SuppliedAssigner,
+    TimestampAssigner,
     VectorizedTimestampAssigner,
-    WatermarkStrategy,
 )
+from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.steps import element_error
@@ -50,7 +52,7 @@ class AssignTimestamps:
 
     name: str
     number: int
-    strategy: WatermarkStrategy
+    strategy: WatermarkSpec
     id: str = ""
     place: int | None = None
     dead_letters: str | None = None
@@ -65,9 +67,11 @@ class AssignTimestamps:
         """Whether the strategy finds timestamps without Python objects."""
         return self.strategy.is_columnar
 
-    def with_assigner(self, assigner: Any) -> AssignTimestamps:
-        """The same with other timestamps."""
-        return replace(self, strategy=self.strategy.with_timestamp_assigner(assigner))
+    def with_assigner(self, assigner: TimestampAssigner) -> AssignTimestamps:
+        """A copy that takes timestamps from an assigner of one split."""
+        keeps = type(assigner) is RecordTimestampAssigner
+        strategy = replace(self.strategy, timestamp_assigner=None if keeps else assigner, timestamp_column=None)
+        return replace(self, strategy=strategy)
 
     def apply(self, batch: Batch) -> Batch:
         """Extract and check each timestamp.
@@ -222,6 +226,8 @@ class AssignTimestamps:
 
     def _extractor(self) -> Callable[[Any, int], Any]:
         assigner, column = self.strategy.timestamp_assigner, self.strategy.timestamp_column
+        if isinstance(assigner, SuppliedAssigner):
+            raise ProgramError(f"the timestamp assigner of {self.name!r} has not been made")
         if assigner is not None:
             return assigner.function if isinstance(assigner, FunctionAssigner) else assigner.extract_timestamp
         if isinstance(column, str):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from eventide.common._learnt import Learnt, Snapshot
 from eventide.common._ms import MIN_MS
 from eventide.common._pickles import dumps, loads
+from eventide.common.timestamp_assigner import FunctionAssigner, SuppliedAssigner, TimestampAssigner
 from eventide.common.watermark_generator import (
     VectorizedWatermarkGenerator,
     WatermarkGenerator,
     WatermarkGeneratorContext,
 )
 from eventide.common.watermark_generators import SuppliedGenerator
-from eventide.common.watermark_strategy import TimestampAssigner
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
@@ -88,15 +88,51 @@ class HighestTimestamp:
         return Report(self._channel, point, generator.watermark_for(self._highest), spoke=True)
 
 
+class AssignerAndGenerator:
+    """The assigner and the generator that one strategy made for a split, which learn and are stored together.
+
+    They may be one object, or the generator may have the assigner as an attribute: they still do after a restart. A
+    plain function that gives timestamps learns nothing.
+    """
+
+    def __init__(self, assigner: Any, generator: Any) -> None:
+        learns = assigner is not generator and not isinstance(assigner, FunctionAssigner)
+        self._learnt = [Learnt(assigner)] if learns else []
+        self._learnt.append(Learnt(generator, shares=(assigner,)))
+
+    def snapshot_state(self) -> list[Snapshot]:
+        """What each has learnt that learns by itself."""
+        return [learnt.snapshot() for learnt in self._learnt]
+
+    def restore_state(self, state: list[Snapshot]) -> None:
+        """Give each what it had learnt.
+
+        Raises:
+            StateError: there is one more, or one fewer, or one is of another class.
+        """
+        if len(state) != len(self._learnt):
+            raise StateError(
+                f"the checkpoint has what {len(state)} object(s) of a watermark strategy have learnt, its assigner and "
+                f"its generator, and of the program's strategy {len(self._learnt)} can learn; undo that, or start with "
+                "a new checkpoint location"
+            )
+        for learnt, snapshot in zip(self._learnt, state, strict=True):
+            learnt.restore(snapshot)
+
+
 class GeneratorRun:
-    """A generator of the user's at work in one micro-batch."""
+    """A generator of the user's at work in one micro-batch, with the assigner of its own split if it has one."""
 
     def __init__(
-        self, step: AssignTimestamps, generator: WatermarkGenerator, learnt: Learnt, made_ms: int, emitter: Emitter
+        self,
+        step: AssignTimestamps,
+        assigner: TimestampAssigner | None,
+        generator: WatermarkGenerator,
+        learnt: Learnt,
+        made_ms: int,
+        emitter: Emitter,
     ) -> None:
-        # One who makes watermarks may give timestamps too, and know in one of both what it saw in the other.
-        both = isinstance(generator, TimestampAssigner)
-        self.step = step.with_assigner(generator) if both else step
+        self.step = step if assigner is None else step.with_assigner(assigner)
         self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
         self.generator = generator
         self.learnt = learnt
@@ -167,13 +203,12 @@ class Generators:
         """The generator of a name at work, as it has become in the micro-batches so far."""
         with calling(step.name, during="when its watermark generator was made"):
             snapshot, watermark, idle, made_ms = self._kept.get(name, (None, MIN_MS, False, self._clock_ms))
-            generator = self._made(step, made_ms)
-            learnt = Learnt(generator)
+            assigner, generator, learnt = self._made(step, made_ms)
             if snapshot is not None:
                 learnt.restore(snapshot)
         emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
         emitter.is_muted = self._in_batch
-        run = self._running[name] = GeneratorRun(step, generator, learnt, made_ms, emitter)
+        run = self._running[name] = GeneratorRun(step, assigner, generator, learnt, made_ms, emitter)
         return run
 
     def forget(self, name: str) -> None:
@@ -194,14 +229,20 @@ class Generators:
         if content != self._stored:
             self._backend.put(_STATE, content)
 
-    def _made(self, step: AssignTimestamps, made_ms: int) -> WatermarkGenerator:
-        supplied = step.strategy.generator
+    def _made(
+        self, step: AssignTimestamps, made_ms: int
+    ) -> tuple[TimestampAssigner | None, WatermarkGenerator, Learnt]:
+        supplied, assigners = step.strategy.generator, step.strategy.timestamp_assigner
         if not isinstance(supplied, SuppliedGenerator):
             raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
         self._context.set_current_processing_time(made_ms)
+        assigner = assigners.create(self._context) if isinstance(assigners, SuppliedAssigner) else None
         generator = supplied.create(self._context)
         self._context.set_current_processing_time(self._clock_ms)
-        return generator
+        if assigner is not None:
+            return assigner, generator, Learnt(AssignerAndGenerator(assigner, generator))
+        # One that makes watermarks may give timestamps too, and know in one of both what it saw in the other.
+        return generator if isinstance(generator, TimestampAssigner) else None, generator, Learnt(generator)
 
 
 def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept | None]) -> bytes | None:
