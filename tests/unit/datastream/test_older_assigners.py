@@ -114,5 +114,5 @@ def test_the_assigner_that_was_given_stays_as_it_was():
 
 
 def test_something_else_is_refused():
-    with pytest.raises(ProgramError, match="needs a WatermarkStrategy, such as .*, not 7"):
+    with pytest.raises(ProgramError, match=r"needs a WatermarkStrategy, such as .*, not 7"):
         local_environment().from_collection([1]).assign_timestamps_and_watermarks(7)

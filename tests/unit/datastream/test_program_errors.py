@@ -93,7 +93,10 @@ REFUSED = {
         lambda: without_times().assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()),
         r"'numbers' have no timestamps, and the strategy .* does not give them any; add with_timestamp_assigner",
     ),
-    "no strategy": (lambda: without_times().assign_timestamps_and_watermarks(5), "needs a WatermarkStrategy, not 5"),
+    "no strategy": (
+        lambda: without_times().assign_timestamps_and_watermarks(5),
+        r"needs a WatermarkStrategy, such as .*, not 5",
+    ),
     "a source that is none": (
         lambda: local_environment().from_source([1], WatermarkStrategy.no_watermarks(), "s"),
         r"from_source needs a Source of eventide.datastream.connectors, not \[1\]",
