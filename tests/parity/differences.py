@@ -7,7 +7,7 @@ _ALWAYS = "says what always holds"
 _EMPTY = "always empty: there is neither Kryo nor a class of Java"
 _VALUE = "a description that is taken without effect"
 _NEW = "gives a new strategy that keeps all the rest"
-_CLEAN_UP = "taken without effect: state that expires leaves the checkpoint by itself"
+_CLEAN_UP = "whichever is set, state that expires leaves the checkpoint with the next micro-batch"
 _ONE_BY_ONE = "elements are dealt out in turn, so that a micro-batch that is run again gives the same"
 
 
@@ -160,7 +160,7 @@ DIFFERENCES = {
     **_members("datastream.window", "TimeWindow CountWindow GlobalWindow", "hashes as the tuple of its fields"),
     **_members(
         f"{_TTL}.Builder",
-        "cleanup_full_snapshot cleanup_incrementally cleanup_in_rocksdb_compact_filter disable_cleanup_in_background",
+        "cleanup_full_snapshot cleanup_incrementally cleanup_in_rocksdb_compact_filter",
         _CLEAN_UP,
     ),
     "datastream.window.CountTumblingWindowAssigner": "functions see a `GlobalWindow`, as in Java",

@@ -17,6 +17,7 @@ from tests.scenarios.all_programs import all_scenarios, any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
 from tests.scenarios.programs import FIRST, Scenario
+from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_live_scenarios
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
@@ -96,6 +97,13 @@ _TELLING_WITHOUT_LATE_ROWS = (
     "two-stage-015-70-210-2-splits-bounded",
 )
 """Where late rows are not wanted, rows are aggregated before the shuffle: these show the difference."""
+_TELLING_THAT_EXPIRE = (
+    "ttl: an expired entry that may be seen is seen once, then it is cleaned up",
+    "ttl: adding to an expired sum that may be seen goes on with it",
+    "ttl: adding to an expired sum that is never seen starts over",
+    "ttl: an expired value that may be seen is seen once, and that read does not keep it",
+)
+"""All that a micro-batch writes has expired in the next one."""
 _SIDE_BY_SIDE = 16
 Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, DataStream | None]]
 
@@ -135,6 +143,18 @@ def test_spark_gives_what_flink_gave_on_columns(
         if keep_late:
             assert [sorted(record.late.get(b, [])) for b in batches] == scenario.by_batch("late"), scenario.name
         assert record.watermarks == scenario.expected["watermarks"], scenario.name
+
+
+@pytest.mark.spark
+def test_state_expires_on_spark_as_in_flink(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    by_name = {scenario.name: scenario for scenario in time_to_live_scenarios()}
+    several = [by_name[name] for name in _TELLING_THAT_EXPIRE]
+
+    def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, None]:
+        return time_to_live_program(env, scenario, ttl_ms=1), None  # micro-batches are further apart than that
+
+    for scenario, record in _run(env, several, tmp_path, program):
+        assert_as_flink(scenario, record, scenario.watermarks_at_batch_ends())
 
 
 def _run(

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
-from eventide.runtime.state.expiring import LIST, MAP, SUFFIX
+from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_at_hand import FUNCTION_STATE
 from eventide.runtime.state.timer_columns import timers_of
 from eventide.why.times import moment
@@ -50,7 +50,7 @@ class Entry:
         if self.name == ELEMENTS and self.namespace in (0, 1):
             times, values = self.value
             return f"{len(times):,}, of {moment(min(times))} to {moment(max(times))}: {values!r}"
-        return repr(_living(self.value) if self.name.endswith(SUFFIX) else self.value)
+        return repr(without_times(self.value) if self.name.endswith(SUFFIX) else self.value)
 
     @property
     def _place(self) -> str:
@@ -99,13 +99,3 @@ def _timers(bucket: Bucket, place: int) -> Iterator[Entry]:
                 mine, namespace = (owner, None) if columns[3] is None else owner
                 if mine == place and not (kind == 0 and isinstance(namespace, TimeWindow)):  # which fire windows
                     yield Entry(_TIMERS[kind], namespace, moment(time_ms))
-
-
-def _living(stored: Any) -> Any:
-    """A state that expires, without when its parts were used."""
-    _, form, kept = stored
-    if form == LIST:
-        return [value for _, value in kept]
-    if form == MAP:
-        return {key: value for key, (_, value) in kept.items()}
-    return kept[1]

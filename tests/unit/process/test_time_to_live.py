@@ -22,12 +22,14 @@ from twin import plan_of, runner
 TTL_MS = 10
 
 
-def ttl(*, on_read=False, shows_expired=False):
+def ttl(*, on_read=False, shows_expired=False, until_read=False):
     builder = StateTtlConfig.new_builder(Time.milliseconds(TTL_MS))
     if on_read:
         builder = builder.update_ttl_on_read_and_write()
     if shows_expired:
         builder = builder.return_expired_if_not_cleaned_up()
+    if until_read:
+        builder = builder.disable_cleanup_in_background()
     return builder.build()
 
 
@@ -145,6 +147,26 @@ def test_what_has_expired_leaves_the_checkpoint_though_its_key_is_not_touched():
     assert len(buckets(after)) <= 2
     _, gone = play(descriptor, VALUE, [(0, keys), (12, [("other", "get", 1)])])
     assert buckets(gone) == []
+
+
+def test_without_clean_up_in_the_background_expired_state_stays_until_it_is_read():
+    script = [(0, [("a", "set", 7), ("b", "set", 8)]), (20, [("other", "get", 0)])]
+    for options in ({}, {"until_read": True}):
+        stays = bool(options)
+        out, checkpoint = play(expiring(ValueStateDescriptor("v", LONG), shows_expired=True, **options), VALUE, script)
+        assert bool(buckets(checkpoint)) == stays
+        checkpoint.offsets = {}
+        reading = expiring(ValueStateDescriptor("v", LONG), shows_expired=True, until_read=True)
+        out, _ = play(reading, VALUE, [(30, [("a", "get", 0), ("a", "get", 0)])], checkpoint)
+        assert out == [[7 if stays else None, None]]
+
+
+def test_a_full_snapshot_cleans_up_too():
+    config = StateTtlConfig.new_builder(Time.milliseconds(TTL_MS)).disable_cleanup_in_background()
+    descriptor = ValueStateDescriptor("v", LONG)
+    descriptor.enable_time_to_live(config.cleanup_full_snapshot().build())
+    _, checkpoint = play(descriptor, VALUE, [(0, [("a", "set", 7)]), (20, [("other", "get", 0)])])
+    assert buckets(checkpoint) == []
 
 
 def test_a_time_to_live_may_come_and_go_with_the_program():

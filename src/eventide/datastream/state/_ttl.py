@@ -16,8 +16,9 @@ class StateTtlConfig:
     """Says that state of a key expires when it was not used for some time, and then goes by itself.
 
     What expires is one value, one element of a list, or one entry of a map. Time is that of the micro-batch by the
-    clock. What has expired leaves the checkpoint with the next micro-batch, whether its key is touched or not; so the
-    options of clean-up are taken for PyFlink's sake, and make no difference.
+    clock. What has expired leaves the checkpoint with the next micro-batch, whether its key is touched or not. With
+    `disable_cleanup_in_background`, and without another way to clean up, it stays until it is read; a state that was
+    stored before that changed follows when it is next written. How Flink would clean up makes no difference.
 
     Make one with `new_builder`. Flink: ``StateTtlConfig``.
 
@@ -55,7 +56,7 @@ class StateTtlConfig:
 
     @says_what_is_absent
     class CleanupStrategies:
-        """How Flink would clean up expired state; here, these make no difference."""
+        """How Flink would clean up expired state; here, any of these cleans up with each micro-batch."""
 
         class Strategies(Enum):
             """Flink's ways of cleaning up."""
@@ -222,7 +223,7 @@ class StateTtlConfig:
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch in any case."""
+            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
             kinds = StateTtlConfig.CleanupStrategies.Strategies
             self._strategies[kinds.FULL_STATE_SCAN_SNAPSHOT] = None
             return self
@@ -230,7 +231,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch in any case."""
+            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = strategy
@@ -239,7 +240,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
         ) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch in any case."""
+            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.RocksdbCompactFilterCleanupStrategy(
                 query_time_after_num_entries, periodic_compaction_time or Duration.of_days(30)
@@ -248,7 +249,7 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch in any case."""
+            """Keep expired state until it is read, as Flink does then, if no other way to clean up is set."""
             self._in_background = False
             return self
 

@@ -20,6 +20,9 @@ SUFFIX = "\N{INFORMATION SEPARATOR ONE}"
 ONE, LIST, MAP = range(3)
 """The forms of state: one value, a list, a map."""
 
+UNTIL_READ = 4
+"""A bit in the form of state that is not cleaned up in the background: what has expired stays until it is read."""
+
 Stored: TypeAlias = tuple[int, int, Any]
 """The time to live in milliseconds, the form, and what is kept: parts are pairs of a time and a value."""
 
@@ -29,27 +32,41 @@ class TimeToLive:
     """A state's time to live, as the program has it; times are in milliseconds.
 
     ``renews_on_read`` says that to read counts as use; ``shows_expired`` that what has expired may be seen until it is
-    gone. ``clock`` tells the time of the micro-batch.
+    gone; ``until_read`` that it goes when it is read, and not in the background. ``clock`` tells the time of the
+    micro-batch.
     """
 
     ms: int
     renews_on_read: bool
     shows_expired: bool
+    until_read: bool
     clock: Callable[[], int]
 
     @staticmethod
     def of(config: StateTtlConfig, clock: Callable[[], int]) -> TimeToLive:
         """What a descriptor asks for."""
+        strategies = config.get_cleanup_strategies()
+        cleans_up = (
+            strategies.is_cleanup_in_background()
+            or strategies.in_full_snapshot()
+            or strategies.get_incremental_cleanup_strategy() is not None
+            or strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None
+        )
         return TimeToLive(
             config.get_ttl().to_milliseconds(),
             config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
             config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
+            not cleans_up,
             clock,
         )
 
     def is_over(self, used_ms: int) -> bool:
         """Whether what was last used at a time has expired."""
         return used_ms + self.ms <= self.clock()
+
+    def stored(self, form: int, parts: Any) -> Stored:
+        """State of a form as it is kept, given its parts with their times."""
+        return self.ms, form | UNTIL_READ if self.until_read else form, parts
 
 
 class Slot(Protocol):
@@ -87,7 +104,7 @@ class ExpiringCell:
 
     def write(self, value: Any) -> None:
         """Store a value, used now."""
-        self._slot.write((self._ttl.ms, ONE, (self._ttl.clock(), value)))
+        self._slot.write(self._ttl.stored(ONE, (self._ttl.clock(), value)))
 
     def clear(self) -> None:
         """Forget what is stored."""
@@ -108,12 +125,18 @@ class ExpiringList(ListState[Any]):
         self._ttl = ttl
 
     def get(self) -> Iterator[Any]:
-        """The elements that have not expired."""
+        """The elements that have not expired; with those that have, where they may be seen.
+
+        A read forgets the expired elements, but for one case in which Flink's lists go on showing them: they may be
+        seen, elements that have not expired are among them, and those are not renewed.
+        """
         stored, ttl = self._slot.read(), self._ttl
         parts = [] if stored is None else stored[2]
         living = [part for part in parts if not ttl.is_over(part[0])]
-        if len(living) < len(parts) or (living and ttl.renews_on_read):
-            self._keep([(ttl.clock(), value) for _, value in living] if ttl.renews_on_read else living)
+        if living and ttl.renews_on_read:
+            self._keep([(ttl.clock(), value) for _, value in living])
+        elif len(living) < len(parts) and not (living and ttl.shows_expired):
+            self._keep(living)
         return iter([value for _, value in (parts if ttl.shows_expired else living)])
 
     def __iter__(self) -> Iterator[Any]:
@@ -138,7 +161,7 @@ class ExpiringList(ListState[Any]):
 
     def _keep(self, parts: list[tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write((self._ttl.ms, LIST, parts))
+            self._slot.write(self._ttl.stored(LIST, parts))
         else:
             self._slot.clear()
 
@@ -152,17 +175,8 @@ class ExpiringMap(MapState[Any, Any]):
 
     def get(self, key: Any) -> Any:
         """The value of a key, if it has not expired."""
-        parts, ttl = self._parts(), self._ttl
-        part = parts.get(key)
-        if part is None:
-            return None
-        used_ms, value = part
-        if ttl.is_over(used_ms):
-            self.remove(key)
-            return value if ttl.shows_expired else None
-        if ttl.renews_on_read:
-            parts[key] = (ttl.clock(), value)
-        return value
+        part = self._read(key)
+        return None if part is None else part[1]
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of a key, used now."""
@@ -181,9 +195,8 @@ class ExpiringMap(MapState[Any, Any]):
         self._keep(parts)
 
     def contains(self, key: Any) -> bool:
-        """Whether a key is there, and has not expired."""
-        part = self._parts().get(key)
-        return part is not None and (self._ttl.shows_expired or not self._ttl.is_over(part[0]))
+        """Whether a key is there, and has not expired: to ask is to read its value."""
+        return self._read(key) is not None
 
     def items(self) -> list[tuple[Any, Any]]:
         """All keys with their values that have not expired."""
@@ -204,12 +217,25 @@ class ExpiringMap(MapState[Any, Any]):
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        """Whether nothing is left."""
-        return not self.items()
+        """Whether nothing is left; an entry that has expired counts until it is gone, and to ask does not renew any."""
+        return not self._parts()
 
     def clear(self) -> None:
         """Forget all keys."""
         self._slot.clear()
+
+    def _read(self, key: Any) -> tuple[int, Any] | None:
+        """What is kept of a key, if it may be seen: renewed, or removed where it has expired."""
+        parts, ttl = self._parts(), self._ttl
+        part = parts.get(key)
+        if part is None:
+            return None
+        if ttl.is_over(part[0]):
+            self.remove(key)
+            return part if ttl.shows_expired else None
+        if ttl.renews_on_read:
+            parts[key] = (ttl.clock(), part[1])
+        return part
 
     def _parts(self) -> dict[Any, tuple[int, Any]]:
         stored = self._slot.read()
@@ -217,7 +243,7 @@ class ExpiringMap(MapState[Any, Any]):
 
     def _keep(self, parts: dict[Any, tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write((self._ttl.ms, MAP, parts))
+            self._slot.write(self._ttl.stored(MAP, parts))
         else:
             self._slot.clear()
 
@@ -226,30 +252,35 @@ def with_times(plain: Any, ttl: TimeToLive, form: int) -> Stored:
     """What a state without a time to live has kept, as one with it keeps it: used now."""
     now = ttl.clock()
     if form == LIST:
-        return ttl.ms, form, [(now, value) for value in plain]
+        return ttl.stored(form, [(now, value) for value in plain])
     if form == MAP:
-        return ttl.ms, form, {key: (now, value) for key, value in plain.items()}
-    return ttl.ms, form, (now, plain)
+        return ttl.stored(form, {key: (now, value) for key, value in plain.items()})
+    return ttl.stored(form, (now, plain))
 
 
 def without_times(stored: Stored) -> Any:
     """The inverse of :func:`with_times`, for a state that no longer has a time to live."""
     _, form, kept = stored
+    form &= ~UNTIL_READ
     if form == LIST:
         return [value for _, value in kept]
     return {key: value for key, (_, value) in kept.items()} if form == MAP else kept[1]
 
 
-def expiry_of(stored: Stored) -> int:
-    """When the first part of what is kept expires, in milliseconds."""
+def expiry_of(stored: Stored) -> int | None:
+    """When the first part of what is kept expires, in milliseconds; None if it stays until it is read."""
     ttl_ms, form, kept = stored
+    if form & UNTIL_READ:
+        return None
     parts = (kept,) if form == ONE else kept.values() if form == MAP else kept
     return add_ms(min(used_ms for used_ms, _ in parts), ttl_ms)
 
 
 def unexpired(stored: Stored, clock_ms: int) -> Stored | None:
-    """What of it has not expired; None if nothing has."""
+    """The state without what goes in the background because it has expired; None if nothing is left."""
     ttl_ms, form, kept = stored
+    if form & UNTIL_READ:
+        return stored
     oldest_ms = clock_ms - ttl_ms  # what was last used then, or before, has expired
     if form == ONE:
         return stored if kept[0] > oldest_ms else None

@@ -89,4 +89,5 @@ class _OfName:
 def _expiry(names: list[_OfName], begin: int, end: int) -> int | None:
     """When the first part of a bucket expires, in milliseconds; None if nothing of it does."""
     expiring = (value for name in names if name.name.endswith(SUFFIX) for value in name.values[begin:end])
-    return min((expiry_of(live(value)) for value in expiring if value is not None), default=None)
+    times = (expiry_of(live(value)) for value in expiring if value is not None)
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
