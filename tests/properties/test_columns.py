@@ -157,6 +157,14 @@ def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size)
     assert_equal(*(program(batches, windows, key, aggregates=aggregates) for key in ("k", by_function)))
 
 
+@settings(max_examples=100)
+@given(BATCHES, st.integers(1, 15).map(TumblingEventTimeWindows), st.booleans())
+def test_a_list_is_in_the_order_of_arrival_whatever_the_speed(batches, windows, keep_late):
+    lists = (collect_list("t").alias("times"), collect_list("v").alias("values"))
+    plans = [program(batches, windows, key, aggregates=lists, keep_late=keep_late) for key in ("k", by_function)]
+    assert_equal(*plans)
+
+
 @settings(max_examples=60)
 @given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS))
 def test_windows_over_all_elements_are_those_over_one_key(batches, windows):

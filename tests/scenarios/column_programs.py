@@ -19,7 +19,7 @@ from tests.scenarios.programs import (
     windowed_as,
 )
 
-from eventide.aggregates import collect_list, count, sum_
+from eventide.aggregates import collect_list, collect_set, count, sum_
 from eventide.common import Row, Types
 from eventide.common._ms import MAX_MS
 from eventide.datastream import DataStream, StreamExecutionEnvironment
@@ -32,7 +32,7 @@ _ADDS_UP_LATE_FIRINGS = (
     "two-stage-005-10-5-lateness-4-splits-punctuated-idle",
 )
 _WANTED = {
-    "window": collect_list("id").alias("ids"),
+    "window": collect_set("id").alias("ids"),
     "text_window": collect_list("id").alias("t"),
     "reduce_window": sum_("v").alias("v"),
 }

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from eventide.aggregates import collect_list, count
+from eventide.aggregates import collect_set, count
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.connectors import Source
@@ -91,7 +91,7 @@ def job():
     by_key = some.union(others).key_by(lambda e: e["key"], Types.STRING())
     near = some.key_by("key").interval_join(others.key_by("key")).between(Time.seconds(-1), Time.seconds(1))
     return plan_of(
-        others.key_by("key").window(sliding).allowed_lateness(quiet).aggregate(count(), collect_list("n")),
+        others.key_by("key").window(sliding).allowed_lateness(quiet).aggregate(count(), collect_set("n")),
         by_key.window(EventTimeSessionWindows.with_gap(Time.seconds(2))).allowed_lateness(quiet).process(Contents()),
         by_key.process(Remembers(), Types.LONG()),
         near.select(left("key"), right("n")),

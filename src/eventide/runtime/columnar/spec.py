@@ -60,11 +60,11 @@ class ColumnarWindow(OnColumns):
     def aggregates_first(self) -> bool:
         """Whether elements are aggregated before the shuffle.
 
-        Not where the order of elements decides which are late (sessions), or counts, nor where some have no window; nor
-        where it shows in a result, and batch execution makes it that of timestamps, which only the receiver knows.
+        Not where the order of elements decides which are late (sessions), counts, or shows in a result, nor where some
+        have no window.
         """
         has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
-        in_order = has_gaps or self.one_by_one or self.is_continuous or (self.in_batch and self.aggregation.keeps_order)
+        in_order = has_gaps or self.one_by_one or self.is_continuous or self.aggregation.keeps_order
         return self.panes is not None and not self.ships_elements and not in_order
 
     @property

@@ -95,7 +95,7 @@ class WindowOperation:
         (source,) = inputs
         spec, contents = self.spec(name), self.contents
         if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
-            obstacle = _obstacle(spec, source.key)
+            obstacle = _obstacle(spec, source.key) or _disorder(spec, contents)
             if obstacle is None:
                 return self._on_columns(spec, contents, self.function, source, max_parallelism)
         else:
@@ -192,6 +192,18 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
 
 
+def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
+    """Why columns would not keep elements in the order of arrival where a result shows it, and what to change."""
+    assigner, panes = spec.assigner, panes_of(spec.assigner)
+    has_many = isinstance(assigner, EventTimeSessionWindows) or (panes is not None and panes.per_window > 1)
+    if not contents.aggregation.keeps_order or not has_many:
+        return None
+    return (
+        f"collect_list is in the order of arrival, and columns put the windows {assigner!r} together from parts in the "
+        "order of time; tumbling and count windows have one part each"
+    )
+
+
 def _follows_clock(assigner: WindowAssigner[Any, Any]) -> bool:
     return assigner.has_time_windows and not assigner.is_event_time()
 
@@ -219,8 +231,8 @@ def _why_fast(window: ColumnarWindow) -> str:
     if window.one_by_one:
         reason = "rows go through the shuffle, because watermarks may come between any two of them"
         return f"{reason}; {_WITHOUT} they do not"
-    if window.in_batch and window.aggregation.keeps_order:
-        return "rows go through the shuffle, because batch mode puts them into the order of their timestamps"
+    if window.panes is not None and window.aggregation.keeps_order:
+        return "rows go through the shuffle, because their order shows in collect_list"
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
     return "rows go through the shuffle, because their order decides what these windows hold"
