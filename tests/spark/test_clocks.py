@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,3 +116,23 @@ def test_functions_that_follow_a_source_see_the_same_time_when_a_micro_batch_run
     assert [row[0] for row in first] == ["numbers", "numbers", "table", "table"]
     assert again == first
     assert all(before <= row[1] <= time.time_ns() // 1_000_000 for row in first)
+
+
+def test_the_time_between_two_runs_is_no_silence(spark: SparkSession, tmp_path: Path) -> None:
+    timeout_s = 5
+    first = [("spoke", ("x", 1)), ("silent", ("x", 2))]
+
+    def results(script: list[list[Any]]) -> list[Any]:
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+        source = ScriptedSource(["spoke", "silent"], script, PAIR, bounded=False)
+        strategy = BY_SECOND_FIELD.with_idleness(timeout_s * 1_000)
+        keyed = env.from_source(source, strategy, "pairs").key_by(lambda e: e[0], Types.STRING())
+        windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        return list(windows.reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect())
+
+    assert results([first]) == []
+    time.sleep(timeout_s)
+    assert results([first, [("spoke", ("x", 15))]]) == [], "the silent split holds the watermark still"
+    [run] = [*(tmp_path / "checkpoint" / "eventide-runs").iterdir()]
+    assert len(json.loads(run.read_text())) == 2

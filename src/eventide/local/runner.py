@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -37,10 +38,15 @@ _PATIENCE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """Where a micro-batch ends, by the names of sources, and its time by the clock, in milliseconds since the epoch."""
+    """A micro-batch that has begun.
+
+    ``ends`` says where it ends, by the names of sources, ``clock_ms`` its time by the clock, in milliseconds since the
+    epoch, and ``run`` which run of the job planned it.
+    """
 
     ends: dict[str, Offsets]
     clock_ms: int
+    run: str
 
 
 @dataclass
@@ -88,7 +94,8 @@ class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
     With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
-    ``available_now`` it ends with what the sources have when it starts. A plan ``in_batch`` is one micro-batch.
+    ``available_now`` it ends with what the sources have when it starts. A plan ``in_batch`` is one micro-batch. The
+    ``run`` is its name among the runs of the job; by default, none has had it before.
     """
 
     def __init__(
@@ -98,6 +105,7 @@ class LocalRunner:
         clock: Callable[[], int] | None = None,
         checkpoint: LocalCheckpoint | None = None,
         available_now: bool = False,
+        run: str | None = None,
     ) -> None:
         self._plan = plan
         self._sources = [_own(source).pruned() for source in plan.sources]
@@ -106,6 +114,7 @@ class LocalRunner:
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
         self._available_now = available_now
+        self._run = run or uuid.uuid4().hex
         self._targets: dict[str, dict[str, int]] = {}
         self._metrics = JobMetrics()
 
@@ -170,7 +179,7 @@ class LocalRunner:
         return None if ends == starts else self._plan_batch(ends, self._clock())
 
     def _plan_batch(self, ends: dict[str, Offsets], clock_ms: int) -> PlannedBatch:
-        self.checkpoint.planned = PlannedBatch(ends, clock_ms)
+        self.checkpoint.planned = PlannedBatch(ends, clock_ms, self._run)
         return self.checkpoint.planned
 
     def _wait(self) -> bool:
@@ -193,7 +202,7 @@ class LocalRunner:
                     backend, opened = MemoryBackend(state[at]), self._opened.level(level.number, subtask)
                     if self.checkpoint.restore is not None:
                         self.checkpoint.restore(opened, subtask, backend)
-                    run = opened.run(subtask, backend, clock_ms)
+                    run = opened.run(subtask, backend, clock_ms, planned.run)
                     for frame in run.run(frames):
                         waiting[frame.target, frame.subtask].append(_through_bytes(frame))
                     for operator, watermarks in run.passed.items():

@@ -107,6 +107,11 @@ class JobPlan:
         """Whether something may have to happen when no data comes."""
         return any(level.needs_clock for level in self.levels)
 
+    @property
+    def has_idleness(self) -> bool:
+        """Whether an operator counts how long its channels are silent."""
+        return any(edge.idle_after_ms is not None for task in self.operators for edge in task.edges)
+
     def with_storage(self, location: str | None) -> JobPlan:
         """The same job, whose sources may keep what they must remember below its checkpoint's location.
 

@@ -31,6 +31,7 @@ from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.host import LevelProcessor
 from eventide.spark.progress import COUNTERS, OBSERVATION
 from eventide.spark.python_files import modules_for_server
+from eventide.spark.runs import Runs
 from eventide.spark.source import CAN_LIMIT, FrameSource
 from eventide.spark.subtasks import subtask_ids
 
@@ -45,6 +46,7 @@ def frames_of(
     *,
     observation: str | Observation = OBSERVATION,
     savepoint: Outline | None = None,
+    runs: Runs | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -54,6 +56,7 @@ def frames_of(
         spark: the session.
         observation: its name, which must be the only one of its kind in a query, or what gets it.
         savepoint: what the job begins with.
+        runs: the runs that planned the micro-batches; None if they are not told apart.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
@@ -71,7 +74,7 @@ def frames_of(
     for level in plan.levels:
         frames = _united(frames, [df for first, df in waiting if first == level.number])
         if frames is not None:
-            frames = _through_level(frames, level, ids, ship, savepoint)
+            frames = _through_level(frames, level, ids, ship, savepoint, runs)
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -199,14 +202,14 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
 
 
 def _through_level(
-    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None
+    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None, runs: Runs | None
 ) -> DataFrame:
     """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
     payload = ship(*_shipped_of_level(level))
     clocked = frames.withColumn("clock", time_of_batch())
     begins = None if savepoint is None else (savepoint.location, savepoint.digest)
     return clocked.groupBy("subtask").transformWithState(
-        LevelProcessor(payload, level.targets, ids, level.needs_clock, begins),
+        LevelProcessor(payload, level.targets, ids, level.needs_clock, begins, runs),
         outputStructType=FRAME_SCHEMA,
         outputMode="Append",
         timeMode="ProcessingTime" if level.needs_clock else "None",

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
 from eventide.spark.frame_rows import FRAME_ROW, frame_of
+from eventide.spark.runs import Runs
 from eventide.spark.state_store import MapStateBackend
 from eventide.spark.worker import settled
 
@@ -20,7 +21,8 @@ class LevelProcessor(StatefulProcessor):
     Frames for other levels pass through as they are. The meaning of everything is in the runtime: this class only
     brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
     has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
-    which is known by its location and digest.
+    which is known by its location and digest. The ``runs`` say which run planned a
+    micro-batch; None if that is not known.
 
     What runs a level is imported where one runs: Spark also makes this object in a process of its own beside the
     driver, at each start of a query, only to ask which state it has.
@@ -33,12 +35,14 @@ class LevelProcessor(StatefulProcessor):
         ids: tuple[int, ...],
         has_timers: bool,
         savepoint: tuple[str, str] | None = None,
+        runs: Runs | None = None,
     ) -> None:
         self._payload = payload
         self._targets = targets
         self._ids = ids
         self._has_timers = has_timers
         self._savepoint = savepoint
+        self._runs = runs
         self._handle: Any = None
         self._map_state: Any = None
 
@@ -86,7 +90,8 @@ class LevelProcessor(StatefulProcessor):
             from eventide.savepoint.saved import opened_savepoint
 
             opened_savepoint(*self._savepoint).restore(level, subtask, backend)
-        run = level.run(subtask, backend, clock_ms)
+        planner = None if self._runs is None else self._runs.planner_of(clock_ms)
+        run = level.run(subtask, backend, clock_ms, planner)
         for frame in run.run(frames):
             if frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())

@@ -38,7 +38,7 @@ from eventide.spark.checkpoint import (
 )
 from eventide.spark.collected import Collected
 from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
-from eventide.spark.connect import check_server, over_connect, refuse_over_connect
+from eventide.spark.connect import check_server, over_connect, refuse_over_connect, there
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.evidence import evidence
 from eventide.spark.failures import in_our_words
@@ -52,6 +52,7 @@ from eventide.spark.python_files import PythonFiles, modules_for_server, ship, u
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.results import Leaving
 from eventide.spark.rows import typed_rows
+from eventide.spark.runs import begun
 from eventide.spark.session import (
     ROCKSDB,
     SHUFFLE_PARTITIONS,
@@ -186,7 +187,8 @@ class SparkHost(Host):
         sinks = SinkRun()
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
-            frames = frames_of(plan, settings, self.spark, savepoint=savepoint)
+            runs = there(self.spark, partial(begun, location, run)) if plan.has_idleness else None
+            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)

@@ -68,7 +68,7 @@ class Job:
     def batches(self):
         """Where the parts stand behind each micro-batch, by (source, part)."""
         checkpoint = deepcopy(self.checkpoint)
-        self.runner = LocalRunner(self.plan, self.max_rows, self._clock, checkpoint, self.available_now)
+        self.runner = LocalRunner(self.plan, self.max_rows, self._clock, checkpoint, self.available_now, run="one")
         self.checkpoint = self.runner.checkpoint
         for batch in self.runner.batches():
             self.found.append(by_sink(self.plan, batch))

@@ -269,3 +269,45 @@ def test_a_micro_batch_for_the_clock_that_fails_runs_again_before_any_other():
     again = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint).tick()
     assert again.progress.batch == 1
     assert values([by_sink(plan, again)]) == [("a", 0, 10, [("a", 1)])]
+
+
+def idle_after(timeout_ms, script):
+    source = ScriptedSource(["s", "t"], script, bounded=False)
+    strategy = BY_SECOND_FIELD.with_idleness(timeout_ms)
+    stream = local_environment().from_source(source, strategy, "script").key_by(lambda e: e[0])
+    return plan_of(stream.window(TENS).process(Contents()))
+
+
+BEFORE = [("s", ("a", 1)), ("t", ("a", 2))]
+
+
+def test_a_split_that_the_first_micro_batch_of_a_run_does_not_have_is_not_idle():
+    now, checkpoint, life = [0], LocalCheckpoint(), []
+    later = [[("s", ("a", 15))], [("t", ("a", 3)), ("t", ("a", 14))]]
+    for clock_ms, script in ((0, [BEFORE]), (3_600_000, [BEFORE, *later])):
+        now[0] = clock_ms
+        plan = idle_after(300_000, script)
+        life += [by_sink(plan, b) for b in LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint).batches()]
+    assert values(life) == [("a", 0, 10, [("a", 1), ("a", 2), ("a", 3)])]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_micro_batch_that_another_run_repeats_is_judged_as_in_the_run_that_planned_it(fails):
+    now, checkpoint = [0], LocalCheckpoint()
+    plan = idle_after(100, [BEFORE, [("s", ("a", 15))]])
+    first = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint)
+    batches = first.batches()
+    assert values([by_sink(plan, next(batches))]) == []
+    now[0] = 200
+    if fails:
+        first._next_batch()
+        now[0] = 3_600_000
+        batches = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint).batches()
+    assert values([by_sink(plan, next(batches))]) == [("a", 0, 10, [("a", 1), ("a", 2)])]
+
+
+def test_a_split_is_idle_after_its_timeout_also_where_the_clock_was_set_back():
+    clocks = iter([86_400_000, 0, 100_000, 300_001])
+    plan = idle_after(300_000, [BEFORE, *([("s", ("a", time))] for time in (15, 16, 17))])
+    life = [by_sink(plan, batch) for batch in LocalRunner(plan, clock=lambda: next(clocks, 300_001)).batches()]
+    assert [values([batch]) for batch in life] == [[], [], [], [("a", 0, 10, [("a", 1), ("a", 2)])]]

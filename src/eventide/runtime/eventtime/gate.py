@@ -60,6 +60,7 @@ class Gate:
             for number in sorted({e.input for e in edges})
         }
         self._inputs = Combiner(Members.INPUTS, map(str, self._channels))
+        self._run: str | None = None
 
     @property
     def watermark(self) -> int:
@@ -112,6 +113,27 @@ class Gate:
     def splits_of(self, edge: int) -> Combiner:
         """How the splits of one source have combined, by the number of its edge."""
         return self._splits[edge]
+
+    def begin_run(self, run: str | None) -> bool:
+        """Take note of which run of the job planned the micro-batch, before anything is reported in it.
+
+        The time between two runs is no silence: in the first micro-batch of a run the timeouts of channels start anew,
+        and those that were silent count again, as in Flink, whose clock begins with each run.
+
+        Args:
+            run: a name for the run; None if the host cannot tell runs apart, so that time goes on as if there were one.
+
+        Returns:
+            Whether the run is another one than that of the micro-batch before.
+        """
+        if run is None or run == self._run or not self._idleness:
+            return False
+        self._run = run
+        for edge, watched in self._idleness.items():
+            for channel in sorted(watched.begin_anew()):
+                combiner, name = self._combiner(edge, channel)
+                combiner.mark_active(name)
+        return True
 
     def advance(self, reports: Reports) -> Progress:
         """Take what was reported at a point in the middle of a micro-batch, and say what changed."""
@@ -229,7 +251,7 @@ class Gate:
             "idleness": {self._edges[edge].name: watched.snapshot() for edge, watched in self._idleness.items()},
             "channels": {str(number): channels.snapshot() for number, channels in self._channels.items()},
             "inputs": self._inputs.snapshot(),
-        }
+        } | ({} if self._run is None else {"run": self._run})
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Become what :meth:`snapshot` saw; the timeouts of the program count, whatever they were before.
@@ -237,6 +259,7 @@ class Gate:
         Edges that are new since then start at the beginning, edges that are gone hold nobody.
         """
         self._inputs.restore(snapshot["inputs"])
+        self._run = snapshot.get("run")
         for number, channels in self._channels.items():
             if str(number) in snapshot["channels"]:  # an operator may get another input
                 channels.restore(snapshot["channels"][str(number)])

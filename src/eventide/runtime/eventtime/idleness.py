@@ -10,8 +10,9 @@ class Idleness:
     """Watches the channels of one input.
 
     A channel counts as silent when more than ``timeout_ms`` have gone by since the last micro-batch in which it spoke,
-    or since it was first heard of. While it is held back, the clock stands still for it. Flink:
-    ``WatermarksWithIdleness``, and its ``PausableRelativeClock``.
+    or since it was first heard of. While it is held back, the clock stands still for it. A clock that is set back has
+    not gone on since the last micro-batch, as Flink's never goes back. Flink: ``WatermarksWithIdleness``, and its
+    ``PausableRelativeClock``.
 
     >>> watched = Idleness(timeout_ms=100)
     >>> watched.end_batch({"a", "b"}, clock_ms=1_000)
@@ -42,6 +43,9 @@ class Idleness:
     def end_batch(self, channels: Collection[str], clock_ms: int) -> None:
         """Look at the clock: the ``channels`` are those that there are now."""
         passed_ms = 0 if self._looked_ms is None else clock_ms - self._looked_ms
+        if passed_ms < 0:
+            self._last = {name: last_ms + passed_ms for name, last_ms in self._last.items()}
+            passed_ms = 0
         self._last = {name: self._last_of(name, clock_ms, passed_ms) for name in channels}
         self._looked_ms = clock_ms
         self._heard.clear()
@@ -54,6 +58,13 @@ class Idleness:
         if channel in self._heard:
             return clock_ms
         return self._last.get(channel, clock_ms) + (passed_ms if channel in self._held else 0)
+
+    def begin_anew(self) -> set[str]:
+        """Start the timeouts of all channels anew at the next look at the clock; return those that were silent."""
+        silent, self.silent = self.silent, set()
+        self._last.clear()
+        self._looked_ms = None
+        return silent
 
     @property
     def next_deadline_ms(self) -> int | None:

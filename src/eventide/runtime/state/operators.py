@@ -50,6 +50,7 @@ class OperatorStates:
         check_format(head["format"])
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]
+        self._clock_ms: int | None = head.get("clock")
         self._digest = _digest(program)
         if head.get("program", self._digest) != self._digest:
             check_program(json.loads(backend.get(_PROGRAM) or b"{}"), program)
@@ -62,9 +63,21 @@ class OperatorStates:
         """The state of one operator."""
         return OperatorState(self, operator)
 
+    def due(self, clock_ms: int) -> set[str]:
+        """Return the operators that are to run at a time by the clock, whether there is data for them or not.
+
+        Where the clock has been set back, these are all that wait for it: how long they have waited tells when each is
+        due by the clock as it is now.
+        """
+        is_set_back = self._clock_ms is not None and clock_ms < self._clock_ms
+        self._clock_ms = clock_ms
+        return {operator for operator, time_ms in self.clocks.items() if is_set_back or time_ms <= clock_ms}
+
     def flush(self) -> None:
-        """Store the head, if anything in it has changed."""
+        """Store the head, if anything in it has changed; with the time of the micro-batch, if an operator waits."""
         head = {"format": FORMAT, "program": self._digest, "clocks": self.clocks, "small": self.small}
+        if self.clocks:
+            head["clock"] = self._clock_ms
         content = dumps(head)
         if content != self._stored:
             self.backend.put(HEAD, content)

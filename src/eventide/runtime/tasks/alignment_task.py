@@ -53,9 +53,9 @@ class AlignmentTaskSpec(TaskSpec):
         """Whether a split may become idle by the clock."""
         return any(edge.idle_after_ms is not None for edge in self.edges)
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> AlignmentTask:
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> AlignmentTask:
         """The task, on its state, in a micro-batch of a time by the clock."""
-        return AlignmentTask(self, backend, clock_ms)
+        return AlignmentTask(self, backend, clock_ms, run)
 
     def user_functions(self) -> list[Any]:
         """None."""
@@ -73,7 +73,7 @@ class AlignmentTask:
     never older than the last micro-batch, comes back with the checkpoint, and is the same if a micro-batch is repeated.
     """
 
-    def __init__(self, spec: AlignmentTaskSpec, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(self, spec: AlignmentTaskSpec, backend: StateBackend, clock_ms: int, run: str | None = None) -> None:
         self._spec = spec
         self._backend = backend
         self._clock_ms = clock_ms
@@ -95,6 +95,9 @@ class AlignmentTask:
         for name, idleness in self._passing.items():
             if name in known.get("passing", {}):
                 idleness.restore(known["passing"][name])
+        if self._gate.begin_run(run):
+            for idleness in self._passing.values():
+                idleness.begin_anew()
         self.passed: list[int] = []
 
     @property

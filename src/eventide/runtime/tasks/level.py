@@ -54,9 +54,16 @@ class Level:
         """Where the host keeps that, if an operator of this level says it."""
         return next((task.storage for task in self.tasks if isinstance(task, AlignmentTaskSpec)), None)
 
-    def run(self, subtask: int, backend: StateBackend, clock_ms: int) -> LevelRun:
-        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
-        return LevelRun(self, subtask, backend, clock_ms)
+    def run(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> LevelRun:
+        """Open one of its subtasks for a micro-batch.
+
+        Args:
+            subtask: its index.
+            backend: its state.
+            clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
+            run: a name for the run of the job that planned the micro-batch; None if runs cannot be told apart.
+        """
+        return LevelRun(self, subtask, backend, clock_ms, run)
 
 
 class LevelRun:
@@ -65,10 +72,13 @@ class LevelRun:
     An operator runs if there are frames for it, or if its time by the clock has come; the others cost nothing.
     """
 
-    def __init__(self, level: Level, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(
+        self, level: Level, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None
+    ) -> None:
         self._level = level
         self._subtask = subtask
         self._clock_ms = clock_ms
+        self._run = run
         self._states = OperatorStates(backend, level.program())
         self.passed: dict[str, list[int]] = {}
 
@@ -86,9 +96,10 @@ class LevelRun:
         for frame in frames:
             mine.setdefault(frame.target, []).append(frame)
         counted: list[Mapping[str, Any]] = []
+        due = self._states.due(self._clock_ms)
         for spec in self._level.tasks:
-            if spec.number in mine or self._states.clocks.get(spec.id, self._clock_ms + 1) <= self._clock_ms:
-                task = spec.task(self._subtask, self._states.of(spec.id), self._clock_ms)
+            if spec.number in mine or spec.id in due:
+                task = spec.task(self._subtask, self._states.of(spec.id), self._clock_ms, self._run)
                 yield from task.run(mine.get(spec.number, ()))
                 self._set_clock(spec.id, task.next_clock_ms)
                 self.passed[spec.name] = task.passed

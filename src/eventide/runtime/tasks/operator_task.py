@@ -52,9 +52,9 @@ class OperatorTaskSpec(TaskSpec):
         idleness = any(edge.idle_after_ms is not None for edge in self.edges)
         return self.has_generators or idleness or self.operator.needs_clock
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> OperatorTask:
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> OperatorTask:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
-        return OperatorTask(self, subtask, backend, clock_ms)
+        return OperatorTask(self, subtask, backend, clock_ms, run)
 
     def runtime_context(self) -> RuntimeContext:
         """What the functions of its operator are told about where they work, and where their state is."""
@@ -79,7 +79,9 @@ class OperatorTask:
     behind them.
     """
 
-    def __init__(self, spec: OperatorTaskSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(
+        self, spec: OperatorTaskSpec, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None
+    ) -> None:
         self._spec = spec
         self._subtask = subtask
         self._backend = backend
@@ -88,6 +90,7 @@ class OperatorTask:
         self._reports: list[Report] = []
         if not spec.in_batch:
             self._begin(backend.get(_GATE))
+            self._gate.begin_run(run)
         self._watermark_before = self._gate.watermark
         self._metrics = Metrics(clock_ms)
         self._operator = spec.operator.open(

@@ -41,7 +41,7 @@ class SplitTaskSpec(TaskSpec):
         """True: generators are asked with the clock."""
         return True
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> SplitTask:
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> SplitTask:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return SplitTask(self, subtask, backend, clock_ms)
 

@@ -88,8 +88,15 @@ class TaskSpec(ABC):
         """Whether its tasks have to run when only the clock has gone on."""
 
     @abstractmethod
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int) -> Task:
-        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
+    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> Task:
+        """Open one of its subtasks for a micro-batch.
+
+        Args:
+            subtask: its index.
+            backend: its state.
+            clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
+            run: a name for the run of the job that planned the micro-batch; None if runs cannot be told apart.
+        """
 
     def runtime_context(self) -> RuntimeContext:
         """What the functions of its operator are told about where they work, in the first subtask."""

@@ -375,3 +375,34 @@ def test_when_all_splits_are_idle_the_highest_counts_and_a_higher_watermark_wake
     assert at_place(gate, 2, ("t", 9)) == NOTHING
     assert gate.idle
     assert at_place(gate, 3, ("t", 11)) == Progress(11, idle=False)
+
+
+def in_run(gate, run, clock):
+    gate.restart()
+    gate.gate.begin_run(run)
+    return gate.end_batch(clock)
+
+
+def test_the_time_between_two_runs_is_no_silence():
+    gate = Told([TIMED])
+    gate.report(1, "s", 10)
+    gate.report(1, "t", 20)
+    assert in_run(gate, "first", 0) == Progress(10)
+    gate.report(1, "s", 1_000)
+    assert in_run(gate, "second", 1_000) == Progress(20), "t counts, although it was not heard of for a second"
+    assert in_run(gate, "second", 1_099) == NOTHING
+    gate.report(1, "s", 1_001)
+    assert in_run(gate, "second", 1_100) == Progress(1_001)
+    gate.report(1, "s", 2_000)
+    assert in_run(gate, "third", 2_000) == NOTHING, "t counts again"
+    gate.report(1, "t", 1_500)
+    assert in_run(gate, "third", 2_001) == Progress(1_500)
+
+
+def test_without_a_name_for_its_run_a_gate_goes_on_counting():
+    gate = Told([TIMED])
+    gate.report(1, "s", 10)
+    gate.report(1, "t", 20)
+    assert in_run(gate, None, 0) == Progress(10)
+    gate.report(1, "s", 1_000)
+    assert in_run(gate, None, 1_000) == Progress(1_000)

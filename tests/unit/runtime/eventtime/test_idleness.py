@@ -87,3 +87,25 @@ def test_what_an_older_version_stored_holds_nobody():
     idleness.restore([{"a": 50}, []])
     idleness.end_batch(["a"], 150)
     assert (idleness.silent, idleness.next_deadline_ms) == (set(), 151)
+
+
+def test_a_clock_that_is_set_back_adds_nothing_and_takes_nothing_away():
+    idleness = watched(clock=1_000)
+    idleness.hear("a")
+    idleness.end_batch(["a", "b"], 1_060)
+    idleness.end_batch(["a", "b"], 0)
+    assert (idleness.silent, idleness.next_deadline_ms) == (set(), 40)
+    idleness.end_batch(["a", "b"], 40)
+    assert (idleness.silent, idleness.next_deadline_ms) == ({"b"}, 100)
+
+
+def test_a_channel_that_is_held_stays_so_when_timeouts_begin_anew():
+    idleness = Idleness(timeout_ms=100)
+    idleness.hold("a", True)
+    idleness.end_batch(["a", "b"], 0)
+    idleness.end_batch(["a", "b"], 101)
+    assert idleness.begin_anew() == {"b"}
+    idleness.end_batch(["a", "b"], 10_000)
+    assert (idleness.silent, idleness.next_deadline_ms) == (set(), 10_101)
+    idleness.end_batch(["a", "b"], 10_101)
+    assert idleness.silent == {"b"}

@@ -1,0 +1,72 @@
+"""Which run of a job planned a micro-batch: timeouts start anew in the first micro-batch that a run has planned.
+
+A micro-batch that was planned and not finished is repeated by the next run, and must give what it gave. So the planner
+of that micro-batch counts, and not the run that repeats it. A small file below the checkpoint says which that was.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+
+from eventide.common._stack import level_of_the_program
+from eventide.errors import ProgramError, StateError
+
+_FOLDER = "eventide-runs"
+_FILE = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs that have planned the micro-batches of the present run; picklable.
+
+    ``repeated_ms`` is the time by the clock of the micro-batch that an ``earlier`` run planned and did not finish,
+    if there is one. That run is None if it was one of an older version, which is not known by name.
+
+    >>> runs = Runs("second", "first", repeated_ms=1_000)
+    >>> runs.planner_of(1_000), runs.planner_of(1_200)
+    ('first', 'second')
+    """
+
+    present: str
+    earlier: str | None = None
+    repeated_ms: int | None = None
+
+    def planner_of(self, clock_ms: int) -> str | None:
+        """Return the run that planned the micro-batch of a time by the clock, in milliseconds; None if not known."""
+        return self.earlier if clock_ms == self.repeated_ms else self.present
+
+
+def begun(location: str, run: str) -> Runs | None:
+    """Write down that a run begins, and return which runs have planned its micro-batches.
+
+    Args:
+        location: the job's checkpoint.
+        run: a name for the run.
+
+    Returns:
+        None, with a warning, if Arrow cannot open the checkpoint or does not know its form: runs are not told apart.
+    """
+    try:
+        return _begun(location, run)
+    except (ProgramError, StateError) as error:
+        warnings.warn(
+            f"the time between two runs of the job counts as silence of its sources: {error}",
+            stacklevel=level_of_the_program(),
+        )
+        return None
+
+
+def _begun(location: str, run: str) -> Runs:
+    from eventide.datastream.connectors._folder import Folder  # Spark loads this module with each stateful processor
+    from eventide.spark.checkpoint_files import CheckpointFiles
+
+    files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
+    planned = max(files.planned(), default=-1)
+    known: list[tuple[str, int]] = json.loads(folder.read(_FILE)) if _FILE in folder.names() else []
+    planners = [(name, after) for name, after in known if after < planned][-1:]
+    folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
+    if planned <= max(files.committed(), default=-1):
+        return Runs(run)
+    return Runs(run, planners[0][0] if planners else None, files.plan_of(planned).at_ms)
