@@ -48,7 +48,7 @@ class FileDirectory:
         self._stage = f"{_STAGE}{uuid.uuid4().hex[:8]}"  # another run may be dying, and still at work
         self._format = file_format
         self._options = options
-        self._folder: _Folder | None = None
+        self._folder: OutputFolder | None = None
         self._is_quiet = False
 
     @property
@@ -99,13 +99,16 @@ class FileDirectory:
         names = {f"{self._stage}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(kept.items())}
         if self.may_hold_leftovers:
             self._delete_leftovers(folder, prefix, {*names.values()})
-        for there, here in names.items():
-            folder.move(there, here)
+        try:
+            for there, here in names.items():
+                folder.move(there, here, may_replace=self.may_hold_leftovers)
+        except (FileNotFoundError, FileExistsError) as error:
+            raise StateError(f"another run of this job writes to {self._path}: {error}; {ONE_RUN_ONLY}") from error
         folder.delete_folder(self._stage)
         self._folder = folder
         return len(names)
 
-    def _delete_leftovers(self, folder: _Folder, prefix: str, names: set[str]) -> None:
+    def _delete_leftovers(self, folder: OutputFolder, prefix: str, names: set[str]) -> None:
         """Delete what a run that was killed has left: only in this micro-batch it can have been at work."""
         for name in folder.names():
             if name.startswith(prefix) and name not in names:
@@ -130,7 +133,7 @@ def has_files_of(path: str, batch_id: int) -> bool:
     Raises:
         ProgramError: if Arrow cannot open it.
     """
-    return any(name.startswith(_prefix(batch_id)) for name in _Folder(*opened(path)).names())
+    return any(name.startswith(_prefix(batch_id)) for name in OutputFolder(*opened(path)).names())
 
 
 def _prefix(batch_id: int) -> str:
@@ -138,8 +141,12 @@ def _prefix(batch_id: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Folder:
-    """A directory as Arrow sees it."""
+class OutputFolder:
+    """A directory of files as Arrow sees it.
+
+    A run that was thought dead may still be at work, with a younger run that writes there. So nothing is deleted that
+    may be the only copy: a file is replaced by moving another one to its name, and stays where that fails.
+    """
 
     file_system: FileSystem
     path: str
@@ -159,15 +166,45 @@ class _Folder:
         infos: list[FileInfo] = self.file_system.get_file_info(selector)
         return infos
 
-    def move(self, there: str, here: str) -> None:
-        """Give a file another name, under which it replaces the one that had it."""
+    def move(self, there: str, here: str, *, may_replace: bool) -> None:
+        """Give a file another name.
+
+        Args:
+            there: the name that it has.
+            here: the name that it gets.
+            may_replace: whether a file that has the name already is replaced: one that an earlier run has left.
+
+        Raises:
+            FileNotFoundError: if the file is gone; what has the other name stays.
+            FileExistsError: if another file has the name and is not to be replaced.
+        """
+        if not may_replace and self._is_file(here):
+            raise FileExistsError(f"this run has not written {here}, which is there")
         try:
-            self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
-        except OSError:
-            if not self.file_system.get_file_info(f"{self.path}/{here}").is_file:
+            self._rename(there, here)
+        except OSError as error:
+            if not self._is_file(there):
+                raise FileNotFoundError(f"{there} has been deleted") from error
+            if not may_replace or not self._is_file(here):
                 raise
-            self.delete(here)  # not every store replaces a file
-            self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
+            self._rename_over(there, here)
+
+    def _rename_over(self, there: str, here: str) -> None:
+        """Replace a file on a store that does not do so itself; the one before stays until the other is there."""
+        aside = f"{there}-before"
+        self._rename(here, aside)
+        try:
+            self._rename(there, here)
+        except OSError:
+            self._rename(aside, here)
+            raise
+        self.delete(aside)
+
+    def _rename(self, there: str, here: str) -> None:
+        self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
+
+    def _is_file(self, name: str) -> bool:
+        return bool(self.file_system.get_file_info(f"{self.path}/{name}").is_file)
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -178,14 +215,14 @@ class _Folder:
         self.file_system.delete_dir(f"{self.path}/{name}")
 
 
-def _folder_of(spark: SparkSession, path: str) -> _Folder:
+def _folder_of(spark: SparkSession, path: str) -> OutputFolder:
     """A directory on the file system on which Spark has it: paths may be without a scheme.
 
     Raises:
         ProgramError: if Arrow cannot open that.
     """
     try:
-        return _Folder(*opened(resolved(spark, path)))
+        return OutputFolder(*opened(resolved(spark, path)))
     except ProgramError as error:
         raise ProgramError(
             f"a file sink writes to {path}, and Arrow has to move its files when they are complete: {error}. Write "
