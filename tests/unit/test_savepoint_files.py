@@ -11,6 +11,6 @@ def test_tables_of_an_operator_of_any_name_are_copied_to_where_they_are_looked_f
     folder = Directory.of_tables("Summen für alle/50%")
     with old.writing(f"{folder}/own-0.parquet") as stream:
         stream.write(b"state")
-    copy_files(old, folder, new.below(folder))
+    copy_files(old, folder, old.names(folder), new.below(folder))
     assert new.names(folder) == ["own-0.parquet"]
     assert new.names("") == old.names("")

@@ -34,7 +34,7 @@ def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
     beginning = settings.beginning
     if beginning is None:
         return None
-    savepoint = Savepoint(beginning.savepoint)
+    savepoint = Savepoint(beginning.savepoint, verify=True)
     check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=beginning.allow_non_restored_state)
     return begun_from(savepoint, plan)
 

@@ -24,12 +24,13 @@ def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]
     """
     for source in savepoint.header.sources:
         if source.storage is not None:
-            copy_files(savepoint.directory, source.storage, target.below(source.storage))
+            names = savepoint.files_in(source.storage)
+            copy_files(savepoint.directory, source.storage, names, target.below(source.storage))
     for operator in savepoint.header.program["operators"]:
         if operator not in without:
             folder = Directory.of_tables(operator)
-            copy_files(savepoint.directory, folder, target.below(folder))
-    for name in savepoint.directory.names("keyed"):
+            copy_files(savepoint.directory, folder, savepoint.files_in(folder), target.below(folder))
+    for name in savepoint.files_in("keyed"):
         _copy_rows(savepoint.directory, target, f"keyed/{name}", without)
     return [row for row in savepoint.small_rows() if row[0] not in without]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from eventide.datastream.connectors._storage import opened
+from eventide.errors import StateError
+from eventide.savepoint.header import SavedFile
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -29,6 +32,8 @@ class Directory:
 
     def __init__(self, location: str) -> None:
         self._store, self._root = opened(location)
+        self.written: list[str] = []
+        """The files that were written, in their order."""
 
     @property
     def store(self) -> FileSystem:
@@ -36,13 +41,19 @@ class Directory:
         return self._store
 
     def path(self, name: str) -> str:
-        """The path of a file there."""
+        """The path of a file there.
+
+        Raises:
+            StateError: if the name leads out of the directory.
+        """
+        if name.startswith("/") or ".." in name.split("/"):
+            raise StateError(f"the path {name!r} leads out of the savepoint in {self._root}; take a savepoint anew")
         return f"{self._root}/{name}"
 
     def below(self, folder: str) -> Directory:
         """A folder of it."""
         found = copy(self)
-        found._root = self.path(folder)
+        found._root, found.written = self.path(folder), []
         return found
 
     @staticmethod
@@ -67,6 +78,25 @@ class Directory:
         found = self._store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
         return sorted(info.path[len(root) :].lstrip("/") for info in found if info.is_file)
 
+    def sizes(self) -> dict[str, int]:
+        """The bytes of all files, by their path from the directory on."""
+        from pyarrow.fs import FileSelector
+
+        found = self._store.get_file_info(FileSelector(self._root, allow_not_found=True, recursive=True))
+        return {info.path[len(self._root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
+
+    def saved_file(self, name: str) -> SavedFile:
+        """Read a file through, and return what a header says of it."""
+        import pyarrow.parquet as pq
+
+        digest, size = hashlib.sha256(), 0
+        with self._store.open_input_stream(self.path(name), compression=None) as stream:
+            while content := stream.read(_AT_ONCE):
+                digest.update(content)
+                size += len(content)
+        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
+        return SavedFile(size, rows, digest.hexdigest())
+
     def text(self, name: str) -> str | None:
         """What a file says; None if it is not there."""
         try:
@@ -82,11 +112,12 @@ class Directory:
         self._store.create_dir(path.rpartition("/")[0], recursive=True)
         with self._store.open_output_stream(path, compression=None) as stream:
             yield stream
+        self.written.append(name)
 
 
-def copy_files(source: Directory, folder: str, target: Directory) -> None:
-    """Copy the files of a folder into a directory."""
-    for name in source.names(folder):
+def copy_files(source: Directory, folder: str, names: Sequence[str], target: Directory) -> None:
+    """Copy files of a folder into a directory."""
+    for name in names:
         with (
             source.store.open_input_stream(source.path(f"{folder}/{name}"), compression=None) as stream,
             target.writing(name) as copy,

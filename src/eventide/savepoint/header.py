@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,9 +12,12 @@ from eventide.errors import StateError
 from eventide.runtime.state.operators import check_format
 
 NAME = "savepoint.json"
-VERSION = 1
+VERSION = 2
+_WITHOUT_FILES = 1
+"""The version before, which does not list the files: it is read, and a missing file goes unnoticed."""
 SOURCES = "eventide-sources"
 """Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
+_STORAGE = re.compile(rf"{SOURCES}/\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,15 @@ class SavedSource:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file of a savepoint: its bytes, the rows of it if it is Parquet, and the SHA-256 of what it contains."""
+
+    bytes: int
+    rows: int | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What is known of a savepoint without its state.
 
@@ -43,6 +56,7 @@ class Header:
         sources: the sources.
         versions: those of eventide, and of Spark if the job ran there.
         checkpoint_id: the id of that checkpoint, by which sinks know it.
+        files: all files but this one, by their path from the directory on; None in a savepoint of the first version.
     """
 
     checkpoint: str | None
@@ -53,6 +67,7 @@ class Header:
     sources: tuple[SavedSource, ...]
     versions: Mapping[str, str]
     checkpoint_id: str | None = None
+    files: Mapping[str, SavedFile] | None = None
 
     def to_text(self) -> str:
         """JSON."""
@@ -63,14 +78,25 @@ class Header:
         """The inverse of :meth:`to_text`.
 
         Raises:
-            StateError: if it is of another version.
+            StateError: if it is of another version, or says of a source that its files are somewhere else.
         """
         content = json.loads(text)
         version = content.pop("version", None)
-        if version != VERSION:
+        if version not in {_WITHOUT_FILES, VERSION}:
             raise StateError(
-                f"the savepoint {location} is of version {version!r}, and this version of eventide reads {VERSION}"
+                f"the savepoint {location} is of version {version!r}, and this version of eventide reads "
+                f"{_WITHOUT_FILES} and {VERSION}"
             )
         check_format(content["program"]["format"])
         sources = tuple(SavedSource(**source) for source in content.pop("sources"))
-        return Header(sources=sources, **content)
+        for source in sources:
+            if source.storage is not None and not _STORAGE.fullmatch(source.storage):
+                raise StateError(
+                    f"the savepoint {location} says that the source {source.name!r} remembers something in "
+                    f"{source.storage!r}, which is none of its folders; take a savepoint anew"
+                )
+        listed = content.pop("files", None) if version == VERSION else None
+        if listed is None and version == VERSION:
+            raise StateError(f"the savepoint {location} does not list its files; take a savepoint anew")
+        files = None if listed is None else {name: SavedFile(**file) for name, file in listed.items()}
+        return Header(sources=sources, files=files, **content)

@@ -18,7 +18,7 @@ from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
 from eventide.savepoint.files import Directory, copy_files
-from eventide.savepoint.header import NAME, SOURCES
+from eventide.savepoint.header import NAME, SOURCES, SavedFile
 from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
 from eventide.savepoint.outline import Outline
 from eventide.savepoint.rows import BROADCAST, GROUP, KEPT, PART, WINDOW, Small
@@ -33,16 +33,19 @@ class Savepoint(Outline):
 
     Args:
         location: the directory.
+        verify: whether to read all files through, and compare their checksums; whether they are there, and as long as
+            they were, is looked at in any case.
 
     Attributes:
         directory: its files.
 
     Raises:
         ProgramError: if Arrow cannot open it.
-        StateError: if there is no savepoint, or one of another version.
+        StateError: if there is no savepoint, or one of another version, or without one of its files, or with one that
+            is not as it was written.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, verify: bool = False) -> None:
         self.directory = Directory(location)
         text = self.directory.text(NAME)
         if text is None:
@@ -51,6 +54,8 @@ class Savepoint(Outline):
                 "that `eventide savepoint` has written"
             )
         super().__init__(location, text, {})
+        if self.header.files is not None:
+            _check(self.directory, self.header.files, location, verify=verify)
 
     @staticmethod
     def is_at(location: str) -> bool:
@@ -63,7 +68,7 @@ class Savepoint(Outline):
         for number, name in enumerate(names, start=1):
             storage, target = storage_of.get(name), Directory(f"{checkpoint}/{SOURCES}/{number}")
             if storage is not None and target.is_empty():
-                copy_files(self.directory, storage, target)
+                copy_files(self.directory, storage, self.files_in(storage), target)
 
     def restore(self, level: Level, subtask: int, backend: StateBackend) -> None:
         """Give a subtask of a level its share, if it has no state of its own yet."""
@@ -93,7 +98,7 @@ class Savepoint(Outline):
         """What belongs to keys of an operator, or what is wanted of it: some rows at a time, of many."""
         import pyarrow.dataset as ds  # takes a while to import, and few jobs need it
 
-        paths = [self.directory.path(f"keyed/{name}") for name in self.directory.names("keyed")]
+        paths = [self.directory.path(f"keyed/{name}") for name in self.files_in("keyed")]
         if not paths:
             return
         of_operator = pc.field("operator") == operator
@@ -111,6 +116,12 @@ class Savepoint(Outline):
         """What an operator keeps on columns, each table with the part of its state that it belongs to."""
         for table in self._read_tables(operator):
             yield table.schema.metadata[PART].decode(), table.replace_schema_metadata(None)
+
+    def files_in(self, folder: str) -> list[str]:
+        """The files in a folder that belong to it, by their path from the folder on, in their order."""
+        if self.header.files is None:
+            return self.directory.names(folder)
+        return sorted(name.removeprefix(f"{folder}/") for name in self.header.files if name.startswith(f"{folder}/"))
 
     @cached_property
     def _small(self) -> Mapping[str, dict[str, dict[int, bytes]]]:
@@ -152,7 +163,7 @@ class Savepoint(Outline):
     def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
         """The columns of the tables of an operator, by the part of its state; they are read now."""
         folder, found = Directory.of_tables(operator), {}
-        for name in self.directory.names(folder):
+        for name in self.files_in(folder):
             schema = pq.read_schema(self.directory.path(f"{folder}/{name}"), filesystem=self.directory.store)
             found[schema.metadata[PART].decode()] = schema.remove_metadata()
         return found
@@ -160,7 +171,7 @@ class Savepoint(Outline):
     def _read_tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
         """The tables of an operator, one file after the other, or the rows of them that are wanted."""
         folder = Directory.of_tables(operator)
-        for name in self.directory.names(folder):
+        for name in self.files_in(folder):
             path = self.directory.path(f"{folder}/{name}")
             yield pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
 
@@ -189,12 +200,27 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     return range(first, behind)
 
 
-def outlined(location: str, operators: Sequence[str]) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
+def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, *, verify: bool) -> None:
+    sizes = directory.sizes()
+    for name, saved in files.items():
+        found = sizes.get(name)
+        if found is None:
+            raise StateError(f"{name} is missing in the savepoint {location}, and state with it; take a savepoint anew")
+        if found != saved.bytes or (verify and directory.saved_file(name).sha256 != saved.sha256):
+            raise StateError(
+                f"{name} in the savepoint {location} is not as it was written: it had {saved.bytes} bytes and has "
+                f"{found}, or has others; take a savepoint anew"
+            )
+
+
+def outlined(
+    location: str, operators: Sequence[str], *, verify: bool
+) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
     """What an :class:`~eventide.savepoint.outline.Outline` is made of: its text, and its schemas of some operators.
 
     Raises what :class:`Savepoint` raises.
     """
-    saved = Savepoint(location)
+    saved = Savepoint(location, verify=verify)
     return saved.text, {operator: saved.schemas(operator) for operator in operators}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -28,6 +28,8 @@ _BUCKETS, _CHUNKS = "buckets", "chunks"
 _PICKLE = b"\x80"
 """What a pickle begins with, and no table."""
 _ROWS = 65_536
+_FILE = ""
+"""No operator has this id."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class StateWriter:
         """Write what is large of a subtask of a level, whose ``place`` no other has.
 
         Returns:
-            What is small of it.
+            What is small of it, and the names of the files, as what is small of no operator.
 
         Raises:
             StateError: if the state is of another format.
@@ -83,24 +85,40 @@ class StateWriter:
                         of_chunks = tables.of_chunks(chunks, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_chunks)
         return [
-            (operator, subtask, name, content)
-            for operator, of_it in sorted(small.items())
-            for name, content in sorted(of_it.items())
-            if name in SAVED
+            *((_FILE, subtask, name, b"") for name in directory.written),
+            *(
+                (operator, subtask, name, content)
+                for operator, of_it in sorted(small.items())
+                for name, content in sorted(of_it.items())
+                if name in SAVED
+            ),
         ]
 
     def abandon(self) -> None:
         """Delete what was written: it will be no savepoint."""
         Directory(self.location).delete()
 
-    def finish(self, header: Header, small: Iterable[Small]) -> None:
-        """Write what is small of all subtasks, and, when all is there, what makes it a savepoint."""
-        columns = [list(column) for column in zip(*sorted(small), strict=True)] or [[] for _ in TASKS]
+    def finish(self, header: Header, small: Collection[Small]) -> None:
+        """Write what is small of all subtasks, and, when all is there, what makes it a savepoint.
+
+        Raises:
+            StateError: if a file is not there that was written somewhere.
+        """
+        written = {name for operator, _, name, _ in small if operator == _FILE}
+        of_operators = sorted(one for one in small if one[0] != _FILE)
+        columns = [list(column) for column in zip(*of_operators, strict=True)] or [[] for _ in TASKS]
         directory = Directory(self.location)
         with directory.writing("tasks.parquet") as stream:
             pq.write_table(pa.table(columns, schema=TASKS), stream)
+        there = directory.names("")
+        if lost := sorted(written - {*there}):
+            raise StateError(
+                f"{lost[0]} was written, and is not in {self.location}: all workers must write to one place; give one "
+                "that all of them reach"
+            )
+        files = {name: directory.saved_file(name) for name in there}
         with directory.writing(NAME) as stream:
-            stream.write(header.to_text().encode())
+            stream.write(replace(header, files=files).to_text().encode())
 
 
 class _Rows:

@@ -73,21 +73,27 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     beginning = settings.beginning
     if beginning is None:
         return None
-    savepoint = outline(spark, beginning.savepoint, [task.id for task in plan.operators])
+    savepoint = outline(spark, beginning.savepoint, [task.id for task in plan.operators], verify=True)
     allowed = beginning.allow_non_restored_state
     check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=allowed, placed=beginning.placed)
     return savepoint
 
 
-def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = ()) -> Outline:
+def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), *, verify: bool = False) -> Outline:
     """What must be known of a savepoint, for the operators that have to fit it.
+
+    Args:
+        spark: the session.
+        savepoint: its directory.
+        operators: the ids of the operators.
+        verify: whether to read all of it through, and compare the checksums.
 
     Raises:
         ProgramError: if Arrow cannot open it.
-        StateError: if there is none.
+        StateError: if there is none, or not all of it.
     """
     location = resolved(spark, savepoint)
-    return Outline(location, *there(spark, partial(outlined, location, operators)))
+    return Outline(location, *there(spark, partial(outlined, location, operators, verify=verify)))
 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:

@@ -159,8 +159,8 @@ def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, 
     saved = {}
     for number, name in enumerate(names, start=1):
         of_job, folder = Directory(checkpoint), f"{SOURCES}/{number}"
-        if of_job.names(folder):
-            copy_files(of_job, folder, Directory(target).below(folder))
+        if names_of_it := of_job.names(folder):
+            copy_files(of_job, folder, names_of_it, Directory(target).below(folder))
             saved[name] = folder
     return saved
 

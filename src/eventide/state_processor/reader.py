@@ -40,9 +40,9 @@ class SavepointReader:
 
         Raises:
             ProgramError: if Arrow cannot open it.
-            StateError: if there is none.
+            StateError: if there is none, or not all of it as it was written.
         """
-        return SavepointReader(Savepoint(location))
+        return SavepointReader(Savepoint(location, verify=True))
 
     def operators(self) -> pa.Table:
         """The operators that it has state of: their ``uid``, or else their id, and their name."""

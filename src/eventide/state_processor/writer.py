@@ -74,9 +74,9 @@ class SavepointWriter:
 
         Raises:
             ProgramError: if Arrow cannot open it.
-            StateError: if there is none.
+            StateError: if there is none, or not all of it as it was written.
         """
-        found = Savepoint(location)
+        found = Savepoint(location, verify=True)
         return SavepointWriter(found.header.program["max parallelism"], found.header.parallelism, found)
 
     def with_operator(self, uid: str, transformation: StateBootstrapTransformation) -> SavepointWriter:

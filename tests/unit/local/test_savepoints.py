@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ from eventide.runtime.exchange.reports import Report
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.tasks.remembered import remembered
-from eventide.savepoint import Savepoint
+from eventide.savepoint import Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import groups_of, opened_savepoint
 from eventide.savepoint.tasks import with_channels
@@ -145,10 +146,12 @@ def small_of_subtask(saved, subtask):
 
 def test_what_a_source_remembers_goes_to_its_place_in_the_program_once(saved, tmp_path):
     [source] = saved.header.sources
-    saved.header = replace(saved.header, sources=(replace(source, storage="eventide-sources/1"),))
-    log = tmp_path / "saved" / "eventide-sources" / "1" / "log" / "0"
+    name = "eventide-sources/1/log/0"
+    log = tmp_path / "saved" / name
     log.parent.mkdir(parents=True)
     log.write_text("said")
+    files = {**saved.header.files, name: saved.directory.saved_file(name)}
+    saved.header = replace(saved.header, sources=(replace(source, storage="eventide-sources/1"),), files=files)
     there = tmp_path / "checkpoint" / "eventide-sources" / "2" / "log" / "0"
     for goes_on in ("", " and more"):
         saved.restore_sources(["other", "source"], str(tmp_path / "checkpoint"))
@@ -449,3 +452,97 @@ def test_where_sources_are_in_another_order_operators_need_a_uid(tmp_path):
     uids = {"orders": "of orders", "payments": "of payments"}
     saved = cut(plan("orders", "payments", **uids), tmp_path / "with uids")
     fit(saved, plan("returns", "payments", "orders", **uids))
+
+
+def files_of(saved):
+    """The files of a savepoint, by their names in it."""
+    root = Path(saved.location)
+    return {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+
+
+def change_header(saved, change):
+    """Change what the header says, as JSON."""
+    path = files_of(saved)["savepoint.json"]
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_the_header_lists_all_files_with_their_rows(saved):
+    rows = {name: file.rows for name, file in saved.header.files.items()}
+    assert rows.keys() | {"savepoint.json"} == files_of(saved).keys()
+    assert {name: pq.read_metadata(files_of(saved)[name]).num_rows for name in rows} == rows
+    assert sum(count for name, count in rows.items() if name.startswith("keyed/")) > 0
+
+
+def test_a_file_that_is_missing_is_an_error_and_no_empty_state(saved):
+    for name in saved.header.files:
+        path = files_of(saved)[name]
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(StateError, match=f"{name} is missing in the savepoint"):
+            Savepoint(saved.location)
+        with pytest.raises(StateError, match="is missing"):
+            local_environment().from_savepoint(saved.location).from_collection([1]).execute_and_collect()
+        path.write_bytes(content)
+    Savepoint(saved.location, verify=True)
+
+
+def test_a_file_that_has_changed_is_an_error(saved):
+    name, path = next((name, path) for name, path in files_of(saved).items() if name.startswith("keyed/"))
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    with pytest.raises(StateError, match=f"{name} in the savepoint .* is not as it was written: it had {len(content)}"):
+        Savepoint(saved.location)
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    with pytest.raises(StateError, match=f"{name} in the savepoint .* is not as it was written"):
+        Savepoint(saved.location, verify=True)
+
+
+def test_a_file_that_does_not_belong_to_it_is_not_read(saved):
+    name, path = next((name, path) for name, path in files_of(saved).items() if name.startswith("keyed/"))
+    rows = saved.small_rows(), [table.to_pylist() for table in saved.keyed_rows("windows")]
+    path.with_name("another.parquet").write_bytes(path.read_bytes())
+    again = Savepoint(saved.location, verify=True)
+    assert (again.small_rows(), [table.to_pylist() for table in again.keyed_rows("windows")]) == rows
+
+
+@pytest.mark.parametrize("storage", ["../secret", "/etc", "eventide-sources/../../secret", "eventide-sources", ""])
+def test_no_header_leads_out_of_the_savepoint(saved, storage):
+    change_header(saved, lambda content: content["sources"][0].update(storage=storage))
+    with pytest.raises(StateError, match="is none of its folders"):
+        Savepoint(saved.location)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "keyed/../../secret"])
+def test_no_file_of_the_list_leads_out_of_the_savepoint(saved, tmp_path, name):
+    (tmp_path / "secret").write_text("")
+    change_header(saved, lambda content: content["files"].update({name: {"bytes": 0, "rows": None, "sha256": ""}}))
+    with pytest.raises(StateError, match="is missing in the savepoint"):
+        Savepoint(saved.location, verify=True)
+    with pytest.raises(StateError, match="leads out of the savepoint"):
+        saved.directory.path(name)
+
+
+def test_a_savepoint_of_the_version_before_is_read(saved):
+    def as_before(content):
+        content["version"] = 1
+        del content["files"]
+
+    change_header(saved, as_before)
+    again = Savepoint(saved.location, verify=True)
+    assert again.small_rows() == saved.small_rows()
+    assert [*again.keyed_rows("windows")] == [*saved.keyed_rows("windows")]
+    change_header(saved, lambda content: content.update(version=2))
+    with pytest.raises(StateError, match="does not list its files"):
+        Savepoint(saved.location)
+    change_header(saved, lambda content: content.update(version=3))
+    with pytest.raises(StateError, match="is of version 3, and this version of eventide reads 1 and 2"):
+        Savepoint(saved.location)
+
+
+def test_a_file_that_was_written_where_nobody_finds_it_makes_no_savepoint(saved, tmp_path):
+    writer = StateWriter(str(tmp_path / "shared"), 128)
+    with pytest.raises(StateError, match=r"keyed/0-0.parquet was written, and is not in .*shared: all workers"):
+        writer.finish(replace(saved.header, files=None), [("", 0, "keyed/0-0.parquet", b"")])
+    assert not Savepoint.is_at(str(tmp_path / "shared"))
