@@ -500,7 +500,7 @@ def test_a_file_that_has_changed_is_an_error(saved):
 
 
 def test_a_file_that_does_not_belong_to_it_is_not_read(saved):
-    name, path = next((name, path) for name, path in files_of(saved).items() if name.startswith("keyed/"))
+    path = next(path for name, path in files_of(saved).items() if name.startswith("keyed/"))
     rows = saved.small_rows(), [table.to_pylist() for table in saved.keyed_rows("windows")]
     path.with_name("another.parquet").write_bytes(path.read_bytes())
     again = Savepoint(saved.location, verify=True)
