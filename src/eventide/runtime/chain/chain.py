@@ -13,7 +13,8 @@ from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
-from eventide.runtime.elements.elements import Elements, own
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
@@ -162,4 +163,4 @@ def _own_copy(batch: Batch) -> Batch:
     """The elements for one of several followers: what one changes in place, another must not see."""
     if isinstance(batch, Columns):
         return batch
-    return Elements([own(value) for value in batch.values], batch.timestamps, batch.sequence, columns=batch.columns)
+    return Elements(own_each(batch.values), batch.timestamps, batch.sequence, columns=batch.columns)

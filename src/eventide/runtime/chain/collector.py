@@ -11,7 +11,8 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.output_tag import OutputTag
 from eventide.runtime.chain.steps import as_results
-from eventide.runtime.elements.elements import Elements, own
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own
 
 Mark: TypeAlias = tuple[int, dict[str, int]]
 """How many elements have come out of the main output, and of each side output."""
@@ -21,8 +22,7 @@ class Collector:
     """Gathers elements by side output (None: the main one).
 
     A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
-    main one. What can be changed is copied, because functions may keep it and change it later, and other functions that
-    follow may change it, too; not so without ``copies``. ``advice`` is what an error says of results that are not of
+    main one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says of results that are not of
     their declared type. Flink: ``Collector``.
     """
 
@@ -46,9 +46,9 @@ class Collector:
         output.append(value, timestamp, len(output) if number is None else number)
 
     def put_values(self, values: Iterable[Any], timestamp: int | None, number: int) -> None:
-        """Put out what a function gave that has no side outputs; nothing of it is copied."""
+        """Put out what a function gave that has no side outputs."""
         for value in values:
-            self._main.append(value, timestamp, number)
+            self._main.append(own(value), timestamp, number)
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""

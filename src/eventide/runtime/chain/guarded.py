@@ -14,7 +14,8 @@ from eventide.runtime.chain.steps import Call, Step
 from eventide.runtime.chain.waiting import Wait
 from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.columns import Batch, as_elements
-from eventide.runtime.elements.elements import Elements, as_it_came
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import as_it_came
 
 
 class OneByOne(Step, Protocol):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import compress
+from dataclasses import dataclass, replace
+from itertools import compress, repeat
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -13,8 +13,10 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError
 from eventide.runtime.chain.contexts import ElementContext
+from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.invoke import last_of, user_function_error
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
@@ -64,7 +66,7 @@ class Map:
         elements = as_elements(batch)
         call, values = self.call, iter(elements.values)
         try:
-            results = [call(value) for value in values]
+            results = [call(value) for value in values] if is_bare(call) else [own(call(value)) for value in values]
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return Elements(as_results(self.name, results, self.type_info), elements.timestamps, elements.sequence)
@@ -79,6 +81,7 @@ class Projection:
     """
 
     places: tuple[int, ...]
+    is_bare: ClassVar[bool] = True
 
     def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
         """These fields of one tuple."""
@@ -105,14 +108,21 @@ class Filter:
         """Call the function with each element."""
         elements = as_elements(batch)
         call, values = self.call, iter(elements.values)
+        given = elements.values
         try:
-            kept = [bool(call(value)) for value in values]
+            if only_looks(call) or all_fixed(given):
+                kept = [bool(call(value)) for value in values]
+            else:
+                given, kept = [], []
+                for value in values:
+                    kept.append(bool(call(value)))
+                    given.append(own(value) if kept[-1] else None)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         if all(kept):
-            return elements
+            return replace(elements, values=given)
         return Elements(
-            list(compress(elements.values, kept)),
+            list(compress(given, kept)),
             list(compress(elements.timestamps, kept)),
             list(compress(elements.sequence, kept)),
             columns=None if elements.columns is None else elements.columns.filtered(pa.array(kept)),
@@ -139,13 +149,17 @@ class FlatMap:
         """Call the function with each element; its results keep the element's timestamp and number."""
         elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
+        results = out.values
         try:
             for value, timestamp, sequence in zip(values, elements.timestamps, elements.sequence, strict=True):
-                for result in call(value) or ():
-                    out.append(result, timestamp, sequence)
+                before = len(results)
+                results.extend(map(own, call(value) or ()))
+                count = len(results) - before
+                out.timestamps.extend(repeat(timestamp, count))
+                out.sequence.extend(repeat(sequence, count))
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        out.values = as_results(self.name, out.values, self.type_info)
+        out.values = as_results(self.name, results, self.type_info)
         return out
 
 

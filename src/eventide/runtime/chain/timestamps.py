@@ -26,8 +26,10 @@ from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.steps import element_error
 from eventide.runtime.dead_letters import dead_letter
+from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
-from eventide.runtime.elements.elements import Elements, as_it_came, interleave
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.ownership import as_it_came, own
 from eventide.runtime.invoke import calling, is_of_the_data
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -229,7 +231,10 @@ class AssignTimestamps:
         if isinstance(assigner, SuppliedAssigner):
             raise ProgramError(f"the timestamp assigner of {self.name!r} has not been made")
         if assigner is not None:
-            return assigner.function if isinstance(assigner, FunctionAssigner) else assigner.extract_timestamp
+            extract: Callable[[Any, int], Any] = assigner.extract_timestamp
+            if isinstance(assigner, FunctionAssigner):
+                extract = assigner.function
+            return extract if only_looks(extract) else lambda value, record: extract(own(value), record)
         if isinstance(column, str):
             place: Any = column if self.place is None else self.place
             return lambda value, _: to_epoch_ms(value[place])

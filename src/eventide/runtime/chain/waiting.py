@@ -17,6 +17,7 @@ from eventide.errors import UserFunctionError
 from eventide.runtime.chain.steps import Call, as_results
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
 
 WAITING = "while it waited for an element"
@@ -106,7 +107,7 @@ class Wait:
             )
             raise self._failed(wrong, value)
         try:
-            return list(result)
+            return list(map(own, result))
         except Exception as error:
             raise self._failed(error, value) from error
 

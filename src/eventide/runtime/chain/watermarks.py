@@ -19,7 +19,9 @@ from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
+from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
 from eventide.runtime.invoke import calling, last_of, user_function_error
@@ -159,7 +161,8 @@ class GeneratorRun:
 
     def _see_each(self, batch: Batch) -> None:
         elements = as_elements(batch)
-        emitter, on_event, values = self.emitter, self.generator.on_event, iter(elements.values)
+        emitter, on_event = self.emitter, self.generator.on_event
+        values = iter(elements.values if only_looks(on_event) else own_each(elements.values))
         try:
             for value, timestamp, emitter.point in zip(values, elements.timestamps, elements.sequence, strict=True):
                 on_event(value, timestamp, emitter)  # type: ignore[arg-type]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import datetime
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eventide.common._ms import MIN_MS
-from eventide.common.types import Row
 
 if TYPE_CHECKING:
     from eventide.runtime.elements.columns import Columns
@@ -93,43 +89,6 @@ class Elements:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
         keys = self.keys or [None] * len(self.values)
         return zip(keys, self.values, self.timestamps, strict=True)
-
-
-_UNCHANGING = (str, int, float, bytes, type(None))
-_FLAT = (Row, dict, list)
-_PLAIN = frozenset({str, int, float, bool, bytes, type(None), Decimal, datetime.date, datetime.datetime})
-"""What most elements are made of: then a flat copy, which takes a fraction of the time, is as good as a deep one."""
-
-
-def own(value: Any) -> Any:
-    """A copy of an element that could be changed in place by one who has it; what cannot be changed is given as it is.
-
-    >>> pair, several = (1, 2), (1, [2])
-    >>> own(pair) is pair, own(several) is several
-    (True, False)
-    """
-    if isinstance(value, tuple) and _PLAIN.issuperset(map(type, value)):
-        return value
-    if isinstance(value, _UNCHANGING):
-        return value
-    parts = value.values() if type(value) is dict else value
-    if type(value) in _FLAT and _PLAIN.issuperset(map(type, parts)):
-        return copy.copy(value)
-    return copy.deepcopy(value)
-
-
-def as_it_came(value: Any) -> Any:
-    """The same of one that is to be shown as it was; where there can be no copy of it, it is shown as it has become.
-
-    >>> import threading
-    >>> lock = threading.Lock()
-    >>> as_it_came([lock])[0] is lock
-    True
-    """
-    try:
-        return own(value)
-    except Exception:  # whatever a user's class raises, or what is too deep to be copied
-        return value
 
 
 def interleave(parts: Sequence[Elements]) -> Elements:

@@ -13,10 +13,12 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.functions import KeySelector
 from eventide.errors import DataError
+from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
+from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.invoke import last_of
 
 
@@ -334,12 +336,12 @@ def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
 
 
 def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any]:
-    """The key of each element.
+    """The key of each element; a selector that may keep what it sees, or change it, is shown copies.
 
     Raises:
         NoKey: if the selector raised, naming the element.
     """
-    values = iter(elements.values)
+    values = iter(elements.values if only_looks(select) else own_each(elements.values))
     try:
         return [select(value) for value in values]
     except Exception as error:

@@ -16,7 +16,8 @@ from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.elements.elements import Elements, in_time_order, interleave, own
+from eventide.runtime.elements.elements import Elements, in_time_order, interleave
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.state.attempt import Attempt

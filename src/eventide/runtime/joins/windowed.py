@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from eventide.datastream.functions import (
     CoGroupFunction,
@@ -37,6 +37,7 @@ class OnSide:
     """Puts elements on a side."""
 
     side: int
+    is_bare: ClassVar[bool] = True
 
     def __call__(self, value: Any) -> Sided:
         """An element of that side."""

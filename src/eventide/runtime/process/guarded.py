@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
-from eventide.runtime.elements.elements import Elements, as_it_came, interleave
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.ownership import as_it_came
 from eventide.runtime.process.functions import Results
 from eventide.runtime.process.operator import ON_TIMER, KeyedProcessOperator, ProcessOperator
 from eventide.runtime.state.attempt import Attempt, HasTimers

@@ -18,6 +18,7 @@ from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
@@ -115,10 +116,10 @@ class SplitReading:
                 way.mark_active(behind=self._sequence - 1)
                 self._may_be_idle = False
             if kind not in _SPECIAL:
-                chunk.append(item, None, self._sequence)
+                chunk.append(own(item), None, self._sequence)
             elif kind is TimestampedValue:
                 timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
-                chunk.append(item.value, timestamp, self._sequence)
+                chunk.append(own(item.value), timestamp, self._sequence)
             elif kind in _BATCHES:
                 yield from self.rest()
                 chunk = self._chunk
@@ -143,7 +144,7 @@ class SplitReading:
             return
         put_out = self._unreadable(item) if isinstance(item, Unreadable) else item
         timestamp = None if put_out.timestamp is None else checked_timestamp(put_out.timestamp)
-        self._aside.setdefault(put_out.tag_id, Elements()).append(put_out.value, timestamp, self._sequence)
+        self._aside.setdefault(put_out.tag_id, Elements()).append(own(put_out.value), timestamp, self._sequence)
         self._sequence += 1
 
     def rest(self) -> Iterator[Batch]:

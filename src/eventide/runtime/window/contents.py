@@ -11,7 +11,7 @@ import numpy as np
 
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
-from eventide.runtime.elements.elements import own
+from eventide.runtime.elements.ownership import own
 
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The timestamps of elements, in milliseconds."""

@@ -10,7 +10,8 @@ from eventide.datastream.window import Window
 from eventide.runtime.chain.collector import Mark
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
-from eventide.runtime.elements.elements import Elements, as_it_came, interleave
+from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.ownership import as_it_came
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.attempt import Attempt, HasTimers, UndoableState
 from eventide.runtime.state.backend import StateBackend

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eventide.runtime.elements.elements import own
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.window.contents import AtElement, Reduced
 from eventide.runtime.window.grouping import Indices
 

@@ -1,0 +1,124 @@
+"""Elements share no objects: what a function puts out, or puts into state, becomes a copy that nobody else has.
+
+A copy is made only of what can be changed (decision 40). Tuples of plain values, which most elements are, are handed on
+as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from eventide.common.types import Row
+
+_DATES = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
+_NUMBERS = (int, float, complex, bool, Decimal, np.int64, np.int32, np.float64, np.float32, np.bool_)
+FIXED = frozenset({str, bytes, type(None), UUID, *_NUMBERS, *_DATES})
+"""The types whose objects cannot be changed. Those of a subclass may have attributes, which can."""
+
+_FLAT = (Row, list, dict)
+_COPIED_AS_USUAL = ("__deepcopy__", "__copy__", "__slots__", "__getstate__", "__setstate__", "__reduce__")
+
+
+def own(value: Any) -> Any:
+    """Give an element that nobody else can change: a copy, or the element itself where it cannot be changed at all.
+
+    Raises what copying raises, for a lock or a generator.
+
+    >>> pair, several = (1, 2), (1, [2])
+    >>> own(pair) is pair, own(several) is several
+    (True, False)
+    """
+    kind = type(value)
+    if kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, value))):
+        return value
+    return _copied(value, kind)
+
+
+def own_each(values: list[Any]) -> list[Any]:
+    """Give each of many elements as :func:`own` does; the list itself where none of them can be changed."""
+    return values if all_fixed(values) else list(map(own, values))
+
+
+def all_fixed(values: Iterable[Any]) -> bool:
+    """Whether it is seen quickly that none of many elements can be changed.
+
+    >>> all_fixed([1, "a"]), all_fixed([(1, "a"), (2, "b")]), all_fixed([(1, ["a"])])
+    (True, True, False)
+    """
+    kinds = set(map(type, values))
+    if kinds <= FIXED:
+        return True
+    return kinds == {tuple} and FIXED.issuperset(map(type, chain.from_iterable(values)))
+
+
+def as_it_came(value: Any) -> Any:
+    """Give a copy of an element, to be shown as it was; where there can be no copy, it is shown as it has become.
+
+    >>> import threading
+    >>> lock = threading.Lock()
+    >>> as_it_came([lock])[0] is lock
+    True
+    """
+    try:
+        return own(value)
+    except Exception:  # whatever a user's class raises, or what is too deep to be copied
+        return value
+
+
+def _copied(value: Any, kind: type) -> Any:
+    if _is_fixed(value):
+        return value
+    if kind in _FLAT:
+        parts = chain(value, value.values()) if kind is dict else value
+        return copy.copy(value) if FIXED.issuperset(map(type, parts)) else copy.deepcopy(value)
+    if _is_plain_class(kind):
+        state = vars(value)
+        if FIXED.issuperset(map(type, state.values())):
+            made = object.__new__(kind)
+            vars(made).update(state)
+            return made
+    return copy.deepcopy(value)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether neither an object nor any of its parts can be changed."""
+    kind = type(value)
+    if kind in FIXED:
+        return True
+    if issubclass(kind, tuple | frozenset):
+        return kind.__dictoffset__ == 0 and all(map(_is_fixed, value))
+    if issubclass(kind, Enum):
+        return True
+    if not is_dataclass(kind) or not _is_frozen(kind):
+        return False
+    return all(_is_fixed(getattr(value, field.name, None)) for field in fields(kind))
+
+
+def _is_frozen(kind: type) -> bool:
+    """Whether the class of an object is a frozen dataclass itself, and not one that was derived from it."""
+    parameters = vars(kind).get("__dataclass_params__")
+    return parameters is not None and bool(parameters.frozen)
+
+
+_plain_classes: dict[type, bool] = {}
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether an object of a class is its attributes and nothing else, and is copied as such objects are."""
+    found = _plain_classes.get(kind)
+    if found is None:
+        ancestors = [vars(ancestor) for ancestor in kind.__mro__ if ancestor is not object]
+        usual = not any(name in attributes for attributes in ancestors for name in _COPIED_AS_USUAL)
+        usual = usual and kind.__reduce_ex__ is object.__reduce_ex__ and kind.__new__ is object.__new__
+        found = _plain_classes[kind] = usual and kind.__dictoffset__ != 0
+    return found
