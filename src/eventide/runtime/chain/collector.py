@@ -22,8 +22,8 @@ class Collector:
     """Gathers elements by side output (None: the main one).
 
     A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
-    main one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says of results that are not of
-    their declared type. Flink: ``Collector``.
+    main one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says
+    of results that are not of their declared type. Flink: ``Collector``.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
+from eventide.runtime.elements.ownership import all_fixed
 
 _KEYS = b"keys"
 _VALUES = b"values"
@@ -53,7 +54,9 @@ class ElementCodec:
         if not self.columnar:
             if self.key_type is not None and not self.key_type.is_pickled:
                 column_of_keys(self.key_type, elements.keys)  # refuses keys of another type
-            return _pickled((elements.values, elements.timestamps, elements.sequence, elements.keys))
+            # A key may be a part of its element: where it can be changed, it becomes another object.
+            keys = elements.keys if all_fixed(elements.keys) else _pickled(elements.keys)
+            return _pickled((elements.values, elements.timestamps, elements.sequence, keys))
         values = elements.values if self.value_type.has_exponents else None
         return self.encode_columns(Columns.of(elements, self.value_type), elements.keys, values)
 
@@ -86,7 +89,8 @@ class ElementCodec:
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements."""
         if not self.columnar:
-            return Elements(*loads(data))
+            values, timestamps, sequence, keys = loads(data)
+            return Elements(values, timestamps, sequence, loads(keys) if type(keys) is bytes else keys)
         return self._elements(decode_table(data))
 
     def _elements(self, table: pa.Table) -> Elements:

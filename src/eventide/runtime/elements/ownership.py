@@ -26,7 +26,8 @@ FIXED = frozenset({str, bytes, type(None), UUID, *_NUMBERS, *_DATES})
 """The types whose objects cannot be changed. Those of a subclass may have attributes, which can."""
 
 _FLAT = (Row, list, dict)
-_COPIED_AS_USUAL = ("__deepcopy__", "__copy__", "__slots__", "__getstate__", "__setstate__", "__reduce__")
+_COPIED_OTHERWISE = frozenset({"__deepcopy__", "__copy__", "__slots__", "__getstate__", "__setstate__", "__new__"})
+_COPIED_OTHERWISE |= {"__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__"}
 
 
 def own(value: Any) -> Any:
@@ -47,6 +48,23 @@ def own(value: Any) -> Any:
 def own_each(values: list[Any]) -> list[Any]:
     """Give each of many elements as :func:`own` does; the list itself where none of them can be changed."""
     return values if all_fixed(values) else list(map(own, values))
+
+
+def own_unless(value: Any, held: Any) -> Any:
+    """Give a value as :func:`own` does, or as it is where it is the object that its receiver holds already."""
+    kind = type(value)
+    if kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, value))) or value is held:
+        return value
+    return own(value)
+
+
+def own_beside(values: Iterable[Any], held: Iterable[Any]) -> list[Any]:
+    """Give each of some values as :func:`own` does, but for the objects that their receiver holds already."""
+    values = [*values]
+    if all_fixed(values):
+        return values
+    known = set(map(id, held))
+    return [value if id(value) in known else own(value) for value in values]
 
 
 def all_fixed(values: Iterable[Any]) -> bool:
@@ -84,7 +102,7 @@ def _copied(value: Any, kind: type) -> Any:
     if _is_plain_class(kind):
         state = vars(value)
         if FIXED.issuperset(map(type, state.values())):
-            made = object.__new__(kind)
+            made: Any = object.__new__(kind)
             vars(made).update(state)
             return made
     return copy.deepcopy(value)
@@ -118,7 +136,6 @@ def _is_plain_class(kind: type) -> bool:
     found = _plain_classes.get(kind)
     if found is None:
         ancestors = [vars(ancestor) for ancestor in kind.__mro__ if ancestor is not object]
-        usual = not any(name in attributes for attributes in ancestors for name in _COPIED_AS_USUAL)
-        usual = usual and kind.__reduce_ex__ is object.__reduce_ex__ and kind.__new__ is object.__new__
+        usual = not any(name in attributes for attributes in ancestors for name in _COPIED_OTHERWISE)
         found = _plain_classes[kind] = usual and kind.__dictoffset__ != 0
     return found

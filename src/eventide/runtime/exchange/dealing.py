@@ -11,6 +11,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.outlets import encoded, selectors
 from eventide.runtime.invoke import last_of, user_function_error
 
@@ -79,8 +80,8 @@ class ByPartitioner:
         return "as a partitioner says"
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
-        """What the partitioner gives for the key."""
-        for value in values:
+        """What the partitioner gives for the key; it and the key selector are shown copies."""
+        for value in own_each([*values]):
             subtask = self.partition(self.select(value), subtasks)
             if not 0 <= subtask < subtasks:
                 raise ProgramError(f"the partitioner gave {subtask!r}, and there are subtasks 0 to {subtasks - 1}")

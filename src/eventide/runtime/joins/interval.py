@@ -163,10 +163,10 @@ class IntervalJoinOperator(WithoutClock):
             context.time_ms = max(timestamp, other_ms)
             if side:
                 context.left_ms, context.right_ms = other_ms, timestamp
-                results = process(other, value, context)
+                results = process(own(other), own(value), context)
             else:
                 context.left_ms, context.right_ms = timestamp, other_ms
-                results = process(value, other, context)
+                results = process(own(value), own(other), context)
             if results is not None:
                 put(results, context.time_ms)
 

@@ -15,6 +15,7 @@ from eventide.datastream.functions import (
     RuntimeContext,
     WindowFunction,
 )
+from eventide.runtime.elements.ownership import own
 
 Sided = tuple[int, Any]
 """An element with its side: 0 for the first stream, 1 for the second. Flink: ``TaggedUnion``."""
@@ -99,7 +100,7 @@ class JoinsPairs(_OfBothSides):
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         """One element for each pair."""
         join = self._function.join
-        return (join(one, other) for one in first for other in second)
+        return (join(own(one), own(other)) for one in first for other in second)
 
 
 class FlatJoinsPairs(_OfBothSides):
@@ -110,7 +111,7 @@ class FlatJoinsPairs(_OfBothSides):
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         """Any number of elements for each pair."""
         join = self._function.join
-        return (result for one in first for other in second for result in join(one, other) or ())
+        return (result for one in first for other in second for result in join(own(one), own(other)) or ())
 
 
 class CallableJoin(JoinFunction):

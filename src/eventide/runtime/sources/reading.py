@@ -18,8 +18,8 @@ from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import own
 from eventide.runtime.elements.keys import stable_hash
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.sources.offsets import SplitRange

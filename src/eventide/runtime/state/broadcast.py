@@ -7,6 +7,7 @@ from typing import Any
 
 from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from eventide.errors import ProgramError
+from eventide.runtime.elements.ownership import own, own_unless
 from eventide.runtime.state.backend import PartOfState, StateBackend
 from eventide.runtime.state.keyed import KeyedState
 
@@ -66,7 +67,7 @@ class _Map(BroadcastState[Any, Any]):
         return self._keyed.read(key, None, _VALUE) is not None
 
     def put(self, key: Any, value: Any) -> None:
-        self._keyed.write(key, None, _VALUE, (value,))
+        self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         for key, value in dict_value.items():

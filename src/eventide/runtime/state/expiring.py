@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from eventide.common._ms import add_ms
 from eventide.datastream.state import ListState, MapState, StateTtlConfig
+from eventide.runtime.elements.ownership import own, own_beside, own_unless
 
 SUFFIX = "\N{INFORMATION SEPARATOR ONE}"
 """What the names of values that expire end with; no name of a program's does."""
@@ -149,11 +150,13 @@ class ExpiringList(ListState[Any]):
     def add_all(self, values: Iterable[Any]) -> None:
         """Append several elements, used now."""
         stored, now = self._slot.read(), self._ttl.clock()
-        self._keep([*([] if stored is None else stored[2]), *((now, value) for value in values)])
+        self._keep([*([] if stored is None else stored[2]), *((now, own(value)) for value in values)])
 
     def update(self, values: Iterable[Any]) -> None:
         """Replace the list."""
-        self._keep([(self._ttl.clock(), value) for value in values])
+        stored = self._slot.read()
+        held = () if stored is None else (value for _, value in stored[2])
+        self._keep([(self._ttl.clock(), value) for value in own_beside(values, held)])
 
     def clear(self) -> None:
         """Forget all elements."""
@@ -185,7 +188,9 @@ class ExpiringMap(MapState[Any, Any]):
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         """Set the values of several keys, used now."""
         parts, now = self._parts(), self._ttl.clock()
-        parts.update({key: (now, value) for key, value in dict_value.items()})
+        for key, value in dict_value.items():
+            _, held = parts.get(key, (now, None))
+            parts[own(key)] = (now, own_unless(value, held))
         self._keep(parts)
 
     def remove(self, key: Any) -> None:

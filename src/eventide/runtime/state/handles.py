@@ -23,6 +23,7 @@ from eventide.datastream.state import (
     ValueStateDescriptor,
 )
 from eventide.errors import ProgramError
+from eventide.runtime.elements.ownership import FIXED, own, own_beside, own_unless
 from eventide.runtime.state.expiring import LIST, MAP, ONE, ExpiringCell, ExpiringList, ExpiringMap, Slot, TimeToLive
 from eventide.runtime.state.keyed import KeyedState
 
@@ -96,8 +97,10 @@ class _Value(_Handle, ValueState[Any]):
     def update(self, value: Any) -> None:
         if value is None:
             self._cell.clear()
-        else:
+        elif type(value) in FIXED:
             self._cell.write(value)
+        else:
+            self._cell.write(own_unless(value, self._cell.read()))
 
 
 class _Merging(_Handle, ABC):
@@ -111,8 +114,8 @@ class _Merging(_Handle, ABC):
         for namespace in namespaces:
             other = self._cell.take(namespace)
             if other is not None:
-                own = self._cell.read()
-                self._cell.write(other if own is None else self._combine(own, other))
+                mine = self._cell.read()
+                self._cell.write(other if mine is None else self._combine(mine, other))
 
 
 class _List(_Merging, ListState[Any]):
@@ -130,10 +133,10 @@ class _List(_Merging, ListState[Any]):
         if stored is None:
             self.update(values)
         else:
-            stored.extend(values)
+            stored.extend(map(own, values))
 
     def update(self, values: Iterable[Any]) -> None:
-        stored = list(values)
+        stored = own_beside(values, self._cell.read() or ())
         if stored:
             self._cell.write(stored)
         else:
@@ -151,11 +154,14 @@ class _Map(_Handle, MapState[Any, Any]):
         return self._entries().get(key)
 
     def put(self, key: Any, value: Any) -> None:
-        self.put_all({key: value})
+        stored = self._entries()
+        stored[own(key)] = own_unless(value, stored.get(key))
+        self._cell.write(stored)
 
     def put_all(self, entries: Any) -> None:
         stored = self._entries()
-        stored.update(entries)
+        for key, value in dict(entries).items():
+            stored[own(key)] = own_unless(value, stored.get(key))
         if stored:
             self._cell.write(stored)
 
@@ -205,11 +211,11 @@ class _Reducing(_Merging, ReducingState[Any]):
         return self._cell.read()
 
     def add(self, value: Any) -> None:
-        own = self._cell.read()
-        self._cell.write(value if own is None else self._reduce(own, value))
+        before = self._cell.read()
+        self._cell.write(own(value) if before is None else own_unless(self._reduce(before, value), before))
 
     def _combine(self, left: Any, right: Any) -> Any:
-        return self._reduce(left, right)
+        return own_unless(self._reduce(left, right), left)
 
 
 class _Aggregating(_Merging, AggregatingState[Any, Any]):
@@ -224,11 +230,11 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
     def add(self, value: Any) -> None:
         accumulator = self._cell.read()
         if accumulator is None:
-            accumulator = self._function.create_accumulator()
-        self._cell.write(self._function.add(value, accumulator))
+            accumulator = own(self._function.create_accumulator())
+        self._cell.write(own_unless(self._function.add(value, accumulator), accumulator))
 
     def _combine(self, left: Any, right: Any) -> Any:
-        return self._function.merge(left, right)
+        return own_unless(self._function.merge(left, right), left)
 
 
 class StateHandles(KeyedStateStore):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -11,6 +10,7 @@ import numpy as np
 
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
+from eventide.runtime.elements.bare import is_bare
 from eventide.runtime.elements.ownership import own
 
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -103,8 +103,8 @@ class Reduced:
 
     Where the function returned None, the next element begins anew.
 
-    The function may change its first argument, which may be an element of other windows too, or a result that is on its
-    way already: it gets a copy. So does the first argument of the next call where the function returned its second.
+    The function may change its first argument: what is kept belongs to one key and window. What else it returns is
+    copied, because it may keep that and change it later.
     """
 
     function: ReduceFunction
@@ -126,22 +126,24 @@ class Reduced:
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Reduce the element into what is kept."""
         if kept is None or kept[0] is None:
-            return [own(value)]
+            return [value]
         result = self.function.reduce(kept[0], value)
-        return [own(value) if result is value else result]
+        return [result if result is kept[0] else own(result)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Reduce each into what is kept of its key."""
         reduce, get = self.function.reduce, kept.get
+        keeps = not is_bare(reduce)
         key = value = None
         try:
             for key, value in zip(keys, values, strict=True):
                 cell = get(key)
                 if cell is None:
-                    kept[key] = [own(value)]
+                    kept[key] = [value]
                 else:
-                    result = value if cell[0] is None else reduce(cell[0], value)
-                    cell[0] = own(value) if result is value else result
+                    before = cell[0]
+                    result = value if before is None else reduce(before, value)
+                    cell[0] = own(result) if keeps and result is not before else result
         except Exception as error:
             raise AtElement(error, key, value) from error
 
@@ -151,7 +153,7 @@ class Reduced:
 
     def view(self, kept: Any) -> Iterable[Any] | None:
         """The one element; None if the function returned None."""
-        return None if kept[0] is None else [own(kept[0])]
+        return None if kept[0] is None else [kept[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ class Aggregated:
     """Keeps the accumulator of an aggregate function, in a list of one.
 
     Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one. Where
-    ``add`` returned None, the next element begins with a new accumulator.
+    ``add`` returned None, the next element begins with a new accumulator. An accumulator that the function was not
+    given is copied, because the function may have it elsewhere too.
     """
 
     function: AggregateFunction
@@ -176,20 +179,26 @@ class Aggregated:
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Add the element to the accumulator."""
-        accumulator = None if kept is None else kept[0]
-        return [self.function.add(value, self.function.create_accumulator() if accumulator is None else accumulator)]
+        before = own(self.function.create_accumulator()) if kept is None or kept[0] is None else kept[0]
+        result = self.function.add(value, before)
+        return [result if result is before else own(result)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add each to the accumulator of its key."""
         add, create_accumulator, get = self.function.add, self.function.create_accumulator, kept.get
+        keeps = not is_bare(add)
         key = value = None
         try:
             for key, value in zip(keys, values, strict=True):
                 cell = get(key)
-                if cell is None:
-                    kept[key] = [add(value, create_accumulator())]
+                if cell is None or cell[0] is None:
+                    before = own(create_accumulator())
+                    result = add(value, before)
+                    kept[key] = [own(result) if keeps and result is not before else result]
                 else:
-                    cell[0] = add(value, create_accumulator() if cell[0] is None else cell[0])
+                    before = cell[0]
+                    result = add(value, before)
+                    cell[0] = own(result) if keeps and result is not before else result
         except Exception as error:
             raise AtElement(error, key, value) from error
 
@@ -198,12 +207,12 @@ class Aggregated:
         return _merged(self.function.merge, left, right)
 
     def view(self, kept: Any) -> Iterable[Any] | None:
-        """The one result; a copy where it is the accumulator itself, which goes on changing. None if it is None."""
+        """The one result, which is a copy: it may be the accumulator, which goes on changing. None if it is None."""
         (accumulator,) = kept
         result = None if accumulator is None else self.function.get_result(accumulator)
         if result is None:
             return None
-        return [copy.deepcopy(result) if result is accumulator else result]
+        return [own(result)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +256,9 @@ class Evictable:
         if self.incremental is None:
             return [element.value for element in kept]
         function = self.incremental.user_function
-        result = [function.create_accumulator()] if isinstance(function, AggregateFunction) else None
+        result = [own(function.create_accumulator())] if isinstance(function, AggregateFunction) else None
         for element in kept:
-            result = self.incremental.add(result, element.value, element.timestamp)
+            result = self.incremental.add(result, own(element.value), element.timestamp)
         shown = None if result is None else self.incremental.view(result)
         return [None] if shown is None else shown
 
@@ -258,7 +267,8 @@ def _merged(function: Callable[[Any, Any], Any], left: list[Any], right: list[An
     """Two cells as one; a cell whose content is None adds nothing."""
     if left[0] is None or right[0] is None:
         return right if left[0] is None else left
-    return [function(left[0], right[0])]
+    result = function(left[0], right[0])
+    return [result if result is left[0] or result is right[0] else own(result)]
 
 
 def add_one_by_one(

@@ -15,6 +15,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
+from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -198,6 +199,7 @@ class FixedWindowOperator(WindowOperator):
             if self._is_rich:
                 self._enter()
             if fires and (seen := view(table[moment.key])) is not None:
+                seen = seen if drops else own_each([*seen])
                 put(fire(moment.key, seen, firing) or (), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
@@ -252,14 +254,16 @@ class FixedWindowOperator(WindowOperator):
                 ahead[window].append(indices)
             if len(not_reached) < max(1, len(windows)):
                 rest.append(indices)
+        is_in_several = self._panes.per_window > 1 and not all_fixed(values)
         try:
             for window, groups in ahead.items():
                 together = _together(groups)
                 if together is None:
-                    self._store.add(window, keys, values, timestamps)
+                    self._store.add(window, keys, own_each(values) if is_in_several else values, timestamps)
                 else:
                     indices = together.tolist()
                     some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
+                    some_values = own_each(some_values) if is_in_several else some_values
                     self._store.add(window, some_keys, some_values, timestamps[together])
         except AtElement as failed:
             raise self._failed(failed) from failed.error
@@ -293,7 +297,7 @@ class FixedWindowOperator(WindowOperator):
         for number in reversed(passed):  # as assigners give them
             moment.window = panes.window(number)
             kept = self._store.add_late(number, moment.key, value, timestamp)
-            self._show(kept)
+            self._show(kept, stays=True)
 
 
 def _together(groups: list[Indices | None]) -> Indices | None:

@@ -72,16 +72,16 @@ class GuardedWindowOperator(WindowOperator):
             if self._is_cleanup(timers, time_ms) and not self._try(partial(self._drop, window)):
                 self._forget(window)
 
-    def _fire(self, state_window: Window | None) -> None:
+    def _fire(self, state_window: Window | None, *, stays: bool) -> None:
         """Fire the window at hand; one that cannot fire does not make a bad one of the element that set it off."""
         if not self._handles_element:
-            super()._fire(state_window)
+            super()._fire(state_window, stays=stays)
             return
         before = self._out.mark()
         for one in (self._attempt, self._touched):
             one.begin_within()
         try:
-            super()._fire(state_window)
+            super()._fire(state_window, stays=stays)
             self._out.check_from(before)
         except Exception as error:
             self._undo()

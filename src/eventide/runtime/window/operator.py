@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream._dead_letters import ADVICE
-from eventide.datastream.window import Evictor, TriggerResult, Window
+from eventide.datastream.window import Evictor, TimestampedValue, TriggerResult, Window
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.state.attempt import HasTimers
@@ -167,23 +168,27 @@ class WindowOperator:
         moment.key = key
         accepted = False
         time_ms = MIN_MS if timestamp is None else timestamp
-        windows = spec.assigner.assign_windows(value, time_ms, self._assigner_view)
+        shown = own(value)
+        windows = [*spec.assigner.assign_windows(shown, time_ms, self._assigner_view)]
+        can_change = shown is not value
         for window in windows:
             actual = self._windows.add(key, window, self._on_merge)
             if self._is_late(actual):
                 self._windows.retire(key, actual)
                 continue
             accepted = True
-            self._take_in(actual, value, timestamp, time_ms)
+            mine = own(value) if can_change and len(windows) > 1 else value
+            self._take_in(actual, mine, own(value) if can_change else value, timestamp)
         if not accepted:
             self._on_unaccepted(value, timestamp)
 
-    def _take_in(self, window: Window, value: Any, timestamp: int | None, time_ms: int) -> None:
-        """Add an element to a window that is not late, and do what the trigger says."""
+    def _take_in(self, window: Window, value: Any, shown: Any, timestamp: int | None) -> None:
+        """Add an element to a window that is not late, and do what the trigger says, which is shown a copy."""
         spec, moment = self._spec, self._moment
         moment.window = window
         self._add(window, value, timestamp)
-        self._react(spec.trigger.on_element(value, time_ms, window, self._trigger_view))
+        time_ms = MIN_MS if timestamp is None else timestamp
+        self._react(spec.trigger.on_element(shown, time_ms, window, self._trigger_view))
         cleanup = self._cleanup_time(window)
         if cleanup is not None:
             self._cleanup_timers.register(cleanup, moment.key, window)
@@ -244,8 +249,9 @@ class WindowOperator:
                 window = moment.window
                 if self._windows.state_window(moment.key, window) is None:
                     continue
-                self._react(on_time(time_ms, window, self._trigger_view))
-                if timers is self._cleanup_timers and time_ms == self._cleanup_time(window):
+                drops = timers is self._cleanup_timers and time_ms == self._cleanup_time(window)
+                self._react(on_time(time_ms, window, self._trigger_view), drops=drops)
+                if drops:
                     self._drop(window)
         except Exception as error:
             raise self._failed_to_fire(error) from error
@@ -259,7 +265,8 @@ class WindowOperator:
         at = self._moment
         return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
 
-    def _react(self, result: TriggerResult) -> None:
+    def _react(self, result: TriggerResult, *, drops: bool = False) -> None:
+        """Do what a trigger says of the window at hand, which is dropped afterwards, or not."""
         if result is TriggerResult.CONTINUE:
             return
         if not isinstance(result, TriggerResult):
@@ -268,11 +275,11 @@ class WindowOperator:
             )
         state_window = self._windows.state_window(self._moment.key, self._moment.window)
         if result.is_fire():
-            self._fire(state_window)
+            self._fire(state_window, stays=not (drops or result.is_purge()))
         if result.is_purge():
             self._keyed.take(self._moment.key, state_window, CONTENTS)
 
-    def _fire(self, state_window: Window | None) -> None:
+    def _fire(self, state_window: Window | None, *, stays: bool) -> None:
         spec, moment = self._spec, self._moment
         kept = self._keyed.read(moment.key, state_window, CONTENTS)
         if kept is None:
@@ -280,11 +287,12 @@ class WindowOperator:
         window, evictor = moment.window, spec.evictor
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_before(kept, len(kept), window, self._evictor_view))
-        self._show(kept)
+        self._show(kept, stays=stays or evictor is not None)
         if evictor is not None:
             kept = _what_stays(evictor, evictor.evict_after(kept, len(kept), window, self._evictor_view))
             if kept:
-                self._keyed.write(moment.key, state_window, CONTENTS, kept)
+                apart = [TimestampedValue(own(element.value), element.timestamp) for element in kept]
+                self._keyed.write(moment.key, state_window, CONTENTS, apart)
             else:
                 self._keyed.take(moment.key, state_window, CONTENTS)
 
@@ -293,10 +301,14 @@ class WindowOperator:
         if self._is_rich:
             self._firing.enter()
 
-    def _show(self, kept: Any) -> None:
-        """Call the window function with what the window at hand keeps, unless there is nothing to be seen of it."""
+    def _show(self, kept: Any, *, stays: bool) -> None:
+        """Call the window function with what the window at hand keeps, unless there is nothing to be seen of it.
+
+        What stays in the window is shown as copies.
+        """
         seen, moment = self._spec.contents.view(kept), self._moment
         if seen is not None:
+            seen = own_each([*seen]) if stays else seen
             self._enter()
             results = self._spec.function.fire(moment.key, seen, self._firing)
             self._out.put_results(results or (), moment.window.max_timestamp())

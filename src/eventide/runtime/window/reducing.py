@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eventide.runtime.elements.bare import is_bare
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.window.contents import AtElement, Reduced
 from eventide.runtime.window.grouping import Indices
@@ -78,18 +79,20 @@ class InRuns:
             AtElement: if the reduce function raised.
         """
         reduce, running = self._reduced.function.reduce, self._open
+        keeps = not is_bare(reduce)
         key = value = None
         try:
             for key, value, pane in zip(keys, values, _pane_of_each(groups, len(keys)), strict=True):
                 run = running.get(key)
                 if run is None:
-                    running[key] = [own(value), pane]
+                    running[key] = [value, pane]
                 elif run[1] == pane:
-                    result = value if run[0] is None else reduce(run[0], value)
-                    run[0] = own(value) if result is value else result
+                    before = run[0]
+                    result = value if before is None else reduce(before, value)
+                    run[0] = own(result) if keeps and result is not before else result
                 else:
                     self._ended.append((key, *run))
-                    running[key] = [own(value), pane]
+                    running[key] = [value, pane]
         except Exception as error:
             raise AtElement(error, key, value) from error
 

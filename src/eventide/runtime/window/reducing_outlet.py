@@ -12,8 +12,9 @@ import numpy as np
 from eventide.datastream._dead_letters import ADVICE
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.columns import Batch, pieces
+from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.outlets import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.window.contents import AtElement, Reduced, Times
@@ -71,7 +72,9 @@ class _Outbox:
 
     def add(self, batch: Batch) -> None:
         for elements in pieces(batch):
-            self._add(elements)
+            # The function may change what it reduces, and these elements may be on other ways, too.
+            values = self._as_declared(elements)
+            self._add(elements, values if isinstance(batch, Columns) else own_each(values))
             self.size += len(elements)
             if self._values.size >= _VALUES_AT_ONCE:
                 self._packed += self._pack()
@@ -81,11 +84,10 @@ class _Outbox:
         self._packed, self.size = [], 0
         yield from packed
 
-    def _add(self, elements: Elements) -> None:
+    def _add(self, elements: Elements, values: list[Any]) -> None:
         outlet = self._outlet
         timestamps = self._timestamps(elements)
-        values = self._as_declared(elements)
-        keys = [None] * len(values) if outlet.select is None else extracted_keys(outlet.select, elements)
+        keys = [None] * len(values) if outlet.select is None else own_each(extracted_keys(outlet.select, elements))
         groups = by_pane(outlet.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eventide.common._pickles import dumps, loads
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.collection import without_collection
@@ -132,9 +133,13 @@ class WindowStore:
             append_each(added, keys, values)
 
     def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> Any:
-        """Add one element to a window that has fired already, and return what the window now keeps of its key."""
+        """Add one element to a window that has fired already, and return what the window now keeps of its key.
+
+        The element goes to two places, as objects of their own: one that is stored, and one that functions see.
+        """
         opened = self.open(window)
-        opened[key] = kept = self._contents.add(opened.get(key), value, timestamp)
+        opened[key] = kept = self._contents.add(opened.get(key), own(value), timestamp)
+        value = own(value)
         row = window // self._in_row
         added = self._added.setdefault(row, {}).setdefault(window, {})
         if self._keeps(row):

@@ -55,7 +55,7 @@ def test_each_of_many_is_added_as_if_by_itself(contents, entries, more):
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_a_function_that_changes_its_first_argument_changes_no_element(many):
+def test_a_function_may_change_its_first_argument(many):
     def grow(a, b):
         a["n"] += b["n"]
         return a
@@ -68,19 +68,21 @@ def test_a_function_that_changes_its_first_argument_changes_no_element(many):
         for element in elements:
             kept["k"] = contents.add(kept.get("k"), element, 0)
     assert list(contents.view(kept["k"])) == [Row(n=7)]
-    assert elements == [Row(n=1), Row(n=2), Row(n=4)]
+    assert elements[1:] == [Row(n=2), Row(n=4)]
 
 
-def test_a_result_that_is_the_second_argument_is_not_changed_by_the_next_call():
-    elements = [{"n": 1}, {"n": 2}, {"n": 4}]
+def test_a_result_that_the_function_has_kept_is_not_changed_by_the_next_call():
+    seen = []
 
-    def last_but_marked(a, b):
-        a["seen"] = True
+    def last(a, b):
+        for one in seen:
+            one["spoilt"] = True
+        seen.append(b)
         return b
 
     kept = {}
-    reduced(last_but_marked).add_each(kept, "kkk", elements, np.zeros(3, np.int64))
-    assert elements == [{"n": 1}, {"n": 2}, {"n": 4}]
+    reduced(last).add_each(kept, "kkkk", [{"n": n} for n in range(4)], np.zeros(4, np.int64))
+    assert kept == {"k": [{"n": 3}]}
 
 
 def test_after_a_result_of_none_the_next_element_begins_anew():
