@@ -137,8 +137,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         """Choose between streaming and batch execution.
 
-        BATCH reads bounded input as a whole, and no watermark comes before its end, so that nothing is late.
-        AUTOMATIC is BATCH if all sources are bounded.
+        BATCH reads bounded input as a whole, and no watermark comes before its end, so that nothing is late. Operators
+        with keys, and all windows, take their elements in the order of timestamps. Timers fire at the end; one that is
+        set by a timer never does. AUTOMATIC is BATCH if all sources are bounded.
         """
         self._runtime_mode = execution_mode
         return self

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from eventide.common._ms import MIN_MS
 
 if TYPE_CHECKING:
     from eventide.runtime.elements.columns import Columns
+
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""Integers, one for each of some elements."""
 
 
 @dataclass(slots=True)
@@ -105,29 +109,47 @@ def interleave(parts: Sequence[Elements]) -> Elements:
 
 
 def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, Elements]]:
-    """Give the elements of all inputs in one order of timestamps, as batch execution hands them to operators with keys.
+    """Give the elements of all inputs so that those of each key come in the order of their timestamps.
 
-    Elements without a timestamp come first; those of one time stay in their order, by input.
+    Batch execution hands them to operators with keys so. Elements without a timestamp come first; those of one time
+    stay in their order, by input. Each input is given in few parts: first those of each key that come before its first
+    change from one input to another, then those up to its second change, and so on.
 
     Args:
         inputs: for each input, by number, its elements, of one or several channels.
 
     Yields:
-        the number of an input, and those of its elements that come before the next of another input.
+        the number of an input, and some of its elements, in the order of their timestamps.
 
-    >>> one, other = Elements(["a", "c"], [7, 3], [0, 1]), Elements(["b"], [5], [0])
+    >>> one = Elements(["a9", "a3", "b7"], [9, 3, 7], [0, 1, 2], ["a", "a", "b"])
+    >>> other = Elements(["a5"], [5], [0], ["a"])
     >>> [(number, elements.values) for number, elements in in_time_order({0: [one], 1: [other]})]
-    [(0, ['c']), (1, ['b']), (0, ['a'])]
+    [(0, ['a3', 'b7']), (1, ['a5']), (0, ['a9'])]
     """
     joined, together = {number: interleave(parts) for number, parts in inputs.items()}, Elements()
     for elements in joined.values():
         together.extend(elements)
-    if not together:
-        return
     times = np.array([MIN_MS if timestamp is None else timestamp for timestamp in together.timestamps], np.int64)
     order = np.argsort(times, kind="stable")
-    input_of = np.repeat([*joined], [*map(len, joined.values())])[order]
-    in_order = together.at(order.tolist())
-    begins = [0, *(np.flatnonzero(np.diff(input_of)) + 1).tolist(), len(together)]
-    for begin, end in pairwise(begins):
-        yield int(input_of[begin]), in_order if len(begins) == 2 else in_order.between(begin, end)
+    if len(joined) == 1:
+        yield from ((number, together.at(order.tolist())) for number in joined)
+    elif together:
+        input_of = np.repeat([*joined], [*map(len, joined.values())])
+        turn_of = _turns(together.keys, input_of, order)
+        order = order[np.lexsort((input_of[order], turn_of[order]))]
+        in_order, input_of, turn_of = together.at(order.tolist()), input_of[order], turn_of[order]
+        changes = np.flatnonzero(np.diff(input_of) | np.diff(turn_of)) + 1
+        for begin, end in pairwise([0, *changes.tolist(), len(together)]):
+            yield int(input_of[begin]), in_order.between(begin, end)
+
+
+def _turns(keys: Sequence[Any], input_of: Numbers, order: Numbers) -> Numbers:
+    """For each element, how often its key has changed from one input to another before it, in an order."""
+    numbers: dict[Any, int] = {}
+    key_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    by_key = order[np.argsort(key_of[order], kind="stable")]
+    is_first = np.diff(key_of[by_key], prepend=-1) != 0
+    changes = np.cumsum((np.diff(input_of[by_key], prepend=0) != 0) & ~is_first)
+    turns = np.empty(len(keys), np.int64)
+    turns[by_key] = changes - changes[is_first][np.cumsum(is_first) - 1]
+    return turns

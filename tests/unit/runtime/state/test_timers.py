@@ -232,3 +232,17 @@ def test_an_advance_looks_only_at_waiting_timers_of_which_some_are_due(kind, mon
     assert looked_at == []
     assert [key for _, key, _ in timers.due(101)] == ["k0", "k1"]
     assert 0 < len(looked_at) < 20
+
+
+def test_in_batch_execution_no_timer_of_either_kind_is_set_once_one_fires():
+    keyed = KeyedState(MemoryBackend(), 8, in_batch=True)
+    keyed.event_timers.register(1, "a", None)
+    keyed.event_timers.register(1, "a", None)
+    keyed.processing_timers.register(5, "a", None)
+    fired = []
+    for timer in keyed.event_timers.due(MAX_MS):
+        fired.append(timer)
+        keyed.event_timers.register(timer[0] + 1, "a", None)
+        keyed.processing_timers.register(6, "a", None)
+    assert fired == [(1, "a", None)]
+    assert list(keyed.processing_timers.due(MAX_MS)) == [(5, "a", None)]
