@@ -147,7 +147,8 @@ class Gate:
         """Take what was reported at the end of a micro-batch, look at the clock, and say what changed.
 
         The sources ``ending``, by their edges, end with this micro-batch: their last watermark, which comes next, takes
-        the place of this one; one that is idle has none.
+        the place of this one. One that is idle has none: its splits are not asked any more, so what it brings here
+        moves nothing, and it stays idle.
 
         A split that ends gives its last watermark first, and then holds nobody. Those that were expected end together.
         Those that come and go, such as files, end as if they had been read in turn: the one that is furthest ahead
@@ -156,7 +157,8 @@ class Gate:
         self._listen(reports)
         for edge, watched in self._idleness.items():
             watched.end_batch(self._members_of(edge), clock_ms)
-        self._receive(reports)
+        unasked = {edge for edge in ending if self._splits[edge].idle and not self._edges[edge].active_by_elements}
+        self._receive([(edge, _unasked(report) if edge in unasked else report) for edge, report in reports])
         for edge, watched in self._idleness.items():
             # A split that ends is not judged any more: a source that is idle sends no final watermark.
             ended = {r.channel for at, r in reports if at == edge and r.ended}
@@ -268,6 +270,11 @@ class Gate:
                 name = self._edges[edge].name
                 if name in snapshot[what]:
                     keeper.restore(snapshot[what][name])
+
+
+def _unasked(report: Report) -> Report:
+    """What is left of a report of a split whose generator is not asked."""
+    return report._replace(watermark=None, idle=report.idle or None)
 
 
 def _members(source: GateEdge) -> Members:

@@ -27,9 +27,9 @@ class Told:
     def report(self, edge, channel, watermark=None, *, idle=None, spoke=True, ended=False):
         self.reports.append((edge, Report(channel, watermark=watermark, idle=idle, spoke=spoke, ended=ended)))
 
-    def end_batch(self, clock=0):
+    def end_batch(self, clock=0, ending=()):
         reports, self.reports = self.reports, []
-        return self.gate.end_batch(reports, clock)
+        return self.gate.end_batch(reports, clock, ending)
 
     def end(self, *edges):
         return self.gate.end_input((), edges)
@@ -115,6 +115,29 @@ def test_a_source_that_is_idle_when_it_ends_sends_no_final_watermark():
     gate.report(1, "t", ended=True)
     assert gate.end_batch() == NOTHING
     assert gate.end(1) == NOTHING
+
+
+def test_what_an_idle_source_brings_in_the_micro_batch_in_which_it_ends_moves_nothing():
+    gate = Told([OTHER_SOURCE])
+    gate.report(2, "u", 10)
+    gate.report(2, "u", idle=True)
+    assert gate.end_batch() == Progress(10, idle=True)
+    gate.report(2, "u", 30, idle=False)
+    gate.report(2, "u", ended=True)
+    assert gate.end_batch(ending=[2]) == NOTHING
+    assert gate.end(2) == NOTHING
+
+
+def test_an_idle_source_that_gives_a_watermark_before_the_end_of_its_last_micro_batch_gives_its_final_one():
+    gate = Told([OTHER_SOURCE])
+    gate.report(2, "u", 10)
+    gate.report(2, "u", idle=True)
+    gate.end_batch()
+    assert gate.gate.advance([(2, Report("u", 0, 20, idle=False, spoke=True))]) == Progress(20, idle=False)
+    gate.report(2, "u", 30)
+    gate.report(2, "u", ended=True)
+    assert gate.end_batch(ending=[2]) == NOTHING
+    assert gate.end(2) == Progress(MAX_MS)
 
 
 def files(gate, *reports):
