@@ -11,7 +11,7 @@ from tests.scenarios import test_conformance_spark
 from tests.scenarios.all_programs import any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.programs import Scenario
-from tests.scenarios.test_conformance_spark import recorded_watermarks, until_the_end
+from tests.scenarios.test_conformance_spark import recorded_watermarks
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.settings import JobSettings
@@ -47,9 +47,9 @@ def test_spark_connect_gives_what_flink_gave(
     leaving = Leaving(location, "nobody", plan.sinks)
     frames = frames_of(plan, JobSettings("scenarios"), spark)
     output = frames.writeStream.foreachBatch(leaving).trigger(availableNow=True)
-    with settings_for_start(spark, plan.parallelism):
+    with settings_for_start(spark, plan.parallelism, ends_with_data=True):
         query = output.option("checkpointLocation", location).start()
-    until_the_end(query)
+    query.awaitTermination()
     take_of = {sink_key(sink): (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
     ask(spark, partial(begin, location, "test"))
     for row in ask_for_rows(spark, partial(take, location, "test", -1, -1, 1_000_000), ROWS).to_pylist():

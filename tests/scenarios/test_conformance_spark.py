@@ -26,7 +26,7 @@ from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Signal
 from eventide.spark.compiler import frames_of
 from eventide.spark.frame_rows import frame_of
-from eventide.spark.progress import NothingNew, said_in
+from eventide.spark.progress import said_in
 from eventide.spark.start_settings import settings_for_start
 
 _TELLING = (
@@ -51,6 +51,9 @@ _TELLING = (
     "idle: two of three splits idle",
     "idle: punctuated, an element without watermark does not make its split count again",
     "idle: a source that is idle when its input ends sends no final watermark",
+    "end: the last elements of an idle source give no watermark, the other source goes on alone",
+    "end: punctuated, an idle source that gives a watermark in its last batch is the end of time when the other falls "
+    "idle",
     "two stages: a first window that fires again after the second has fired is dropped there",
     "window-035-sliding-4-splits-punctuated-idle-open-end",
     "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
@@ -185,20 +188,12 @@ def _run(
             take(batch_id, as_recorded(rows_with_times) if isinstance(elements.values[0], Row) else rows_with_times)
 
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
-    with settings_for_start(spark, plan.parallelism):
+    with settings_for_start(spark, plan.parallelism, ends_with_data=True):
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
-    until_the_end(query)
+    query.awaitTermination()
     for index, watermark in recorded_watermarks(plan, query):
         records[index].add_watermark(watermark)
     return list(zip(several, records, strict=True))
-
-
-def until_the_end(query: StreamingQuery) -> None:
-    """Wait until a query of scenarios has read all there is."""
-    had_nothing_new = NothingNew()
-    while not query.awaitTermination(0.2):
-        if query.lastProgress is not None and had_nothing_new(query.lastProgress):
-            query.stop()  # with generators, Spark would go on with the clock
 
 
 def recorded_watermarks(plan: JobPlan, query: StreamingQuery) -> Iterator[tuple[int, int]]:

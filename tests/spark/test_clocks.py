@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
-from eventide.datastream import DataStream, ProcessFunction, StreamExecutionEnvironment
+from eventide.datastream import DataStream, KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
+from eventide.spark.savepoint import take_savepoint
 from eventide.testing import ScriptedSource
 
 pytestmark = pytest.mark.spark
@@ -34,6 +35,22 @@ def sums(env: StreamExecutionEnvironment, strategy: WatermarkStrategy, windows: 
     source = ScriptedSource(["spoke", "silent"], [[("spoke", ("x", 1)), ("spoke", ("x", 1_001))]], PAIR, bounded=False)
     keyed = env.from_source(source, strategy, "once").key_by(lambda e: e[0], Types.STRING())
     return keyed.window(windows).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+class SetsATimer(KeyedProcessFunction):
+    """Hands elements on, and sets a timer of an hour for each."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 3_600_000)
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield "timer", timestamp
+
+
+def numbers(log: Path) -> list[int]:
+    """The micro-batches in a log of Spark's."""
+    return sorted(int(file.name) for file in log.glob("[0-9]*"))
 
 
 def test_what_the_clock_brings_comes_without_data(env: StreamExecutionEnvironment) -> None:
@@ -60,6 +77,28 @@ def test_what_the_clock_brings_comes_without_data(env: StreamExecutionEnvironmen
         time.sleep(0.1)
     client.cancel().result()
     assert all(batch > 0 for rows in fired.values() for batch, _ in rows), "the data came in batch 0"
+
+
+@pytest.mark.parametrize("collecting", [False, True], ids=["execute", "execute_and_collect"])
+def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
+    spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path, collecting: bool
+) -> None:
+    batches = [[("a", ("x", 1)), ("b", ("y", 2))], [("a", ("x", 1_001))], [("b", ("y", 2_000))]]
+    source = ScriptedSource(["a", "b"], batches, PAIR, bounded=False)
+    keyed = (
+        env.set_available_now().from_source(source, BY_SECOND_FIELD.with_idleness(500), "two").key_by(lambda e: e[0])
+    )
+    windows = keyed.window(TumblingProcessingTimeWindows.of(Time.hours(1))).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    if collecting:
+        assert len(list(keyed.process(SetsATimer(), PAIR).execute_and_collect())) == 4
+    else:
+        windows.print()
+        keyed.process(SetsATimer(), PAIR).print()
+        env.execute()
+    begun, committed = (numbers(tmp_path / "checkpoint" / log) for log in ("offsets", "commits"))
+    assert begun == committed == [0, 1, 2]
+    taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
+    assert taken.header.batch == 2
 
 
 def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path: Path) -> None:

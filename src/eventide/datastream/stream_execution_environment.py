@@ -17,6 +17,7 @@ from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
+from eventide.datastream._next_job import NextJob
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream._restarting import Restarting
 from eventide.datastream._resuming import Resuming
@@ -65,7 +66,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
         self._max_rows_per_batch: int | None = None
-        self._sinks: list[SinkTransformation] = []
+        self.next_job = NextJob()
         self._functions: dict[int, Any] = {}
 
     @staticmethod
@@ -167,6 +168,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
 
     def set_available_now(self, available_now: bool = True) -> Self:
         """End the job when it has handled all that was there when it started, as Spark's ``availableNow``.
+
+        It ends behind the micro-batch that has the last of that, with nothing begun. What is due by the clock later,
+        and what operators of Spark in a DataFrame give behind their last rows, comes with the first micro-batch of the
+        next run.
 
         A job with bounded sources alone ends by itself.
         """
@@ -272,12 +277,14 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the job of all sinks, and wait for its end.
+        """Run the job of all sinks and operators, and wait for its end.
+
+        An operator runs even if no sink takes what it puts out.
 
         Raises:
-            ProgramError: if the program has no sink, or collects elements, which nobody could take meanwhile.
+            ProgramError: if the program has neither, or collects elements, which nobody could take meanwhile.
         """
-        if any(isinstance(node.sink, CollectSink) for node in self._sinks):
+        if self.next_job.collects:
             raise ProgramError(
                 "execute() would wait for who takes the elements of a CollectSink; call execute_and_collect() of the "
                 "stream, or execute_async(), whose client gives them with collected()"
@@ -285,39 +292,35 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return self.execute_async(job_name).get_job_execution_result().result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the job of all sinks.
+        """Start the job of all sinks and operators. The next job has those that are added from then on.
 
         Raises:
-            ProgramError: if the program has no sink.
+            ProgramError: if the program has neither.
         """
-        if not self._sinks:
-            raise ProgramError("the program has no sink; add one, such as print(), or call execute_and_collect()")
-        sinks, self._sinks = self._sinks, []
-        return self.run(sinks, job_name)
+        plan, settings = self._plan(self.next_job.taken()), self._settings(job_name)
+        client = self._host.run(plan, settings)
+        self._show(settings.job_name, client, plan)
+        return client
 
     def get_plan(self, *streams: DataStream) -> JobPlan:
         """The plan of the program: its sources, the levels of its operators, its sinks. Not in PyFlink.
 
         Args:
-            streams: the streams to plan for, as if each were collected; without any, all sinks so far.
+            streams: the streams to plan for, as if each were collected; without any, all sinks and operators so far.
 
         Raises:
-            ProgramError: if there is neither, or the program cannot run as it is written.
+            ProgramError: if there is nothing to plan for, or the program cannot run as it is written.
         """
-        sinks = [SinkTransformation("result", s._transformation, CollectSink()) for s in streams] or self._sinks
-        if not sinks:
-            raise ProgramError("the program has no sink to plan for; add one, or name the streams to plan for")
-        return self._plan(sinks)
+        collected = [SinkTransformation("result", s._transformation, CollectSink()) for s in streams]
+        return self._plan(collected or self.next_job.nodes())
 
     def get_execution_plan(self) -> str:
         """The program as JSON, in the form of Flink's own plans; `explain` says more.
 
         Raises:
-            ProgramError: if it has no sink.
+            ProgramError: if it has no sink and no operator.
         """
-        if not self._sinks:
-            raise ProgramError("the program has no sink, so there is nothing to plan; add one")
-        return as_json(self._sinks, self.get_parallelism())
+        return as_json(self.next_job.nodes(), self.get_parallelism())
 
     def explain(self, *streams: DataStream) -> None:
         """Print the plan of the program: what runs where, how elements travel, and where state is.
@@ -337,20 +340,11 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._functions[id(function)] = function
         return function
 
-    def add_sink_transformation(self, sink: SinkTransformation) -> None:
-        """Take a sink into the next job."""
-        self._sinks.append(sink)
-
-    def run(self, sinks: Sequence[SinkTransformation], job_name: str | None) -> JobClient:
-        """Start a job for some sinks."""
-        plan, settings = self._plan(sinks), self._settings(job_name)
-        client = self._host.run(plan, settings)
-        self._show(settings.job_name, client, plan)
-        return client
-
     def data_frame_of(self, sink: SinkTransformation) -> Any:
-        """The DataFrame of the stream before a sink."""
-        return self._host.to_data_frame(self._plan([sink]), self._settings(None))
+        """The DataFrame of the stream before a sink, whose query runs the operators that it needs."""
+        data_frame = self._host.to_data_frame(self._plan([sink]), self._settings(None))
+        self.next_job.leave_out(sink)
+        return data_frame
 
     def _of_source(self, node: Transformation) -> DataStream:
         """The stream of a source without a strategy: ingestion time gives it one."""
@@ -358,19 +352,19 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             node = AssignTransformation("ingestion time", node, ingestion_time(), of_source=True)
         return DataStream(self, node)
 
-    def _plan(self, sinks: Sequence[SinkTransformation]) -> JobPlan:
+    def _plan(self, ends: Sequence[Transformation]) -> JobPlan:
         parallelism, max_parallelism = self._declared_parallelism(), self._config.get_max_parallelism()
         if parallelism is not None and parallelism > max_parallelism:
             raise ProgramError(
                 f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
-        unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(sinks)
+        unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(ends)
         if unnamed:
             which = ", ".join(unnamed)
             raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {which}")
         planned = min(self._planned_parallelism(), max_parallelism)
-        plan = compile_plan(sinks, planned, max_parallelism, self._runtime_mode)
+        plan = compile_plan(ends, planned, max_parallelism, self._runtime_mode)
         plan = plan.with_registered_types(self._config.registered_types)
         return plan.with_job_parameters(self._config.get_global_job_parameters())
 

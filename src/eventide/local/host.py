@@ -13,6 +13,7 @@ from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.evidence import evidence
+from eventide.local.file_sink import refuse_used_directories
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
 from eventide.local.savepoint import begun_from
 from eventide.plan.job import JobPlan
@@ -60,6 +61,7 @@ class LocalHost(Host):
         """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
         if plan.in_batch:
             refuse_savepoint(settings, "a batch job reads everything from the beginning")
+        refuse_used_directories(plan)
         started = time.monotonic()
         self.last_run = []
         with tempfile.TemporaryDirectory(prefix="eventide-") as storage:

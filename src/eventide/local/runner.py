@@ -13,6 +13,7 @@ from eventide.common._pickles import bring
 from eventide.common.job import BatchProgress
 from eventide.datastream.connectors import CollectSink, PrintSink
 from eventide.errors import ProgramError
+from eventide.local.file_sink import LocalFiles, is_of_files
 from eventide.local.opened import OpenedParts
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
@@ -110,6 +111,7 @@ class LocalRunner:
         self._plan = plan
         self._sources = [_own(source).pruned() for source in plan.sources]
         self._opened = OpenedParts(self._sources, self._plan.levels, self._plan.registered_types)
+        self._files = {sink.number: LocalFiles(sink) for sink in plan.sinks if is_of_files(sink)}
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
@@ -247,7 +249,10 @@ class LocalRunner:
                 decoded = sinks[number].codec.decode(frame.content)
                 elements[number] += zip(decoded.values, decoded.timestamps, strict=True)
         for number, rows in elements.items():
-            _print(sinks[number], rows)
+            if number in self._files:
+                self._files[number].write([value for value, _ in rows], self.checkpoint.batch)
+            else:
+                _print(sinks[number], rows)
         return dict(elements)
 
 
@@ -271,6 +276,6 @@ def _print(sink: SinkSpec, rows: Iterable[tuple[Any, int | None]]) -> None:
             print(sink.sink.line(value))  # noqa: T201 - its purpose
     elif not isinstance(sink.sink, CollectSink):
         raise ProgramError(
-            f"the sink {sink.name!r} ({sink.sink!r}) needs Spark; in the local environment use print() or "
+            f"the sink {sink.name!r} ({sink.sink!r}) needs Spark; in the local environment use print(), a FileSink or "
             "execute_and_collect()"
         )

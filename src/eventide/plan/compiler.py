@@ -45,15 +45,15 @@ from eventide.runtime.tasks.task import TaskSpec
 
 
 def compile_plan(
-    sinks: Sequence[SinkTransformation],
+    ends: Sequence[Transformation],
     parallelism: int,
     max_parallelism: int,
     mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
 ) -> JobPlan:
-    """Compile what the sinks need.
+    """Compile what a program runs.
 
     Args:
-        sinks: the sinks of the program.
+        ends: its sinks, and the operators that run though no sink takes what they put out; what they need is found.
         parallelism: the number of subtasks of each keyed operator.
         max_parallelism: the number of key groups.
         mode: what the program asks for; a program with batch DataFrames alone runs in batch execution in any case.
@@ -61,16 +61,16 @@ def compile_plan(
     Raises:
         ProgramError: if a program cannot run as it is written.
     """
-    return _Compiler(sinks, parallelism, max_parallelism, mode).compile()
+    return _Compiler(ends, parallelism, max_parallelism, mode).compile()
 
 
 class _Compiler:
     def __init__(
-        self, sinks: Sequence[SinkTransformation], parallelism: int, max_parallelism: int, mode: RuntimeExecutionMode
+        self, ends: Sequence[Transformation], parallelism: int, max_parallelism: int, mode: RuntimeExecutionMode
     ) -> None:
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
-        self._nodes = reachable(sinks)
+        self._nodes = reachable(ends)
         self._in_batch = runs_in_batch(self._nodes, mode)
         self._names = _unique_names(self._nodes)
         self._alignments = Alignments(self._nodes, self._names)

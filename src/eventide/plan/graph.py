@@ -49,6 +49,11 @@ class Transformation:
         return False
 
     @property
+    def is_operator(self) -> bool:
+        """Whether a job runs it though nothing takes its elements: functions may do something else with them."""
+        return False
+
+    @property
     def is_punctuated(self) -> bool:
         """Whether a watermark may come between any two of its elements, not only behind those of a micro-batch."""
         return any(node.is_punctuated for node in self.inputs)
@@ -147,6 +152,11 @@ class FunctionTransformation(Transformation):
         self.call = call
         self.user_function = user_function
 
+    @property
+    def is_operator(self) -> bool:
+        """True: it calls a function."""
+        return True
+
 
 class AssignTransformation(Transformation):
     """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is."""
@@ -168,6 +178,11 @@ class AssignTransformation(Transformation):
         Behind an operator, such a generator works in the operator's tasks.
         """
         return self.strategy.is_supplied and any(isinstance(head, InputTransformation) for head in heads(self.inputs))
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it comes behind an operator; directly behind a source, it is a part of the source."""
+        return not isinstance(self.inputs[0], InputTransformation)
 
     @property
     def is_punctuated(self) -> bool:
@@ -225,6 +240,11 @@ class OperatorTransformation(Transformation):
         return True
 
     @property
+    def is_operator(self) -> bool:
+        """True, but where elements only take another way to the subtasks."""
+        return not isinstance(self.operation, Redistribution)
+
+    @property
     def is_punctuated(self) -> bool:
         """False: the watermarks of an operator come behind what it put out."""
         return False
@@ -271,6 +291,11 @@ class SinkTransformation(Transformation):
         super().__init__(name, (source,), source.type_info)
         self.sink = sink
 
+    @property
+    def is_operator(self) -> bool:
+        """True: it is why a job runs."""
+        return True
+
 
 def heads(streams: Iterable[Transformation]) -> list[Transformation]:
     """In whose tasks the elements of some streams are made, without repetition, in the order of the program."""
@@ -303,13 +328,13 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
     return [found[number] for number in sorted(found)]
 
 
-def as_json(sinks: Iterable[Transformation], parallelism: int) -> str:
+def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
     """The graph of a program in Flink's form of an execution plan, which its visualiser draws.
 
     Another way to the subtasks, as ``rebalance`` asks for, is no node there, but what is said of the edge behind it.
     """
     nodes: list[dict[str, Any]] = []
-    for node in reachable(sinks):
+    for node in reachable(ends):
         if isinstance(node, OperatorTransformation) and isinstance(node.operation, Redistribution):
             continue
         kind = "Data Source" if not node.inputs else "Data Sink" if isinstance(node, SinkTransformation) else "Operator"
@@ -332,9 +357,9 @@ def _shipped(source: Transformation) -> tuple[Transformation, str]:
     return source, strategy
 
 
-def without_uid(sinks: Iterable[Transformation]) -> list[str]:
+def without_uid(ends: Iterable[Transformation]) -> list[str]:
     """The names of the operators of a program that keep state and have no uid."""
-    return [node.name for node in reachable(sinks) if isinstance(node, OperatorTransformation) and node.uid is None]
+    return [node.name for node in reachable(ends) if isinstance(node, OperatorTransformation) and node.uid is None]
 
 
 def why_without_parallelism(node: Transformation) -> str | None:

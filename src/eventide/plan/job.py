@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors import Sink
+from eventide.errors import ProgramError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
@@ -54,6 +55,18 @@ class SinkSpec:
     def codec(self) -> ElementCodec:
         """How its elements travel."""
         return ElementCodec(self.type_info)
+
+    def check_columns(self) -> None:
+        """Check that what is written as columns has some.
+
+        Raises:
+            ProgramError: if the type of the elements is not declared.
+        """
+        if self.type_info.is_pickled:
+            raise ProgramError(
+                f"the elements of {self.name!r} have no declared type, so they have no columns; declare "
+                "output_type=Types.… where they are made"
+            )
 
 
 @dataclass(frozen=True, slots=True)

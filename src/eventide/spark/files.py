@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError, StateError
+from eventide.runtime.part_files import PartFiles, new_stage
 from eventide.spark.failures import ONE_RUN_ONLY
 from eventide.spark.locations import resolved
-
-if TYPE_CHECKING:
-    from pyarrow.fs import FileInfo, FileSystem
 
 SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 """The formats that are files in a directory, and nothing else."""
 
-_STAGE = "_eventide-"
 _TASK = "__eventide_task"
 _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -34,8 +27,7 @@ _WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
 class FileDirectory:
     """What one sink of a job writes: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
 
-    Spark writes them into a hidden directory, where no reader looks; they are moved when they are complete. A
-    micro-batch that is run again gives its files the names that they have already, so that they replace each other.
+    Spark writes them into a hidden directory; how they appear is said by `PartFiles`.
 
     Args:
         path: the directory, as Spark takes it.
@@ -45,16 +37,16 @@ class FileDirectory:
 
     def __init__(self, path: str, file_format: str, options: dict[str, str]) -> None:
         self._path = path.rstrip("/")
-        self._stage = f"{_STAGE}{uuid.uuid4().hex[:8]}"  # another run may be dying, and still at work
+        self._stage = new_stage()
         self._format = file_format
         self._options = options
-        self._folder: OutputFolder | None = None
+        self._parts: PartFiles | None = None
         self._is_quiet = False
 
     @property
     def may_hold_leftovers(self) -> bool:
         """Whether this run has written nothing yet, so that what the one before left half done may be there."""
-        return self._folder is None
+        return self._parts is None
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
@@ -89,33 +81,18 @@ class FileDirectory:
     def _write(self, rows: DataFrame, batch_id: int) -> int:
         """Write a micro-batch, and return the number of its files."""
         filled = self._write_out_of_sight(rows)
-        folder = self._folder or _folder_of(rows.sparkSession, self._path)
-        prefix = _prefix(batch_id)
-        written = {name: match for name in folder.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
+        parts = self._parts or _parts_of(rows.sparkSession, self._path)
+        written = {name: match for name in parts.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
         # Spark writes a file of the first task in any case.
         kept = {name: match["ending"] or "" for name, match in written.items() if int(match["task"]) in filled}
         if filled - {int(match["task"]) for match in written.values()}:
             raise StateError(f"another run of this job writes to {self._path}; {ONE_RUN_ONLY}")
-        names = {f"{self._stage}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(kept.items())}
-        if self.may_hold_leftovers:
-            self._delete_leftovers(folder, prefix, {*names.values()})
         try:
-            for there, here in names.items():
-                folder.move(there, here, may_replace=self.may_hold_leftovers)
+            count = parts.commit(batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
         except (FileNotFoundError, FileExistsError) as error:
             raise StateError(f"another run of this job writes to {self._path}: {error}; {ONE_RUN_ONLY}") from error
-        folder.delete_folder(self._stage)
-        self._folder = folder
-        return len(names)
-
-    def _delete_leftovers(self, folder: OutputFolder, prefix: str, names: set[str]) -> None:
-        """Delete what a run that was killed has left: only in this micro-batch it can have been at work."""
-        for name in folder.names():
-            if name.startswith(prefix) and name not in names:
-                folder.delete(name)
-        for name in folder.folders():
-            if name.startswith(_STAGE) and name != self._stage:
-                folder.delete_folder(name)
+        self._parts = parts
+        return count
 
     def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
         """Write all rows in one Spark job; return the numbers of the tasks that had any."""
@@ -127,102 +104,14 @@ class FileDirectory:
         return set(observation.get["tasks"])
 
 
-def has_files_of(path: str, batch_id: int) -> bool:
-    """Whether a directory of a file sink, whose location says its scheme, has anything of a micro-batch.
-
-    Raises:
-        ProgramError: if Arrow cannot open it.
-    """
-    return any(name.startswith(_prefix(batch_id)) for name in OutputFolder(*opened(path)).names())
-
-
-def _prefix(batch_id: int) -> str:
-    return f"part-{batch_id:08d}-"
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFolder:
-    """A directory of files as Arrow sees it.
-
-    A run that was thought dead may still be at work, with a younger run that writes there. So nothing is deleted that
-    may be the only copy: a file is replaced by moving another one to its name, and stays where that fails.
-    """
-
-    file_system: FileSystem
-    path: str
-
-    def names(self, below: str = "") -> list[str]:
-        """The names of the files in it, or in a directory below; none where there is no such directory."""
-        return sorted(info.base_name for info in self._infos(below) if info.is_file)
-
-    def folders(self) -> list[str]:
-        """The names of the directories in it."""
-        return sorted(info.base_name for info in self._infos() if not info.is_file)
-
-    def _infos(self, below: str = "") -> list[FileInfo]:
-        from pyarrow.fs import FileSelector
-
-        selector = FileSelector(f"{self.path}/{below}".rstrip("/"), allow_not_found=True)
-        infos: list[FileInfo] = self.file_system.get_file_info(selector)
-        return infos
-
-    def move(self, there: str, here: str, *, may_replace: bool) -> None:
-        """Give a file another name.
-
-        Args:
-            there: the name that it has.
-            here: the name that it gets.
-            may_replace: whether a file that has the name already is replaced: one that an earlier run has left.
-
-        Raises:
-            FileNotFoundError: if the file is gone; what has the other name stays.
-            FileExistsError: if another file has the name and is not to be replaced.
-        """
-        if not may_replace and self._is_file(here):
-            raise FileExistsError(f"this run has not written {here}, which is there")
-        try:
-            self._rename(there, here)
-        except OSError as error:
-            if not self._is_file(there):
-                raise FileNotFoundError(f"{there} has been deleted") from error
-            if not may_replace or not self._is_file(here):
-                raise
-            self._rename_over(there, here)
-
-    def _rename_over(self, there: str, here: str) -> None:
-        """Replace a file on a store that does not do so itself; the one before stays until the other is there."""
-        aside = f"{there}-before"
-        self._rename(here, aside)
-        try:
-            self._rename(there, here)
-        except OSError:
-            self._rename(aside, here)
-            raise
-        self.delete(aside)
-
-    def _rename(self, there: str, here: str) -> None:
-        self.file_system.move(f"{self.path}/{there}", f"{self.path}/{here}")
-
-    def _is_file(self, name: str) -> bool:
-        return bool(self.file_system.get_file_info(f"{self.path}/{name}").is_file)
-
-    def delete(self, name: str) -> None:
-        """Delete a file."""
-        self.file_system.delete_file(f"{self.path}/{name}")
-
-    def delete_folder(self, name: str) -> None:
-        """Delete a directory with all that is in it."""
-        self.file_system.delete_dir(f"{self.path}/{name}")
-
-
-def _folder_of(spark: SparkSession, path: str) -> OutputFolder:
+def _parts_of(spark: SparkSession, path: str) -> PartFiles:
     """A directory on the file system on which Spark has it: paths may be without a scheme.
 
     Raises:
         ProgramError: if Arrow cannot open that.
     """
     try:
-        return OutputFolder(*opened(resolved(spark, path)))
+        return PartFiles.at(resolved(spark, path))
     except ProgramError as error:
         raise ProgramError(
             f"a file sink writes to {path}, and Arrow has to move its files when they are complete: {error}. Write "

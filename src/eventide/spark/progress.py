@@ -82,20 +82,3 @@ def _offset(text: str | None) -> Any:
     except ValueError:
         offset = ast.literal_eval(text)
     return unpacked(offset) if isinstance(offset, dict) else offset
-
-
-class NothingNew:
-    """Tells, by the progress of one run of a query, whether its sources had nothing more for a micro-batch.
-
-    Such a micro-batch ran for the clock alone. The first of a run says nothing about that: the run before may have
-    planned it and not committed it, and then it has what was new at that time.
-    """
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-
-    def __call__(self, progress: StreamingQueryProgress) -> bool:
-        """Whether it is so in this micro-batch; to be called with the run's micro-batches in their order."""
-        if self._first is None:
-            self._first = progress.batchId
-        return progress.batchId > self._first and all(s.startOffset == s.endOffset for s in progress.sources)

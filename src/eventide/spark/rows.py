@@ -20,7 +20,7 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
     Raises:
         ProgramError: if their type is not declared.
     """
-    schema = schema_of(sink.type_info, sink.name)
+    schema = schema_of(sink)
     flat = pa.types.is_struct(sink.type_info.arrow_type())
     number = sink.number
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from eventide import __version__
 from eventide.errors import ProgramError, StateError
+from eventide.runtime.part_files import PartFiles
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES
@@ -19,7 +20,6 @@ from eventide.savepoint.rows import Small
 from eventide.spark.checkpoint import outline, recorded_program
 from eventide.spark.connect import there
 from eventide.spark.evidence import inspected
-from eventide.spark.files import has_files_of
 from eventide.spark.inspection import Inspection, committed_offsets
 from eventide.spark.locations import resolved
 from eventide.spark.python_files import ship
@@ -127,7 +127,9 @@ def may_be_in_sinks(found: Inspection) -> bool:
     if found.unfinished is None:
         return False
     are_all_files = len(found.directories) == len(found.sinks) and not found.has_newer_program
-    return not are_all_files or any(has_files_of(path, found.unfinished.number) for path in found.directories)
+    return not are_all_files or any(
+        PartFiles.at(path).has_files_of(found.unfinished.number) for path in found.directories
+    )
 
 
 def _runs(checkpoint: str) -> StateError:

@@ -28,6 +28,7 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 ROW_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+BATCHES_WITHOUT_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 TAKES_IN_STEPS = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 SHORT_TRACEBACKS = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"

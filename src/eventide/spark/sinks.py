@@ -13,6 +13,7 @@ from eventide.datastream.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.part_files import used_by_another, used_twice
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect import over_connect
 from eventide.spark.files import SPARKS_FILES, FileDirectory
@@ -86,12 +87,9 @@ def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Coll
     """
     for path in paths:
         if paths.count(path) > 1:
-            raise ProgramError(f"two sinks write to the directory {path}, one over the other; give each its own")
+            raise used_twice(path)
         if path not in own and _files(spark, path):
-            raise ProgramError(
-                f"the directory {path} holds the output of another job, and the two could not be told apart there; "
-                "give this one a directory of its own, or the checkpoint of the other to go on with it"
-            )
+            raise used_by_another(path)
         if any(_files(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
             raise ProgramError(
                 f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
@@ -122,7 +120,7 @@ class Delivery:
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
-            schema_of(sink.type_info, sink.name)  # refuses elements without columns before the job starts
+            schema_of(sink)  # refuses elements without columns before the job starts
         known = {*self._of_program, *self._to_kafka, *(s.number for s in self._as_rows)}
         strange = [s.sink for s in sinks if s.number not in known]
         if strange:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from eventide.spark.session import (
     ARROW_BYTES,
+    BATCHES_WITHOUT_DATA,
     CHANGELOG,
     DISK_FILE_MANAGER,
     FILE_MANAGER,
@@ -47,14 +48,15 @@ _changed = threading.Condition()
 
 @contextmanager
 def settings_for_start(
-    spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False
+    spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False, ends_with_data: bool = False
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
 
     A batch job reads it in all that it does. So others wait until it is over, unless they want the same: a job that
     starts again, or one that a sink's function of the batch job starts and waits for.
 
-    ``rows`` says that rows of a DataFrame go to Python.
+    ``rows`` says that rows of a DataFrame go to Python. ``ends_with_data`` says that a query whose operators follow the
+    clock ends by itself behind the micro-batch that has the last data.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(parallelism),
@@ -63,6 +65,10 @@ def settings_for_start(
         # To count what is stored, Spark reads before it writes; a row is a bucket here, whose number tells nothing.
         ROW_COUNT: "false",
     }
+    if ends_with_data:
+        # Spark would begin one more micro-batch for the clock, and another one behind that. Stopped from outside, the
+        # query leaves one that it has begun and not committed.
+        wanted[BATCHES_WITHOUT_DATA] = "false"
     if rows:
         # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.

@@ -46,7 +46,7 @@ from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
 from eventide.spark.locations import delete_temporary, made_temporary, resolved
 from eventide.spark.program_sinks import HereAndNow, ProgramSinks
-from eventide.spark.progress import COUNTERS, NothingNew, contents_of, have_ended
+from eventide.spark.progress import COUNTERS, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.restarts import QueryRun, Restarts
@@ -205,7 +205,9 @@ class SparkHost(Host):
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
             committed = partial(last_committed, self.spark, location)
             taking = Taking(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
-            with settings_for_start(self.spark, plan.parallelism, location, rows=_reads_data_frames(plan)):
+            ends = _takes_what_is_there(plan, settings) and plan.needs_clock
+            rows = _reads_data_frames(plan)
+            with settings_for_start(self.spark, plan.parallelism, location, rows=rows, ends_with_data=ends):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:
                 _begin_to_take(taking, query)
@@ -322,10 +324,8 @@ def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:
 def _end_that_spark_does_not_see(
     plan: JobPlan, settings: JobSettings
 ) -> Callable[[StreamingQueryProgress], bool] | None:
-    """What tells that a query is over, where Spark would go on: sources that end unforeseen, and the clock."""
-    if _takes_what_is_there(plan, settings):
-        return NothingNew() if plan.needs_clock else None
-    return have_ended if plan.may_end else None
+    """What tells that a query is over, where Spark would go on: sources that end unforeseen."""
+    return have_ended if plan.may_end and not _takes_what_is_there(plan, settings) else None
 
 
 def _reads_data_frames(plan: JobPlan) -> bool:

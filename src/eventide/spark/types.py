@@ -7,6 +7,7 @@ from pyspark.sql import types as spark
 
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
+from eventide.plan.job import SinkSpec
 
 _SIMPLE: list[tuple[type[spark.DataType], TypeInformation]] = [
     (spark.StringType, Types.STRING()),
@@ -66,18 +67,14 @@ def spark_type_of(arrow_type: pa.DataType) -> spark.DataType:
     raise ProgramError(f"Spark has no type for {arrow_type}; declare another output_type")
 
 
-def schema_of(type_info: TypeInformation, name: str) -> spark.StructType:
-    """The columns of a stream as a DataFrame: the fields of a tuple or row, or one column ``value``.
+def schema_of(sink: SinkSpec) -> spark.StructType:
+    """The columns of a sink as a DataFrame: the fields of a tuple or row, or one column ``value``.
 
     Raises:
         ProgramError: if the type is not declared.
     """
-    if type_info.is_pickled:
-        raise ProgramError(
-            f"the elements of {name!r} have no declared type, so they have no columns; declare output_type=Types.… "
-            "where they are made"
-        )
-    data_type = spark_type_of(type_info.arrow_type())
+    sink.check_columns()
+    data_type = spark_type_of(sink.type_info.arrow_type())
     if isinstance(data_type, spark.StructType):
         return data_type
     return spark.StructType([spark.StructField("value", data_type)])

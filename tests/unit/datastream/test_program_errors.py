@@ -173,7 +173,7 @@ REFUSED = {
     ),
     "a program without a sink": (
         lambda: local_environment().execute(),
-        r"the program has no sink; add one, such as print\(\)",
+        r"the program has no sink and no operator, .*; add one, such as print\(\)",
     ),
     "a job whose elements are collected by nobody": (
         lambda: (

@@ -66,6 +66,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
         self._env = env
         self._transformation = transformation
+        env.next_job.add(transformation)
 
     def get_name(self) -> str:
         """The name of the operator that this stream comes from."""
@@ -329,12 +330,20 @@ class DataStream(Distribution, SideOutputs, StreamHints):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Run the job for this stream alone, and give its elements as they come.
+        """Run the job, with all other sinks and operators of the program, and give this stream's elements as they come.
 
         With a ``limit``, wait for so many elements at most, cancel the job, and give them as a list.
+
+        Raises:
+            ProgramError: if the program collects another stream too.
         """
-        sink = SinkTransformation("collect", self._transformation, CollectSink())
-        client = self._env.run([sink], job_execution_name)
+        if self._env.next_job.collects:
+            raise ProgramError(
+                "execute_and_collect() would give the elements of another CollectSink among those of its stream; call "
+                "execute_async(), whose client gives all of them with collected(), or take that sink away"
+            )
+        self._into("collect", CollectSink())
+        client = self._env.execute_async(job_execution_name)
         if limit is None:
             return CloseableIterator(client)
         with CloseableIterator(client) as elements:
@@ -362,5 +371,5 @@ class DataStream(Distribution, SideOutputs, StreamHints):
 
     def _into(self, name: str, sink: Sink) -> DataStreamSink:
         transformation = SinkTransformation(name, self._transformation, sink)
-        self._env.add_sink_transformation(transformation)
+        self._env.next_job.add(transformation)
         return DataStreamSink(transformation)

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from eventide.spark.files import OutputFolder
+from eventide.runtime.part_files import PartFiles
 
 
 class RefusesToReplace(LocalFileSystem):
@@ -24,7 +24,7 @@ class RefusesToReplace(LocalFileSystem):
 
 @pytest.fixture(params=[False, True], ids=["replaces", "refuses to replace"])
 def folder(request, tmp_path):
-    return OutputFolder(RefusesToReplace(str(tmp_path)) if request.param else LocalFileSystem(), str(tmp_path))
+    return PartFiles(RefusesToReplace(str(tmp_path)) if request.param else LocalFileSystem(), str(tmp_path))
 
 
 def put(folder, name, content):
@@ -64,7 +64,7 @@ def test_a_file_that_this_run_has_not_written_is_not_replaced_later_on(folder):
 
 def test_a_file_that_cannot_be_replaced_is_put_back(tmp_path):
     store = RefusesToReplace(str(tmp_path))
-    folder = OutputFolder(store, str(tmp_path))
+    folder = PartFiles(store, str(tmp_path))
     put(folder, "older/written", "older")
     put(folder, "part-7", "younger")
     # The younger run deletes the older one's file after that one has looked, at the very last moment.
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_replaced_is_put_back(tmp_path):
 
 def test_where_the_folder_of_a_run_is_gone_nothing_is_moved_aside(tmp_path):
     store = RefusesToReplace(str(tmp_path))
-    folder = OutputFolder(store, str(tmp_path))
+    folder = PartFiles(store, str(tmp_path))
     put(folder, "older/written", "older")
     put(folder, "part-7", "younger")
     store.before_move["part-7"] = lambda: shutil.rmtree(tmp_path / "older")

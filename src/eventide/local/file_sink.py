@@ -1,0 +1,167 @@
+"""Files as a sink of the twin: the same files, under the same names, as Spark's; Arrow writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import CompositeTypeInfo, Types
+from eventide.common.types import Row
+from eventide.datastream.connectors import FormatSink
+from eventide.datastream.formats._csv_values import Dialect
+from eventide.datastream.formats.csv import CsvRowSerializationSchema
+from eventide.datastream.formats.json import JsonRowSerializationSchema
+from eventide.plan.job import JobPlan, SinkSpec
+from eventide.runtime.part_files import PartFiles, new_stage, used_by_another, used_twice
+
+Write = Callable[[SinkSpec, Sequence[Any], Any], None]
+"""Writes the elements of a sink into an open file."""
+
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How the files of a format are written: by what, with which ending, and the options that count."""
+
+    write: Write
+    ending: str
+    options: frozenset[str] = frozenset()
+
+
+def _write_text(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+    file.write("".join(f"{'' if line is None else line}\n" for line in values).encode())
+
+
+def _write_json(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+    row_type, rows = _as_rows(spec, values)
+    schema = JsonRowSerializationSchema(row_type)
+    file.write(b"".join(schema.serialize(row) + b"\n" for row in rows))
+
+
+def _write_csv(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+    row_type, rows = _as_rows(spec, values)
+    dialect, options = _dialect(_options(spec)), _options(spec)
+    schema: SerializationSchema = CsvRowSerializationSchema(row_type, dialect)
+    if options.get("header") == "true":
+        file.write((dialect.line(row_type.field_names)).encode())
+    file.write(b"".join(schema.serialize(row) for row in rows))
+
+
+def _dialect(options: Mapping[str, str]) -> Dialect:
+    """What Spark's options say of lines of CSV; a quote is escaped by another one, unless a character does it."""
+    quote, escape = options.get("quote", '"'), options.get("escape", "")
+    return Dialect(
+        delimiter=options.get("sep", ","),
+        quote=quote or None,
+        escape=None if escape in ("", quote) else escape,
+        null=options.get("nullValue", ""),
+        line_end=options.get("lineSep", "\n"),
+    )
+
+
+def _write_parquet(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_table(spec, values), file, compression="snappy")
+
+
+def _write_orc(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+    from pyarrow import orc
+
+    orc.write_table(_table(spec, values), file, compression="zstd")
+
+
+_FORMATS = {
+    "text": _Format(_write_text, ".txt"),
+    "json": _Format(_write_json, ".json"),
+    "csv": _Format(
+        _write_csv, ".csv", frozenset({"sep", "quote", "escape", "nullValue", "lineSep", "header", "encoding"})
+    ),
+    "parquet": _Format(_write_parquet, ".snappy.parquet"),
+    "orc": _Format(_write_orc, ".zstd.orc"),
+}
+
+
+class LocalFiles:
+    """What one sink of a job writes: a file for each micro-batch that has elements for it.
+
+    Args:
+        spec: a sink whose files :func:`is_of_files` says that the twin can write.
+
+    Raises:
+        ProgramError: if its elements have no columns, or Arrow cannot open its directory.
+    """
+
+    def __init__(self, spec: SinkSpec) -> None:
+        spec.check_columns()
+        self._spec = spec
+        self._parts = PartFiles.at(_path(spec))
+        self._stage = new_stage()
+        self._may_hold_leftovers = True
+
+    def write(self, values: Sequence[Any], batch_id: int) -> None:
+        """Write the elements of a micro-batch, which replace what it wrote before it was run again."""
+        kind = _FORMATS[_sink(self._spec).format]
+        name = f"0{kind.ending}"
+        stage = f"{self._parts.path}/{self._stage}"
+        self._parts.file_system.create_dir(stage, recursive=True)
+        with self._parts.file_system.open_output_stream(f"{stage}/{name}", compression=None) as file:
+            kind.write(self._spec, values, file)
+        written = {name: kind.ending}
+        self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
+        self._may_hold_leftovers = False
+
+
+def is_of_files(spec: SinkSpec) -> bool:
+    """Whether a sink writes files of a format, and with options, that the twin knows."""
+    sink = spec.sink
+    if not isinstance(sink, FormatSink) or sink.format not in _FORMATS or "path" not in sink.options:
+        return False
+    return {*_options(spec)} <= _FORMATS[sink.format].options
+
+
+def refuse_used_directories(plan: JobPlan) -> None:
+    """Check that a job that begins writes where nothing else is.
+
+    Raises:
+        ProgramError: naming the directory.
+    """
+    paths = [_path(spec) for spec in plan.sinks if is_of_files(spec)]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise used_twice(path)
+        if any(not name.startswith(_HIDDEN) for name in PartFiles.at(path).names()):
+            raise used_by_another(path)
+
+
+def _sink(spec: SinkSpec) -> FormatSink:
+    if not isinstance(spec.sink, FormatSink):
+        raise TypeError(f"{spec.name!r} does not write files")
+    return spec.sink
+
+
+def _path(spec: SinkSpec) -> str:
+    return _sink(spec).options["path"].rstrip("/")
+
+
+def _options(spec: SinkSpec) -> dict[str, str]:
+    return {name: value for name, value in _sink(spec).options.items() if name != "path"}
+
+
+def _table(spec: SinkSpec, values: Sequence[Any]) -> pa.Table:
+    column = spec.type_info.to_arrow([*values])
+    if not pa.types.is_struct(column.type):
+        return pa.table({"value": column})
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(column)])
+
+
+def _as_rows(spec: SinkSpec, values: Sequence[Any]) -> tuple[CompositeTypeInfo, Sequence[Any]]:
+    """Elements as rows: one without fields is the only field of its row."""
+    if isinstance(spec.type_info, CompositeTypeInfo):
+        return spec.type_info, values
+    return Types.ROW_NAMED(["value"], [spec.type_info]), [Row(value) for value in values]

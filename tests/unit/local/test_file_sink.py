@@ -1,0 +1,145 @@
+"""FileSink without Spark: the same names, whole files, nothing over what another job wrote."""
+
+from pathlib import Path
+
+import pytest
+
+from eventide.common import Encoder, Row, Types, WatermarkStrategy
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
+from eventide.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
+from eventide.datastream.formats.json import JsonBulkWriters
+from eventide.datastream.formats.orc import OrcBulkWriters
+from eventide.datastream.formats.parquet import ParquetBulkWriters
+from eventide.errors import ProgramError
+from eventide.local.host import LocalHost
+from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.testing import ScriptedSource, local_environment
+
+VISITS = Types.ROW_NAMED(["user", "visits"], [Types.STRING(), Types.LONG()])
+ROWS = [Row("wren", 1), Row('a "b", c', None), Row("", -3)]
+
+
+def lines(path: Path) -> FileSink:
+    return FileSink.for_row_format(str(path), Encoder.simple_string_encoder()).build()
+
+
+def names(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def test_each_micro_batch_with_elements_has_a_file_of_its_own(tmp_path):
+    env = local_environment()
+    batches = [[("s", 1), ("s", 2)], [], [("s", 3)]]
+    source = ScriptedSource(["s"], batches, Types.LONG())
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").sink_to(lines(tmp_path / "out"))
+    env.execute()
+    assert names(tmp_path / "out") == ["part-00000000-00000.txt", "part-00000002-00000.txt"]
+    assert (tmp_path / "out" / "part-00000000-00000.txt").read_text() == "1\n2\n"
+    assert (tmp_path / "out" / "part-00000002-00000.txt").read_text() == "3\n"
+
+
+@pytest.mark.parametrize(
+    ("writer", "ending", "text"),
+    [
+        (JsonBulkWriters.for_row_type(VISITS), "json", '{"user":"wren","visits":1}\n'),
+        (ParquetBulkWriters.for_row_type(VISITS), "snappy.parquet", None),
+        (OrcBulkWriters.for_row_type(VISITS), "zstd.orc", None),
+    ],
+    ids=["json", "parquet", "orc"],
+)
+def test_rows_are_written_in_every_format(tmp_path, writer, ending, text):
+    env = local_environment()
+    env.from_collection(ROWS, VISITS).sink_to(FileSink.for_bulk_format(str(tmp_path / "out"), writer).build())
+    env.execute()
+    assert names(tmp_path / "out") == [f"part-00000000-00000.{ending}"]
+    [file] = (tmp_path / "out").iterdir()
+    if text is not None:
+        assert file.read_text().startswith(text)
+        return
+    import pyarrow.dataset as ds
+
+    table = ds.dataset(file, format=ending.partition(".")[2]).to_table()
+    assert table.to_pylist() == [{"user": row[0], "visits": row[1]} for row in ROWS]
+
+
+def test_lines_of_csv_are_read_as_they_were_written(tmp_path):
+    schema = (
+        CsvSchema.builder()
+        .add_string_column("user")
+        .add_number_column("visits")
+        .set_column_separator(";")
+        .set_null_value("-")
+        .set_use_header()
+        .build()
+    )
+    env = local_environment()
+    rows = env.from_collection(ROWS, schema.row_type)
+    rows.sink_to(FileSink.for_bulk_format(str(tmp_path / "out"), CsvBulkWriters.for_schema(schema)).build())
+    env.execute()
+    [file] = (tmp_path / "out").iterdir()
+    assert file.read_text().splitlines()[:3] == ["user;visits", "wren;1", '"a ""b"", c";-']
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path / "out")).build()
+    again = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    assert [tuple(row) for row in again.execute_and_collect()] == [tuple(row) for row in ROWS]
+
+
+def test_what_was_written_can_be_read_by_a_file_source(tmp_path):
+    env = local_environment()
+    env.from_collection(["a", "b"], Types.STRING()).sink_to(lines(tmp_path / "out"))
+    env.execute()
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path / "out")).build()
+    again = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    assert list(again.execute_and_collect()) == ["a", "b"]
+
+
+def test_a_directory_with_files_of_another_job_is_refused(tmp_path):
+    def job() -> StreamExecutionEnvironment:
+        env = local_environment()
+        env.from_collection([1]).sink_to(lines(tmp_path / "out"))
+        return env
+
+    job().execute()
+    with pytest.raises(ProgramError, match=r"out holds the output of another job"):
+        job().execute()
+    assert (tmp_path / "out" / "part-00000000-00000.txt").read_text() == "1\n"
+
+
+def test_two_sinks_need_two_directories(tmp_path):
+    env = local_environment()
+    numbers = env.from_collection([1])
+    numbers.sink_to(lines(tmp_path / "out"))
+    numbers.sink_to(lines(tmp_path / "out"))
+    with pytest.raises(ProgramError, match="two sinks write to the directory"):
+        env.execute()
+
+
+def test_a_micro_batch_that_is_repeated_replaces_its_files_and_deletes_what_the_run_before_left(tmp_path):
+    env = StreamExecutionEnvironment(LocalHost()).set_parallelism(1)
+    source = ScriptedSource(["s"], [[("s", 1)]], Types.LONG())
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").sink_to(lines(tmp_path / "out"))
+    plan, checkpoint = env.get_plan(), LocalCheckpoint()
+    list(LocalRunner(plan, checkpoint=checkpoint).batches())
+    hidden = tmp_path / "out" / "_eventide-12345678"
+    hidden.mkdir()
+    (tmp_path / "out" / "part-00000000-00001.txt").write_text("half\n")
+    list(LocalRunner(plan, checkpoint=LocalCheckpoint()).batches())
+    assert names(tmp_path / "out") == ["part-00000000-00000.txt"]
+    assert not hidden.exists()
+
+
+def test_elements_without_columns_are_refused_before_the_job_starts(tmp_path):
+    env = local_environment()
+    env.from_collection([1]).map(lambda v: v).sink_to(FormatSink("parquet", {"path": str(tmp_path / "out")}))
+    with pytest.raises(ProgramError, match="have no declared type, so they have no columns"):
+        env.execute()
+
+
+@pytest.mark.parametrize(("file_format", "options"), [("avro", {}), ("parquet", {"compression": "gzip"})])
+def test_what_only_spark_can_write_is_refused(tmp_path, file_format, options):
+    env = local_environment()
+    numbers = env.from_collection([1], Types.LONG())
+    numbers.sink_to(FormatSink(file_format, {"path": str(tmp_path / "out"), **options}))
+    with pytest.raises(ProgramError, match="needs Spark; in the local environment use print"):
+        env.execute()
