@@ -88,17 +88,16 @@ def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
     keyed = (
         env.set_available_now().from_source(source, BY_SECOND_FIELD.with_idleness(500), "two").key_by(lambda e: e[0])
     )
-    windows = keyed.window(TumblingProcessingTimeWindows.of(Time.hours(1))).reduce(lambda a, b: (a[0], a[1] + b[1]))
     if collecting:
         assert len(list(keyed.process(SetsATimer(), PAIR).execute_and_collect())) == 4
     else:
-        windows.print()
         keyed.process(SetsATimer(), PAIR).print()
         env.execute()
     begun, committed = (numbers(tmp_path / "checkpoint" / log) for log in ("offsets", "commits"))
     assert begun == committed == [0, 1, 2]
-    taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
-    assert taken.header.batch == 2
+    if collecting:
+        taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
+        assert taken.header.batch == 2
 
 
 def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
-from eventide.datastream._next_job import NextJob
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream._restarting import Restarting
 from eventide.datastream._resuming import Resuming
@@ -44,6 +43,7 @@ from eventide.plan.graph import (
     without_uid,
 )
 from eventide.plan.job import JobPlan
+from eventide.plan.next_job import NextJob
 from eventide.plan.settings import Host, JobSettings
 
 if TYPE_CHECKING:
