@@ -15,7 +15,7 @@ from eventide.runtime.chain.waiting import Wait
 from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import as_it_came
+from eventide.runtime.elements.ownership import own
 
 
 class OneByOne(Step, Protocol):
@@ -96,7 +96,7 @@ class _AtHand:
         self._columns = elements.columns
         self._at = -1
         self._copy: Any = None
-        self._copies: Iterable[Any] = map(as_it_came, elements.values)
+        self._copies: Iterable[Any] = map(own, elements.values)
         if at_once and self._columns is None:
             self._copies = [*self._copies]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import compress, repeat
+from itertools import compress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from eventide.runtime.chain.contexts import ElementContext
 from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import all_fixed, own
+from eventide.runtime.elements.ownership import all_fixed, own, own_each
 from eventide.runtime.invoke import last_of, user_function_error
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
@@ -149,16 +149,17 @@ class FlatMap:
         """Call the function with each element; its results keep the element's timestamp and number."""
         elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
-        results = out.values
+        results, timestamps, numbers, keeps = out.values, out.timestamps, out.sequence, not is_bare(call)
         try:
-            for value, timestamp, sequence in zip(values, elements.timestamps, elements.sequence, strict=True):
-                before = len(results)
-                results.extend(map(own, call(value) or ()))
+            for value, timestamp, number in zip(values, elements.timestamps, elements.sequence, strict=True):
+                before, given = len(results), call(value) or ()
+                results += map(own, given) if keeps or type(given) not in (list, tuple) else given
                 count = len(results) - before
-                out.timestamps.extend(repeat(timestamp, count))
-                out.sequence.extend(repeat(sequence, count))
+                timestamps += [timestamp] * count
+                numbers += [number] * count
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
+        results = results if keeps else own_each(results)
         out.values = as_results(self.name, results, self.type_info)
         return out
 

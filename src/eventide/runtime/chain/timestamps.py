@@ -29,7 +29,7 @@ from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.elements.ownership import as_it_came, own
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import calling, is_of_the_data
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -156,7 +156,7 @@ class AssignTimestamps:
         without: list[int] = []
         letters = Elements()
         for i, (value, record) in enumerate(zip(elements.values, elements.timestamps, strict=True)):
-            as_it_was = as_it_came(value)
+            as_it_was = own(value)
             try:
                 timestamp = extract(value, MIN_MS if record is None else record)
                 if keeps_null and _is_null(timestamp):

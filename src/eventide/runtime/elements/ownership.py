@@ -33,7 +33,7 @@ _COPIED_OTHERWISE |= {"__reduce__", "__reduce_ex__", "__getnewargs__", "__getnew
 def own(value: Any) -> Any:
     """Give an element that nobody else can change: a copy, or the element itself where it cannot be changed at all.
 
-    Raises what copying raises, for a lock or a generator.
+    What cannot be copied, such as a lock, is given as it is: it may go through a chain, and no further.
 
     >>> pair, several = (1, 2), (1, [2])
     >>> own(pair) is pair, own(several) is several
@@ -42,7 +42,10 @@ def own(value: Any) -> Any:
     kind = type(value)
     if kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, value))):
         return value
-    return _copied(value, kind)
+    try:
+        return _copied(value, kind)
+    except Exception:  # whatever a user's class raises, or what is too deep to be copied
+        return value
 
 
 def own_each(values: list[Any]) -> list[Any]:
@@ -77,20 +80,6 @@ def all_fixed(values: Iterable[Any]) -> bool:
     if kinds <= FIXED:
         return True
     return kinds == {tuple} and FIXED.issuperset(map(type, chain.from_iterable(values)))
-
-
-def as_it_came(value: Any) -> Any:
-    """Give a copy of an element, to be shown as it was; where there can be no copy, it is shown as it has become.
-
-    >>> import threading
-    >>> lock = threading.Lock()
-    >>> as_it_came([lock])[0] is lock
-    True
-    """
-    try:
-        return own(value)
-    except Exception:  # whatever a user's class raises, or what is too deep to be copied
-        return value
 
 
 def _copied(value: Any, kind: type) -> Any:

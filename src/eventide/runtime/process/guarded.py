@@ -12,7 +12,7 @@ from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.elements.ownership import as_it_came
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.process.functions import Results
 from eventide.runtime.process.operator import ON_TIMER, KeyedProcessOperator, ProcessOperator
 from eventide.runtime.state.attempt import Attempt, HasTimers
@@ -34,7 +34,7 @@ class GuardedOperator(ProcessOperator):
     def _receive(self, on_element: Any, parts: list[Elements]) -> None:
         context, out = self._context, self._out
         for _, value, context.time_ms in interleave(parts).rows():
-            before, element = out.mark(), as_it_came(value)
+            before, element = out.mark(), own(value)
             try:
                 out.put_results(_listed(on_element(value, context)), context.time_ms)
                 out.check_from(before)
@@ -61,7 +61,7 @@ class GuardedKeyedOperator(KeyedProcessOperator):
         context.domain = None
         for at.key, value, context.time_ms in elements.rows():
             attempt.begin(at.key)
-            before, element = out.mark(), as_it_came(value)
+            before, element = out.mark(), own(value)
             try:
                 out.put_results(_listed(on_element(value, context)), context.time_ms)
                 out.check_from(before)

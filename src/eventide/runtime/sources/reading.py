@@ -19,7 +19,7 @@ from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.ownership import FIXED, own
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.sources.offsets import SplitRange
@@ -116,7 +116,10 @@ class SplitReading:
                 way.mark_active(behind=self._sequence - 1)
                 self._may_be_idle = False
             if kind not in _SPECIAL:
-                chunk.append(own(item), None, self._sequence)
+                is_fixed = kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, item)))
+                chunk.values.append(item if is_fixed else own(item))
+                chunk.timestamps.append(None)
+                chunk.sequence.append(self._sequence)
             elif kind is TimestampedValue:
                 timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
                 chunk.append(own(item.value), timestamp, self._sequence)

@@ -11,7 +11,7 @@ from eventide.runtime.chain.collector import Mark
 from eventide.runtime.chain.letters import Letters
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.elements.ownership import as_it_came
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.attempt import Attempt, HasTimers, UndoableState
 from eventide.runtime.state.backend import StateBackend
@@ -51,7 +51,7 @@ class GuardedWindowOperator(WindowOperator):
         attempt, out = self._attempt, self._out
         for key, value, timestamp in elements.rows():
             self._begin(key)
-            before, element, self._handles_element = out.mark(), as_it_came(value), True
+            before, element, self._handles_element = out.mark(), own(value), True
             try:
                 self._process_one(key, value, timestamp)
                 out.check_from(before)
