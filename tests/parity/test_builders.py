@@ -98,6 +98,8 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "process_static_file_set": (),
             "set_split_by": (str.upper,),
             "set_max_files_per_batch": (3,),
+            "set_known_for": (Duration.of_hours(2),),
+            "set_may_lose_most": (True,),
         },
     ),
     (

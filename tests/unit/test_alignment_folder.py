@@ -2,6 +2,7 @@
 
 import pytest
 
+from eventide.datastream.connectors._folder import Folder
 from eventide.errors import ProgramError
 from eventide.spark.alignment import AlignmentFolder
 
@@ -30,3 +31,34 @@ def test_a_micro_batch_that_is_run_again_writes_the_same_place(tmp_path):
 def test_a_place_that_cannot_be_opened_is_said(tmp_path):
     with pytest.raises(ProgramError, match="what sources remember is kept below the job's checkpoint"):
         AlignmentFolder("nowhere://checkpoint")
+
+
+def test_an_attempt_that_was_thought_dead_does_not_write_into_what_another_one_writes(tmp_path, monkeypatch):
+    """Two attempts of one micro-batch: the second begins to write when the first has written and not yet moved."""
+    first, second = AlignmentFolder(str(tmp_path)), AlignmentFolder(str(tmp_path))
+    sync, streams = Folder._sync, []
+
+    def interrupted(folder, path):
+        sync(folder, path)
+        if not streams and "/." in path:
+            streams.append(None)
+            monkeypatch.setattr(Folder, "_sync", lambda *_: streams.append(hidden(tmp_path)) or None)
+            second.write({"number": 1, "sources": facts(10)})
+            monkeypatch.setattr(Folder, "_sync", sync)
+
+    monkeypatch.setattr(Folder, "_sync", interrupted)
+    first.write({"number": 1, "sources": facts(10)})
+    assert len(streams[1]) == 2, "each attempt has a file of its own"
+    assert (first.latest(), hidden(tmp_path)) == (facts(10), [])
+
+
+def hidden(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_what_attempts_have_left_that_died_is_deleted_now_and_then(tmp_path):
+    (tmp_path / f".{5:020}-dead").write_text("{")
+    folder = AlignmentFolder(str(tmp_path))
+    for number in range(95, 101):
+        folder.write({"number": number, "sources": facts(number)})
+    assert hidden(tmp_path) == []

@@ -10,14 +10,17 @@ from eventide.datastream.connectors._folder import Folder
 from eventide.runtime.sources.alignment import Facts
 
 _KEPT = 3
+_LOOKS_AFTER = 100
+"""After so many micro-batches it is looked for what attempts have left that died while they wrote."""
 
 
 class AlignmentFolder:
     """A small file for each micro-batch, below the job's checkpoint, of which the last few are kept.
 
     A task of the query writes it before its micro-batch is over, and each source is planned with the latest when that
-    has been committed. A micro-batch that is run again writes the same once more. Tasks and planners have to reach the
-    checkpoint, as they do for state, and nothing else.
+    has been committed. A micro-batch that is run again writes the same once more, perhaps while a first attempt, which
+    was thought dead, does so too: each writes a file of its own out of sight, and the last one that is done counts.
+    Tasks and planners have to reach the checkpoint, as they do for state, and nothing else.
 
     Args:
         location: a local path, or a URI.
@@ -28,11 +31,15 @@ class AlignmentFolder:
 
     def write(self, content: Mapping[str, Any]) -> None:
         """Keep what the task of a micro-batch says."""
-        self._folder.write(_name(content["number"]), json.dumps(content["sources"]).encode())
+        self._folder.write(_name(content["number"]), json.dumps(content["sources"]).encode(), is_shared=True)
         oldest = _name(max(0, content["number"] - _KEPT))
         for name in self._folder.names():
             if name <= oldest:
                 self._folder.delete(name)
+        if content["number"] % _LOOKS_AFTER == 0:
+            for name in self._folder.unfinished():
+                if name <= oldest:
+                    self._folder.delete_unfinished(name)
 
     def latest(self) -> Facts:
         """What was written last; nothing is known before."""

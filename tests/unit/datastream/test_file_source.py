@@ -249,15 +249,94 @@ def test_files_of_other_file_systems_have_uris():
     assert run.batch() == {"mock:///in/a.txt": (["a"], True), "mock:///in/x/b.txt": (["b"], True)}
 
 
-def test_a_file_that_was_read_is_forgotten_once_it_is_gone(tmp_path):
-    run = Run(FileSource.text(tmp_path).monitor_continuously(ALWAYS).build())
+def test_a_file_that_was_read_is_forgotten_when_it_has_been_gone_for_long_enough(tmp_path):
+    now = [0.0]
+    builder = FileSource.text(tmp_path).monitor_continuously(ALWAYS).set_known_for(Duration.of_seconds(60))
+    run = Run(FileSource(builder, clock=lambda: now[0]))
     first = lines(tmp_path / "a", "a")
     run.batch()
     os.remove(first)
     assert run.batch() is None, "nothing to do is no reason for a micro-batch"
     second = lines(tmp_path / "b", "b")
     run.batch()
-    assert list(run.offsets) == [second]
+    assert list(run.offsets) == [first, second]
+    now[0] = 59.9
+    lines(tmp_path / "a", "a")
+    assert run.batch() is None, "it is back in time, and was read"
+    os.remove(first)
+    assert run.batch() is None
+    now[0] = 119.9
+    third = lines(tmp_path / "c", "c")
+    run.batch()
+    assert list(run.offsets) == [second, third]
+
+
+def test_what_one_listing_does_not_show_is_not_read_again_after_a_restart_either(tmp_path):
+    """A listing without a file, another file that makes a micro-batch, a restart, and the file is there again."""
+    (tmp_path / "in").mkdir()
+    builder = FileSource.text(tmp_path / "in").monitor_continuously(ALWAYS)
+    for name in "ab":
+        lines(tmp_path / "in" / name, name)
+    run = Run(builder.build())
+    run.batch()
+    (tmp_path / "in" / "a").rename(tmp_path / "aside")
+    lines(tmp_path / "in" / "c", "c")
+    run.batch()
+    run.source = builder.build()
+    assert run.batch() is None
+    (tmp_path / "aside").rename(tmp_path / "in" / "a")
+    assert run.batch() is None
+
+
+@pytest.mark.parametrize("are_gone", [5, 6, 10])
+def test_a_path_that_loses_most_of_its_files_is_an_error_and_no_answer(tmp_path, are_gone):
+    for folder in ("in", "other"):
+        (tmp_path / folder).mkdir()
+        for n in range(10):
+            lines(tmp_path / folder / f"{n}", "line")
+    builder = FileSource.text(tmp_path / "in", tmp_path / "other").monitor_continuously(ALWAYS)
+    run = Run(builder.build())
+    run.batch()
+    for n in range(are_gone):
+        (tmp_path / "in" / f"{n}").rename(tmp_path / f"{n}")
+    lines(tmp_path / "other" / "new", "line")
+    if are_gone > 5:
+        for _ in range(2):
+            with pytest.raises(DataError, match=rf"{are_gone} of 10 files below .*/in are gone since the last look"):
+                run.batch()
+    else:
+        run.batch()
+    for n in range(are_gone):
+        (tmp_path / f"{n}").rename(tmp_path / "in" / f"{n}")
+    run.batch()
+    assert len(run.offsets) == 21
+
+
+def test_a_path_may_lose_most_of_its_files_where_that_is_said(tmp_path):
+    for n in range(10):
+        lines(tmp_path / f"{n}", "line")
+    run = Run(FileSource.text(tmp_path).monitor_continuously(ALWAYS).set_may_lose_most(True).build())
+    run.batch()
+    for n in range(10):
+        (tmp_path / f"{n}").unlink()
+    new = lines(tmp_path / "new", "line")
+    run.batch()
+    assert run.offsets[new]["ended"]
+
+
+@pytest.mark.parametrize("duration", [60, Duration.of_seconds(-1)])
+def test_how_long_files_stay_known_is_a_duration(tmp_path, duration):
+    with pytest.raises(ProgramError, match="set_known_for needs a Duration"):
+        FileSource.text(tmp_path).set_known_for(duration)
+
+
+def test_no_file_of_a_checkpoint_leads_out_of_its_path(tmp_path):
+    (tmp_path / "in").mkdir()
+    lines(tmp_path / "in" / "a", "a")
+    lines(tmp_path / "secret", "key")
+    source = FileSource.text(tmp_path / "in").build()
+    with pytest.raises(StateError, match="leads out of"):
+        list(source.read(f"{tmp_path}/in/../secret", 0, 4))
 
 
 def test_a_file_that_goes_before_it_was_begun_is_counted_in_a_monitored_directory(tmp_path):

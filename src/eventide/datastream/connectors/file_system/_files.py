@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from eventide.errors import DataError, ProgramError, StateError
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
+
+
+_MANY = 10
+"""A path with fewer files may lose any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +124,39 @@ class FileTree:
             found |= _listed(shown, uri)
         return dict(sorted(found.items()))
 
+    def check_loss(self, before: Mapping[str, FileInfo], now: Mapping[str, FileInfo]) -> None:
+        """Refuse a listing in which one of the paths has lost more than half of its files: a store may be away.
+
+        Raises:
+            DataError: if one has, and had ten or more.
+        """
+        gone = before.keys() - now.keys()
+        if 2 * len(gone) <= _MANY:
+            return
+        had = Counter(map(self._root_of, before))
+        for root, lost in Counter(map(self._root_of, gone)).items():
+            if had[root] >= _MANY and 2 * lost > had[root]:
+                raise DataError(
+                    f"{lost} of {had[root]} files below {root} are gone since the last look, as if a store were not "
+                    "mounted or not listed in full; see to it, and start the job again. If files are deleted there on "
+                    "purpose, most of them at once, say so with set_may_lose_most(True) on the builder of the source"
+                )
+
+    def _root_of(self, path: str) -> str | None:
+        """The path of the source that a file lies under."""
+        return max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
+
     def at(self, path: str) -> File:
         """One of the files, whether it is there or not."""
-        root = max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
+        root = self._root_of(path)
         if root is None:
             raise StateError(
                 f"the checkpoint is about the file {path}, which lies under none of the paths of the source "
                 f"({', '.join(self._roots)}); start with a new checkpoint location, or with the path that it lies under"
+            )
+        if ".." in path[len(root) :].split("/"):
+            raise StateError(
+                f"the checkpoint is about the file {path}, which leads out of {root}; start with a new one"
             )
         file_system, inner = opened(self._roots[root])
         return File(path, file_system, inner + path[len(root) :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from eventide.datastream.connectors.file_system._files import FileInfo, FileTree
@@ -18,6 +18,8 @@ class KnownFiles:
         tree: where the files are.
         format: what they contain.
         interval_s: after how many seconds a listing is too old; None for never.
+        forget_s: how many seconds a file that was read stays known after it is gone.
+        may_lose_most: whether a path may lose most of its files from one listing to the next.
         clock: the seconds since some point in time.
     """
 
@@ -26,12 +28,17 @@ class KnownFiles:
         tree: FileTree,
         format: FileFormat,
         interval_s: float | None,
+        forget_s: float,
+        may_lose_most: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tree = tree
         self._format = format
         self._interval_s = interval_s
+        self._forget_s = forget_s
+        self._may_lose_most = may_lose_most
         self._clock = clock
+        self._gone_since: dict[str, float] = {}
         self._files: dict[str, FileInfo] = {}
         self._listed_at: float | None = None
         self._rows: dict[str, int] = {}
@@ -43,14 +50,28 @@ class KnownFiles:
 
         Raises:
             ProgramError: if one of the paths is not there.
+            DataError: if one of them has lost most of its files since the last listing, and that is not allowed.
         """
         now = self._clock()
         if self._listed_at is None or (self._interval_s is not None and now - self._listed_at >= self._interval_s):
-            self._files, self._listed_at = self._tree.list(), now
+            files = self._tree.list()
+            if not self._may_lose_most:
+                self._tree.check_loss(self._files, files)
+            self._files, self._listed_at = files, now
             self._rows = {path: rows for path, rows in self._rows.items() if path in self._files}
             self._ends = {path: end for path, end in self._ends.items() if path in self._files}
             self._times = {key: times for key, times in self._times.items() if key[0] in self._files}
         return self._files
+
+    def still_known(self, gone: Iterable[str]) -> list[str]:
+        """Return those of the files that were read and are gone which are not to be forgotten yet.
+
+        Args:
+            gone: the files that the last listing does not have.
+        """
+        now = self._clock() if self._listed_at is None else self._listed_at
+        self._gone_since = {path: self._gone_since.get(path, now) for path in gone}
+        return [path for path, since in self._gone_since.items() if now - since < self._forget_s]
 
     def listing(self) -> dict[str, FileInfo]:
         """All files that were there at the last look."""

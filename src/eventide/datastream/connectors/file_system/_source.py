@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_FILE = ""
+_KNOWN_FOR = Duration.of_hours(1)
 
 
 @says_what_is_absent
@@ -43,6 +44,8 @@ class FileSourceBuilder:
     discovery_interval: Duration | None = None
     split_by: Callable[[str], str] | None = None
     max_files: int | None = None
+    known_for: Duration = _KNOWN_FOR
+    may_lose_most: bool = False
 
     def monitor_continuously(self, discovery_interval: Duration) -> Self:
         """Go on for ever, and look for new files, but not more often than once in an interval.
@@ -83,6 +86,30 @@ class FileSourceBuilder:
         if max_files is not None and (not isinstance(max_files, int) or isinstance(max_files, bool) or max_files < 1):
             raise ProgramError(f"the limit of files per micro-batch must be 1 or more, not {max_files!r}")
         self.max_files = max_files
+        return self
+
+    def set_known_for(self, duration: Duration) -> Self:
+        """Set how long a file that was read stays known after it is gone: one that is back by then is not read again.
+
+        An hour by default. A listing may miss a file for a while, as when a store is away for a moment. What is known
+        lies in the checkpoint with every micro-batch, so a source whose files are deleted by the thousand remembers
+        them for as short as it can. It matters with `monitor_continuously` alone. Not in PyFlink.
+
+        Raises:
+            ProgramError: It is no duration, or below zero.
+        """
+        if not isinstance(duration, Duration) or duration < Duration(0):
+            raise ProgramError(f"set_known_for needs a Duration, such as Duration.of_hours(1), not {duration!r}")
+        self.known_for = duration
+        return self
+
+    def set_may_lose_most(self, may_lose_most: bool) -> Self:
+        """Set whether a path may lose most of its files from one look to the next, as when a program cleans up.
+
+        By default, a path that had ten files or more and lost more than half of them ends the job with a `DataError`:
+        a store may be away, and what is back later than `set_known_for` says would be read again. Not in PyFlink.
+        """
+        self.may_lose_most = may_lose_most
         return self
 
     def build(self) -> FileSource:
@@ -210,8 +237,11 @@ class FileSource(Source):
         """The files: those of the start, or those that are there now. A directory without any is one empty part."""
         if self.is_bounded():
             return list(known) or list(self._files().look()) or [_NO_FILE]
+        files = self._files()
+        there = files.look()
         begun = (path for path, position in known.items() if position)
-        return list(dict.fromkeys([*begun, *self._files().look()]))
+        gone = files.still_known(path for path, position in known.items() if position is None and path not in there)
+        return list(dict.fromkeys([*begun, *gone, *there]))
 
     def split_of(self, part: str) -> str:
         """What the function of the path says; by default, each file is a split.
@@ -309,7 +339,14 @@ class FileSource(Source):
         if self._known is None:
             interval = self._settings.discovery_interval
             seconds = None if interval is None else interval.nanos / 1e9
-            self._known = KnownFiles(self._tree, self._settings.format, seconds, self._clock)
+            self._known = KnownFiles(
+                self._tree,
+                self._settings.format,
+                seconds,
+                self._settings.known_for.nanos / 1e9,
+                self._settings.may_lose_most,
+                self._clock,
+            )
         return self._known
 
     def __getstate__(self) -> dict[str, Any]:
