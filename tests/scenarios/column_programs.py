@@ -61,7 +61,10 @@ def column_program(
     keep_late = keep_late and is_event_time
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
-    results = windowed.aggregate(_WANTED.get(op["kind"], _WANTED["window"])).name(FIRST)
+    wanted = _WANTED.get(op["kind"], _WANTED["window"])
+    if scenario.in_batch and op["kind"] == "window":  # where the order of elements is defined, and compared
+        wanted = collect_list("id").alias("ids")
+    results = windowed.aggregate(wanted).name(FIRST)
     return results, results.get_side_output(LATE) if keep_late else None
 
 

@@ -308,9 +308,13 @@ def test_explain_says_why_batch_mode_does_not_reduce_before_the_shuffle():
     reduced = keyed(batch(), [1]).window(TENS).reduce(associative(lambda a, b: a + b))
     (operator,) = batch_operators(reduced)
     assert "not reduced before the shuffle, because batch mode reduces them in the order" in operator.speed
-    listed = rows(batch(), [1]).window(TENS).aggregate(collect_list("at").alias("ats"))
-    (operator,) = batch_operators(listed)
-    assert operator.speed.endswith("because batch mode puts them into the order of their timestamps")
+
+
+def test_lists_of_sliding_windows_run_on_columns_whose_parts_are_in_the_order_of_time_too():
+    for env, speed in ((batch(), "columns"), (local_environment(), "element by element")):
+        listed = rows(env, [1]).window(SlidingEventTimeWindows.of(20, 10)).aggregate(collect_list("at").alias("ats"))
+        (operator,) = batch_operators(listed)
+        assert operator.speed.startswith(speed)
 
 
 class Endless(SourceFunction):

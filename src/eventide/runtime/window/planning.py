@@ -95,7 +95,9 @@ class WindowOperation:
         (source,) = inputs
         spec, contents = self.spec(name), self.contents
         if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
-            obstacle = _obstacle(spec, source.key) or _disorder(spec, contents)
+            obstacle = _obstacle(spec, source.key)
+            if not source.in_batch:  # where elements come in the order of time, as parts do
+                obstacle = obstacle or _disorder(spec, contents)
             if obstacle is None:
                 return self._on_columns(spec, contents, self.function, source, max_parallelism)
         else:
