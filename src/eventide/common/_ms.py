@@ -36,15 +36,15 @@ def add_ms(a: int, b: int) -> int:
 
 
 def whole_ms(time: Any) -> int:
-    """A time for a timer, which has to be a whole number of milliseconds.
+    """A time for a timer, which has to be a whole number of milliseconds; one after the end of time is set for there.
 
     Raises:
-        ProgramError: if it is none.
+        ProgramError: if it is none, or before the beginning of time.
 
-    >>> whole_ms(5.0)
-    5
+    >>> whole_ms(5.0), whole_ms(2**70) == MAX_MS
+    (5, True)
     """
-    if type(time) is int:
+    if type(time) is int and MIN_MS <= time <= MAX_MS:
         return time
     try:
         whole = int(time) if not isinstance(time, str) else None
@@ -52,7 +52,12 @@ def whole_ms(time: Any) -> int:
         whole = None
     if whole is None or whole != time:
         raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {time!r}")
-    return whole
+    if whole < MIN_MS:
+        raise ProgramError(
+            f"a timer is set for {time!r} ms, and time begins at -2**63 ms; that is the watermark before there is any, "
+            "so do not subtract from it"
+        )
+    return min(whole, MAX_MS)
 
 
 def window_start(timestamp_ms: int, offset_ms: int, size_ms: int) -> int:

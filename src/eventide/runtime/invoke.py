@@ -62,6 +62,23 @@ def calling(operator: str, *, during: str, advice: str = "", **what: Any) -> Ite
         raise user_function_error(operator, error, during=during, advice=advice, **what) from error
 
 
+def no_results(returned: Any) -> tuple[()]:
+    """The results of a function that returned None or something empty: none.
+
+    Raises:
+        ProgramError: if it returned something else that is false, such as 0.
+
+    >>> no_results(None), no_results([])
+    ((), ())
+    """
+    if returned is None or hasattr(returned, "__iter__"):
+        return ()
+    raise ProgramError(
+        f"the function returned {shown(returned)}; it has to return a list of its results, or to yield them, and None "
+        "stands for no results"
+    )
+
+
 def no_timestamp() -> DataError:
     """What to say of an element without the timestamp that its windows need."""
     return DataError(

@@ -406,3 +406,8 @@ def test_an_arrow_type_without_a_python_type_is_named():
 def test_types_that_make_no_sense_are_refused(build):
     with pytest.raises(ProgramError):
         build()
+
+
+def test_an_instant_of_less_than_a_microsecond_is_told_why_it_does_not_fit():
+    with pytest.raises(DataError, match="it holds whole microseconds, and 500 nanoseconds are none; round the instant"):
+        Types.INSTANT().to_arrow([Instant(1, 500)])

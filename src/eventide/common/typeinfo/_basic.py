@@ -149,8 +149,10 @@ def _naive_time(value: Any) -> Any:
 
 
 def _instant_micros(value: Any) -> Any:
-    if not isinstance(value, Instant) or value.nanos % 1000:
+    if not isinstance(value, Instant):
         return _refuse(value)
+    if value.nanos % 1000:
+        raise DoesNotFit(f"it holds whole microseconds, and {value.nanos} nanoseconds are none; round the instant")
     return value.seconds * 1_000_000 + value.nanos // 1000
 
 

@@ -162,7 +162,7 @@ class TimeEvictor(_OneSidedEvictor):
 
 @dataclass(frozen=True)
 class DeltaEvictor(_OneSidedEvictor):
-    """Keeps the elements whose distance to the last one is below a threshold.
+    """Keeps the elements whose distance to the last one is below a threshold, or NaN.
 
     Args:
         threshold: The distance from which on an element goes.
@@ -195,4 +195,5 @@ class DeltaEvictor(_OneSidedEvictor):
         if not elements:
             return elements
         last = elements[-1].value
-        return [element for element in elements if self.delta_function(element.value, last) < self.threshold]
+        distances = [self.delta_function(element.value, last) for element in elements]
+        return [kept for kept, distance in zip(elements, distances, strict=True) if not distance >= self.threshold]

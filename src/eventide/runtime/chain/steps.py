@@ -17,7 +17,7 @@ from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import all_fixed, own, own_each
-from eventide.runtime.invoke import last_of, user_function_error
+from eventide.runtime.invoke import last_of, no_results, user_function_error
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
 """Gives what comes of one element, or raises."""
@@ -143,7 +143,7 @@ class FlatMap:
     def caller(self, values: list[Any]) -> Call:
         """The function, whose results are listed."""
         call = self.call
-        return lambda value, _: list(call(value) or ())
+        return lambda value, _: list((given := call(value)) or no_results(given))
 
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""
@@ -152,7 +152,8 @@ class FlatMap:
         results, timestamps, numbers, keeps = out.values, out.timestamps, out.sequence, not is_bare(call)
         try:
             for value, timestamp, number in zip(values, elements.timestamps, elements.sequence, strict=True):
-                before, given = len(results), call(value) or ()
+                before, given = len(results), call(value)
+                given = given or no_results(given)
                 results += map(own, given) if keeps or type(given) not in (list, tuple) else given
                 count = len(results) - before
                 timestamps += [timestamp] * count

@@ -50,7 +50,7 @@ def stable_hash(key: Any) -> int:
 
     Raises:
         DataError: for a type whose hash cannot be known to be stable, such as an object with an identity only, for a
-            dataclass whose ``__eq__`` is not that of its fields, and for NaN, which does not even equal itself.
+            dataclass whose ``__eq__`` is not that of its fields, and for NaN and NaT, which do not equal themselves.
 
     >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
     True
@@ -79,6 +79,8 @@ def stable_hash(key: Any) -> int:
         return hashing.of_fields(sorted(map(stable_hash, key)), hashing.SET)
     if isinstance(key, _TIMES):
         return _of_time(key)
+    if isinstance(key, np.datetime64 | np.timedelta64):
+        return _of_numpy_time(key)
     if isinstance(key, uuid.UUID):
         return hashing.of_text(key.bytes)
     if dataclasses.is_dataclass(key) and not isinstance(key, type) and type(key).__eq__ is not object.__eq__:
@@ -150,6 +152,8 @@ def _compared_fields(kind: type) -> list[str]:
 
 def _of_time(key: Any) -> int:
     """Equal moments in different time zones have equal hashes."""
+    if key != key:  # noqa: PLR0124 - NaT of pandas, which is a moment in time to Python
+        raise _unequal_to_itself(key)
     if isinstance(key, datetime.datetime):
         moment = key.replace(fold=0)  # which of two equal readings of a clock it is does not make it another key
         since = _EPOCH if moment.utcoffset() is None else _EPOCH_UTC
@@ -164,6 +168,17 @@ def _of_time(key: Any) -> int:
     return hashing.scrambled(
         (since_midnight - (key.utcoffset() or datetime.timedelta(0))) // _MICROSECOND + hashing.TIME
     )
+
+
+def _of_numpy_time(key: np.datetime64 | np.timedelta64) -> int:
+    """Equal moments, and equal stretches of time, in different units have equal hashes: that of Python's own."""
+    if np.isnat(key):
+        raise _unequal_to_itself(key)
+    is_moment, unit = isinstance(key, np.datetime64), np.datetime_data(key.dtype)[0]
+    if not is_moment and unit in ("Y", "M"):  # of no fixed length, so never equal to days
+        return hashing.scrambled(int(key.astype("timedelta64[M]").astype(np.int64)) + hashing.STRETCH)
+    micros = key.astype("datetime64[us]" if is_moment else "timedelta64[us]").astype(np.int64)
+    return hashing.scrambled(int(micros) + (hashing.MOMENT if is_moment else hashing.STRETCH))
 
 
 def key_group(key: Any, max_parallelism: int) -> int:

@@ -16,6 +16,7 @@ from eventide.datastream.functions import (
     WindowFunction,
 )
 from eventide.runtime.elements.ownership import own
+from eventide.runtime.invoke import no_results
 
 Sided = tuple[int, Any]
 """An element with its side: 0 for the first stream, 1 for the second. Flink: ``TaggedUnion``."""
@@ -75,7 +76,8 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any]:
         """Take the sides apart."""
-        return self.results(*apart(inputs)) or ()
+        results = self.results(*apart(inputs))
+        return results or no_results(results)
 
     @abstractmethod
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
@@ -111,7 +113,10 @@ class FlatJoinsPairs(_OfBothSides):
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
         """Any number of elements for each pair."""
         join = self._function.join
-        return (result for one in first for other in second for result in join(own(one), own(other)) or ())
+        for one in first:
+            for other in second:
+                results = join(own(one), own(other))
+                yield from results or no_results(results)
 
 
 class CallableJoin(JoinFunction):

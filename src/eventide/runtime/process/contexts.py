@@ -28,8 +28,7 @@ class _TimersOfKey(Times):
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Set a timer of event time; in batch execution, not while timers fire."""
-        time_ms = timestamp if type(timestamp) is int else whole_ms(timestamp)
-        self._event_timers.register(time_ms, self._at.key, None)
+        self._event_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Take a timer by the clock back."""

@@ -76,12 +76,22 @@ class Rolling:
 
 def lower(value: Any, other: Any) -> Any:
     """The lower of two values; of equal ones the first."""
-    return other if other < value else value
+    return other if _is_lower(other, value) else value
 
 
 def higher(value: Any, other: Any) -> Any:
     """The higher of two values; of equal ones the first."""
-    return other if other > value else value
+    return other if _is_lower(value, other) else value
+
+
+def _is_lower(one: Any, other: Any) -> bool:
+    """Whether a value is lower than another: NaN is higher than any number, and all NaN are equal, as in Java.
+
+    >>> nan = float("nan")
+    >>> _is_lower(1.0, nan), _is_lower(nan, 1.0), _is_lower(nan, nan)
+    (True, False, False)
+    """
+    return bool(one < other or (other != other and one == one))  # noqa: PLR0124 - NaN does not equal itself
 
 
 class Accumulates(ReduceFunction):
@@ -108,9 +118,11 @@ class Chooses(ReduceFunction):
     def reduce(self, value1: Any, value2: Any) -> Any:
         """One of the two elements."""
         one, other = field_of(value1, self._field), field_of(value2, self._field)
-        if one == other:
-            return value1 if self._first else value2
-        return value2 if (other > one) == self._highest else value1
+        if _is_lower(one, other):
+            return value2 if self._highest else value1
+        if _is_lower(other, one):
+            return value1 if self._highest else value2
+        return value1 if self._first else value2
 
 
 def field_of(value: Any, field: int | str) -> Any:

@@ -16,6 +16,7 @@ from eventide.runtime.columnar.panes import Panes, panes_of
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.elements.ownership import all_fixed, own_each
+from eventide.runtime.invoke import no_results
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -199,8 +200,8 @@ class FixedWindowOperator(WindowOperator):
             if self._is_rich:
                 self._enter()
             if fires and (seen := view(table[moment.key])) is not None:
-                seen = seen if drops else own_each([*seen])
-                put(fire(moment.key, seen, firing) or (), last_ms)
+                results = fire(moment.key, seen if drops else own_each([*seen]), firing)
+                put(results or no_results(results), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
 

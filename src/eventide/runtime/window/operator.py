@@ -14,7 +14,7 @@ from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
-from eventide.runtime.invoke import no_timestamp, user_function_error
+from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.key_at_hand import is_rich
@@ -311,7 +311,7 @@ class WindowOperator:
             seen = own_each([*seen]) if stays else seen
             self._enter()
             results = self._spec.function.fire(moment.key, seen, self._firing)
-            self._out.put_results(results or (), moment.window.max_timestamp())
+            self._out.put_results(results or no_results(results), moment.window.max_timestamp())
 
     def _drop(self, window: Window) -> None:
         spec, moment = self._spec, self._moment

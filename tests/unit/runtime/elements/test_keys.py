@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -197,3 +198,22 @@ def test_each_subtask_owns_a_contiguous_range_of_key_groups(max_parallelism, dat
     assert set(owners) == set(range(parallelism))
     sizes = [owners.count(subtask) for subtask in range(parallelism)]
     assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("units", [("D", "s", "us", "ns"), ("M", "D"), ("Y", "s")])
+def test_equal_times_of_numpy_in_several_units_hash_equal(units):
+    moments = [np.datetime64("2020-01-01", unit) for unit in units]
+    assert len({stable_hash(moment) for moment in moments}) == len(set(moments)) == 1
+
+
+def test_times_of_numpy_hash_as_those_of_python():
+    moment, second = dt.datetime(2020, 1, 1, 7), dt.timedelta(seconds=1)  # noqa: DTZ001
+    assert {stable_hash(np.datetime64(moment, unit)) for unit in ("s", "ns")} == {stable_hash(moment)}
+    assert {stable_hash(np.timedelta64(second, unit)) for unit in ("s", "ns")} == {stable_hash(second)}
+    assert stable_hash(np.timedelta64(1, "Y")) == stable_hash(np.timedelta64(12, "M"))
+
+
+@pytest.mark.parametrize("nat", [pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "ns"), np.timedelta64("NaT", "s")])
+def test_a_time_that_is_none_is_no_key(nat):
+    with pytest.raises(DataError, match="is not equal to itself"):
+        stable_hash(nat)
