@@ -65,6 +65,10 @@ harbour, from hour 6 to 12: up to 2.0 m
 harbour, from hour 12 to 18: up to 3.2 m
 harbour, from hour 18 to 24: up to 2.0 m
 """,
+    "own_strategy.py": """\
+from second 0: WARNING 3, WARNING 7
+from second 10: WARNING 12
+""",
     "allowed_lateness.py": """\
 tea, from second 0 to 9: 2 vote(s)
 tea, from second 0 to 9: 3 vote(s)
@@ -173,6 +177,11 @@ def test_a_window_closes_though_nothing_comes_any_more(on_spark: Run) -> None:
 def test_a_watermark_in_the_middle_of_a_batch_on_spark(on_spark: Run) -> None:
     found = by_prefix(on_spark("punctuated_assigner.py"))
     assert found == by_prefix(PRINTED["punctuated_assigner.py"].splitlines())
+
+
+@pytest.mark.spark
+def test_a_strategy_of_the_users_over_files_on_spark(on_spark: Run) -> None:
+    assert sorted(on_spark("own_strategy.py")) == PRINTED["own_strategy.py"].splitlines()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="not installed: matplotlib")

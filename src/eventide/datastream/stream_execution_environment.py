@@ -18,6 +18,7 @@ from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
+from eventide.datastream._reading_files import ReadingFiles
 from eventide.datastream._restarting import Restarting
 from eventide.datastream._resuming import Resuming
 from eventide.datastream._source_strategy import has_timestamps, strategy_in_force
@@ -53,7 +54,7 @@ _F = TypeVar("_F")
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Dependencies, Watching):
+class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Dependencies, ReadingFiles, Watching):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:

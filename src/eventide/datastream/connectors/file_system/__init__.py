@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
 from eventide.datastream.connectors.file_system._format import BulkFormat, StreamFormat
+from eventide.datastream.connectors.file_system._path_filter import FilePathFilter, FileProcessingMode
 from eventide.datastream.connectors.file_system._sink import (
     BucketAssigner,
     BulkWriterFactory,
@@ -17,6 +18,8 @@ from eventide.datastream.connectors.file_system._source import FileSource, FileS
 __all__ = [
     "FileSource",
     "FileSourceBuilder",
+    "FilePathFilter",
+    "FileProcessingMode",
     "BulkFormat",
     "StreamFormat",
     "FileSink",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eventide.datastream.connectors._storage import absolute, opened
+from eventide.datastream.connectors.file_system._path_filter import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
 
 if TYPE_CHECKING:
@@ -108,9 +109,13 @@ class FileTree:
 
     Args:
         paths: local paths, or URIs that Arrow knows, such as ``s3://bucket/in``.
+        path_filter: says which files below a folder to pass over; None for all that are not hidden.
+        nested: whether files in folders below those of the paths count.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], path_filter: FilePathFilter | None = None, *, nested: bool = True) -> None:
+        self._path_filter = path_filter
+        self._nested = nested
         self._roots = {_shown(path): absolute(path) for path in paths}
 
     def list(self) -> dict[str, FileInfo]:
@@ -121,8 +126,9 @@ class FileTree:
         """
         found: dict[str, FileInfo] = {}
         for shown, uri in self._roots.items():
-            found |= _listed(shown, uri)
-        return dict(sorted(found.items()))
+            found |= _listed(shown, uri, nested=self._nested)
+        ignores = (lambda path: False) if self._path_filter is None else self._path_filter.filter_path
+        return {path: info for path, info in sorted(found.items()) if not ignores(path)}
 
     def check_loss(self, before: Mapping[str, FileInfo], now: Mapping[str, FileInfo]) -> None:
         """Refuse a listing in which one of the paths has lost more than half of its files: a store may be away.
@@ -166,7 +172,7 @@ def _shown(path: str) -> str:
     return absolute(path).partition("?")[0].rstrip("/")
 
 
-def _listed(shown: str, uri: str) -> dict[str, FileInfo]:
+def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:
     from pyarrow.fs import FileSelector, FileType
 
     file_system, inner = opened(uri)
@@ -178,7 +184,7 @@ def _listed(shown: str, uri: str) -> dict[str, FileInfo]:
     if root.is_file:
         return {shown: FileInfo(root.size, root.mtime_ns or 0)}
     found = {}
-    for info in file_system.get_file_info(FileSelector(inner or "/", recursive=True)):
+    for info in file_system.get_file_info(FileSelector(inner or "/", recursive=nested)):
         relative = info.path.removeprefix(inner)
         if info.is_file and not _is_hidden(relative):
             found[shown + relative] = FileInfo(info.size, info.mtime_ns or 0)

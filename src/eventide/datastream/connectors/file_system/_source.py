@@ -17,6 +17,7 @@ from eventide.datastream.connectors.file_system._columns import check_columns, n
 from eventide.datastream.connectors.file_system._files import FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
 from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
+from eventide.datastream.connectors.file_system._path_filter import FilePathFilter
 from eventide.datastream.connectors.file_system._planning import first_files, next_positions, positions_at
 from eventide.datastream.connectors.source import Source, Unreadable
 from eventide.errors import ProgramError
@@ -46,6 +47,8 @@ class FileSourceBuilder:
     max_files: int | None = None
     known_for: Duration = _KNOWN_FOR
     may_lose_most: bool = False
+    path_filter: FilePathFilter | None = None
+    nested: bool = True
 
     def monitor_continuously(self, discovery_interval: Duration) -> Self:
         """Go on for ever, and look for new files, but not more often than once in an interval.
@@ -121,7 +124,7 @@ class FileSourceBuilder:
         """
         if not self.paths:
             raise ProgramError("a file source needs at least one path")
-        tree = FileTree(self.paths)
+        tree = FileTree(self.paths, self.path_filter, nested=self.nested)
         first = next((path for path, info in tree.list().items() if info.size), None)
         resolved = self.format.resolved(None if first is None else tree.at(first))
         return FileSource(replace(self, format=resolved, paths=tuple(map(absolute, self.paths))))
@@ -154,7 +157,7 @@ class FileSource(Source):
         self._settings = settings
         self._clock = clock
         self._type_info = settings.format.type_info
-        self._tree = FileTree(settings.paths)
+        self._tree = FileTree(settings.paths, settings.path_filter, nested=settings.nested)
         self._known: KnownFiles | None = None
         self._sorts_out = False
 
