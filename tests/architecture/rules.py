@@ -34,6 +34,7 @@ FLOORS = {
     "eventide.datastream._resuming": 6,
     "eventide.datastream._dependencies": 6,
     "eventide.datastream._watching": 6,
+    "eventide.datastream._reading_files": 6,
     "eventide.datastream.stream_execution_environment": 6,
     "eventide.advisor": 7,
     "eventide.state_processor": 7,
