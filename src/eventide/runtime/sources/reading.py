@@ -19,13 +19,14 @@ from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
-from eventide.runtime.elements.ownership import FIXED, own
+from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
+_LIST_ITERATOR = type(iter([]))
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
 _ASIDE = {Counted, SideOutput, Unreadable}
 _SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
@@ -107,6 +108,9 @@ class SplitReading:
     def batches(self, items: Iterable[Any], count: Callable[[Counted], None]) -> Iterator[Batch]:
         """The elements of a run in handy numbers; some may wait for the next run. ``count`` takes what was counted."""
         chunk, way = self._chunk, self.way
+        # No code of a source's runs between the elements of a list: they are looked at together, which is quicker.
+        items = [*items] if type(items) is _LIST_ITERATOR else items
+        are_fixed = type(items) is list and all_fixed(items)
         for item in items:
             kind = type(item)
             if kind in _ASIDE:
@@ -116,8 +120,7 @@ class SplitReading:
                 way.mark_active(behind=self._sequence - 1)
                 self._may_be_idle = False
             if kind not in _SPECIAL:
-                is_fixed = kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, item)))
-                chunk.values.append(item if is_fixed else own(item))
+                chunk.values.append(item if are_fixed else own(item))
                 chunk.timestamps.append(None)
                 chunk.sequence.append(self._sequence)
             elif kind is TimestampedValue:

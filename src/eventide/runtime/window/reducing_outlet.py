@@ -12,6 +12,7 @@ import numpy as np
 from eventide.datastream._dead_letters import ADVICE
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
@@ -65,6 +66,7 @@ class _Outbox:
         self._outlet = outlet
         self._subtask_of = SubtasksOfKeys(outlet.max_parallelism, subtasks)
         self._values = (ByPane if outlet.panes.slide == outlet.panes.size else InRuns)(outlet.reduced)
+        self._only_looks = only_looks(outlet.reduced.function.reduce)
         self._counts: Counter[int] = Counter()
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
@@ -74,7 +76,7 @@ class _Outbox:
         for elements in pieces(batch):
             # The function may change what it reduces, and these elements may be on other ways, too.
             values = self._as_declared(elements)
-            self._add(elements, values if isinstance(batch, Columns) else own_each(values))
+            self._add(elements, values if self._only_looks or isinstance(batch, Columns) else own_each(values))
             self.size += len(elements)
             if self._values.size >= _VALUES_AT_ONCE:
                 self._packed += self._pack()
@@ -87,7 +89,8 @@ class _Outbox:
     def _add(self, elements: Elements, values: list[Any]) -> None:
         outlet = self._outlet
         timestamps = self._timestamps(elements)
-        keys = [None] * len(values) if outlet.select is None else own_each(extracted_keys(outlet.select, elements))
+        keys = [None] * len(values) if outlet.select is None else extracted_keys(outlet.select, elements)
+        keys = keys if self._only_looks else own_each(keys)
         groups = by_pane(outlet.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)
