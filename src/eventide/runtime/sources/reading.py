@@ -26,7 +26,7 @@ from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import SplitChains
 
 _CHUNK = 8_192
-_LIST_ITERATOR = type(iter([]))
+_LIST_ITERATOR: type = type(iter([]))
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
 _ASIDE = {Counted, SideOutput, Unreadable}
 _SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
