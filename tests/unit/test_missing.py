@@ -1,5 +1,7 @@
 """What a Python process of Spark's lacks is said in one sentence: what, where, and what to do."""
 
+import sys
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -92,6 +94,44 @@ def test_a_session_that_takes_no_modules_is_not_told_to_bring_them(monkeypatch, 
     said = what_is_missing(TASK + no(module))
     assert said == f"on an executor, Python finds no module {module!r}; {why_it_takes_none(of_others)}"
     assert ("start the program with python in place of spark-submit" in said) is by_spark_submit
+
+
+class LocalSession(Session):
+    """A session of the user's on this machine, which starts its workers with some Python."""
+
+    def __init__(self, python: str):
+        super().__init__(**{"spark.master": "local[2]"})
+        self.sparkContext = self
+        self.pythonExec = python
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        TASK + no("eventide"),
+        PLANNER + no("cloudpickle"),
+        TASK + "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
+        PLANNER + "[PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed; however, it was not found.",
+        'Cannot run program "/nowhere/python": error=2, No such file',
+    ],
+    ids=["no eventide", "no module", "another version", "no package", "no interpreter"],
+)
+def test_where_the_workers_run_in_another_python_both_are_named_and_the_line_to_set(monkeypatch, report):
+    monkeypatch.setattr(SparkSession, "active", lambda: LocalSession("/nowhere/python"))
+    said = what_is_missing(report)
+    assert said is not None
+    assert said.endswith(
+        f"; the workers of this Spark session run in /nowhere/python, and the program runs in {sys.executable}: before "
+        "the session is made, set os.environ['PYSPARK_PYTHON'] = sys.executable in the program, or start it with "
+        f"PYSPARK_PYTHON={sys.executable}"
+    )
+
+
+def test_the_python_of_the_program_is_not_blamed(monkeypatch):
+    monkeypatch.setattr(SparkSession, "active", lambda: LocalSession(sys.executable))
+    said = what_is_missing(TASK + no("orders"))
+    assert said is not None
+    assert "PYSPARK_PYTHON" not in said
 
 
 def test_a_session_of_eventides_is_told_to_bring_modules(monkeypatch):

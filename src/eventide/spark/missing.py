@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 
 from pyspark.sql import is_remote
 
-from eventide.spark.takes_modules import session_that_is_there, why_it_takes_none
+from eventide.spark.takes_modules import is_local, session_that_is_there, why_it_takes_none
 
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*python[^"/]*)".*?error=(2|13)\b', re.DOTALL)
 """It is not there, or must not be run; that memory is short, say, passes."""
+_NO_PACKAGE = re.compile(r"PACKAGE_NOT_INSTALLED\] (?P<package>\S+)")
 _OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in driver: (?P<here>[\d.]+)")
 _NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
 _NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
@@ -37,10 +41,13 @@ def what_is_missing(text: str) -> str | None:
     >>> what_is_missing('Cannot run program "/opt/python": error=2, No such file').partition(";")[0]
     "beside the driver, where sources are planned, there is no Python interpreter '/opt/python'"
     """
-    where, same = _where(text), _SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE
+    another = _another_python()
+    where, same = _where(text), another or (_SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE)
     is_of_spark = _TASK in text or _PLANNER.search(text) is not None
     if is_of_spark and (found := _NO_MODULE.search(text)):
-        return f"{where}, Python finds no module {found['module']!r}; {_advice(found['module'])}"
+        return f"{where}, Python finds no module {found['module']!r}; {another or _advice(found['module'])}"
+    if is_of_spark and (found := _NO_PACKAGE.search(text)):
+        return f"{where}, Python finds no package {found['package']}; {another or _advice(found['package'])}"
     if found := _OTHER_PYTHON.search(text):
         return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {same}"
     if found := _NO_PYTHON.search(text):
@@ -56,6 +63,26 @@ def _where(text: str) -> str:
     if found := _EXECUTOR.search(text):
         return f"on the executor {found['name']} ({found['host']})"
     return "on an executor" if _TASK in text else "beside the driver, where sources are planned"
+
+
+def _another_python() -> str | None:
+    """Which Python a session on this machine starts, and how to have it start the program's; None if that is the same.
+
+    A session that the user makes starts the first ``python3`` on the path, which is another one than the program's
+    where its virtual environment is not activated.
+    """
+    session = None if is_remote() else session_that_is_there()
+    if session is None or not is_local(str(session.conf.get("spark.master", ""))):
+        return None
+    named = session.sparkContext.pythonExec
+    there = shutil.which(named) or named
+    if os.path.dirname(there) == os.path.dirname(sys.executable):
+        return None
+    return (
+        f"the workers of this Spark session run in {there}, and the program runs in {sys.executable}: before the "
+        "session is made, set os.environ['PYSPARK_PYTHON'] = sys.executable in the program, or start it with "
+        f"PYSPARK_PYTHON={sys.executable}"
+    )
 
 
 def _advice(module: str) -> str:

@@ -29,7 +29,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules
 from eventide.spark.connect import over_connect
 from eventide.spark.requirements import OF_SPARK, asked_of_pip
-from eventide.spark.takes_modules import FOLDER, why_it_takes_none
+from eventide.spark.takes_modules import FOLDER, is_local, why_it_takes_none
 
 UNPACKED = "eventide-python"
 """The folder as an executor has it."""
@@ -195,11 +195,6 @@ def uri_of(location: str) -> str:
     ('file:///models/of%20all.tgz', 's3a://bucket/models.tgz')
     """
     return location if _SCHEME.match(location) else Path(os.path.abspath(location)).as_uri()
-
-
-def is_local(master: str) -> bool:
-    """Whether a session runs its tasks in the process of its driver."""
-    return master == "local" or master.startswith("local[")
 
 
 def _digest(folder: Path) -> str:

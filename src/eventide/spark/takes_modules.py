@@ -21,6 +21,11 @@ def session_that_is_there() -> SparkSession | None:
         return None
 
 
+def is_local(master: str) -> bool:
+    """Whether a session runs its tasks in the process of its driver."""
+    return master == "local" or master.startswith("local[")
+
+
 def why_it_takes_none(spark: SparkSession) -> str | None:
     """Why a session's processes cannot be given modules, and what to do; None if eventide has made it for them."""
     if spark.conf.get(FOLDER, None) is not None:
