@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.spark.requirements import asked_of_pip
+from eventide.runtime.requirements import asked_of_pip
 
 
 def asked(tmp_path, *lines):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import tempfile
 import time
 import warnings
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn
 
 from eventide.common._stack import level_of_the_program
@@ -19,9 +21,18 @@ from eventide.local.savepoint import begun_from
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import warning_of_timers
+from eventide.runtime.python_folder import PythonFolder, new_folder
 from eventide.savepoint import Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.why import Why, why
+
+
+@cache
+def _importable() -> PythonFolder:
+    """The folder of this process, the last on its path: as on Spark, what is installed is found before."""
+    folder = new_folder()
+    sys.path.append(folder)
+    return PythonFolder(folder)
 
 
 def _why(
@@ -45,6 +56,24 @@ class LocalHost(Host):
 
     def __init__(self) -> None:
         self.last_run: list[BatchResult] = []
+
+    def add_python_file(self, path: str) -> None:
+        """Let functions, which run in this process, import a module, a package, or what a folder or an archive has.
+
+        Raises:
+            ProgramError: if it is nothing of the kind.
+        """
+        _importable().add(path)
+        importlib.invalidate_caches()
+
+    def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages for functions, beside those that this process has.
+
+        Raises:
+            ProgramError: if they cannot be installed.
+        """
+        _importable().install(requirements, cache_dir)
+        importlib.invalidate_caches()
 
     def default_parallelism(self) -> int:
         """Two, so that what depends on the number of subtasks shows."""

@@ -7,17 +7,11 @@ of Spark Connect gets the sources of its modules with each part of the program.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import re
-import shutil
-import subprocess
-import sys
 import tarfile
-import tempfile
 import threading
-import zipfile
 from functools import cache
 from importlib.util import decode_source
 from pathlib import Path
@@ -27,8 +21,8 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules
+from eventide.runtime.python_folder import PythonFolder, new_folder
 from eventide.spark.connect import over_connect
-from eventide.spark.requirements import OF_SPARK, asked_of_pip
 from eventide.spark.takes_modules import FOLDER, is_local, why_it_takes_none
 
 UNPACKED = "eventide-python"
@@ -38,16 +32,6 @@ _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 _PACKED = ".tgz"
 _shipping = threading.Lock()
 _COMPILED = (".so", ".pyd", ".dylib")
-_LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
-
-
-def new_folder() -> str:
-    """An empty folder for a session, which is deleted with this process."""
-    place = tempfile.mkdtemp(prefix="eventide-session-")
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    folder = Path(place, "python")
-    folder.mkdir()
-    return str(folder)
 
 
 def ship(spark: SparkSession) -> None:
@@ -71,7 +55,7 @@ def _folder_of_client() -> str:
     return new_folder()
 
 
-class PythonFiles:
+class PythonFiles(PythonFolder):
     """The folder of one session, or of one client of Spark Connect.
 
     Args:
@@ -80,8 +64,8 @@ class PythonFiles:
     """
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
+        super().__init__(folder)
         self._spark = spark
-        self._folder = Path(folder)
 
     @classmethod
     def of(cls, spark: SparkSession) -> PythonFiles:
@@ -95,55 +79,6 @@ class PythonFiles:
         if (why := why_it_takes_none(spark)) is not None:
             raise ProgramError(why)
         return cls(spark, str(spark.conf.get(FOLDER)))
-
-    def add(self, path: str) -> None:
-        """Take in a module, a package, a folder of such, or what is in a zip file or a wheel.
-
-        Raises:
-            ProgramError: if it is nothing of the kind.
-        """
-        source = Path(path)
-        if source.is_dir() and not (source / "__init__.py").exists():
-            shutil.copytree(source, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
-        elif source.is_dir():
-            shutil.copytree(
-                source, self._folder / Path(os.path.abspath(source)).name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True
-            )
-        elif source.suffix == ".py" and source.is_file():
-            shutil.copy(source, self._folder)
-        elif source.is_file() and zipfile.is_zipfile(source):
-            with zipfile.ZipFile(source) as archive:
-                archive.extractall(self._folder)
-        else:
-            raise ProgramError(
-                f"add_python_file({path!r}): there is no module (.py), package, folder, zip file or wheel here"
-            )
-
-    def install(self, requirements: str, cache_dir: str | None) -> None:
-        """Install packages into the folder, with those that eventide itself needs in the versions of this process.
-
-        Args:
-            requirements: a file as pip takes it; a line for eventide stands for what its extras need.
-            cache_dir: a folder with all packages, to take none from elsewhere.
-
-        Raises:
-            ProgramError: if pip cannot do it, with what it said, or eventide has no such extra.
-        """
-        if not Path(requirements).is_file():
-            raise ProgramError(f"set_python_requirements({requirements!r}): there is no such file on this machine")
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
-        source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
-        with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
-            packages, asked = Path(folder, "packages"), asked_of_pip(Path(requirements), Path(folder))
-            ran = subprocess.run([*pip, packages, *source, *asked], capture_output=True, text=True, check=False)
-            if ran.returncode != 0:
-                raise ProgramError(
-                    f"set_python_requirements({requirements!r}): pip could not install them. It said: "
-                    f"{ran.stderr.strip()[-2000:]}"
-                )
-            for name in OF_SPARK:
-                shutil.rmtree(packages / name, ignore_errors=True)
-            shutil.copytree(packages, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
 
     def modules(self) -> Modules:
         """The sources of all modules.

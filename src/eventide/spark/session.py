@@ -16,10 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common.configuration import Configuration
 from eventide.errors import ProgramError
+from eventide.runtime.python_folder import new_folder
 from eventide.spark.connect import over_connect
 from eventide.spark.console import quiet_jvm
 from eventide.spark.java import check_java
-from eventide.spark.python_files import UNPACKED, new_folder
+from eventide.spark.python_files import UNPACKED
 from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, is_local, session_that_is_there
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
