@@ -53,10 +53,10 @@ def served(*jobs):
         dashboard.close()
 
 
-def asked(url, **headers):
+def asked(url, method="GET", **headers):
     """The status, the headers and the text of an answer."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers, method=method), timeout=10) as answer:
             return answer.status, answer.headers, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from eventide.dashboard.guard import OWN_HEADER, KnownHosts, is_of_the_page
 from eventide.dashboard.prometheus import CONTENT_TYPE, exposition, registry_of
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import EventideError
@@ -27,6 +28,9 @@ PAGE = Path(__file__).parent / "page"
 _SHOWN = 6
 """So many of the slowest splits have a line of their own."""
 
+_QUESTIONS = 4
+"""So many answers to why are looked for at one time: each reads state, and takes a thread of those that answer."""
+
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -35,14 +39,18 @@ _HEADERS = {
 }
 
 
-def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> Starlette:
+def application(
+    jobs: Callable[[], Iterable[WatchedJob]], hosts: Callable[[], Collection[str]] = frozenset
+) -> Starlette:
     """The web application of some jobs.
 
     Args:
         jobs: gives those that there are, the oldest first.
-        hosts: the names under which a browser may ask for it; what a foreign page makes a browser ask for has another.
+        hosts: gives the names under which a browser may ask for it, beside addresses by their numbers; what a foreign
+            page makes a browser ask for has another.
     """
     registry = registry_of(jobs)
+    questions = threading.BoundedSemaphore(_QUESTIONS)
 
     def found(request: Request) -> WatchedJob:
         number = request.path_params["number"]
@@ -50,6 +58,12 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
             if job.number == number:
                 return job
         raise HTTPException(404, f"there is no job {number} here")
+
+    def named(request: Request, job: WatchedJob) -> str:
+        name = request.query_params.get("name", "")
+        if name not in job.names:
+            raise HTTPException(404, "the job has nothing of that name")
+        return name
 
     def page(request: Request) -> Response:
         return FileResponse(PAGE / "index.html")
@@ -71,12 +85,21 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
         return JSONResponse({**job.heading(), "batches": new, "slowest": job.slowest(_SHOWN) if new else None})
 
     def operator(request: Request) -> Response:
-        job, name = found(request), request.query_params.get("name", "")
+        job = found(request)
+        name = named(request, job)
         return JSONResponse({"name": name, "metrics": job.metrics(name)})
 
     def why(request: Request) -> Response:
-        job, name = found(request), request.query_params.get("name", "")
-        return JSONResponse({"name": name, "why": job.why(name)})
+        if not is_of_the_page(request):
+            raise HTTPException(403, f"a question is asked by the page itself, or with the header {OWN_HEADER}")
+        job = found(request)
+        name = named(request, job)
+        if not questions.acquire(blocking=False):
+            return JSONResponse({"error": "other questions are being answered; ask again in a moment"}, 503)
+        try:
+            return JSONResponse({"name": name, "why": job.why(name)})
+        finally:
+            questions.release()
 
     def metrics(request: Request) -> Response:
         return Response(exposition(registry), media_type=CONTENT_TYPE)
@@ -89,13 +112,13 @@ def application(jobs: Callable[[], Iterable[WatchedJob]], hosts: list[str]) -> S
             Route("/api/jobs/{number:int}/summary", lines),
             Route("/api/jobs/{number:int}/batches", batches),
             Route("/api/jobs/{number:int}/operator", operator),
-            Route("/api/jobs/{number:int}/why", why),
+            Route("/api/jobs/{number:int}/why", why, methods=["POST"]),
             Route("/metrics", metrics),
             Mount("/page", StaticFiles(directory=PAGE)),
         ],
         exception_handlers={EventideError: _refused},
         middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+            Middleware(KnownHosts, allowed=hosts),
             Middleware(BaseHTTPMiddleware, dispatch=_with_headers),
         ],
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import uvicorn
 
 from eventide.common.job import JobClient
 from eventide.dashboard.app import application
+from eventide.dashboard.guard import own_names
 from eventide.dashboard.watched import WatchedJobs
 
 _PATIENCE_S = 10.0
@@ -20,6 +22,11 @@ _ON_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 class Dashboard:
     """A page on jobs, at an address of this machine, for as long as the process lives or until it is closed.
 
+    Args:
+        host: The address to listen at.
+        port: Its port; 0 for any that is free.
+        hosts: Further names under which a browser may ask for the page.
+
     Raises:
         OSError: if the address cannot be had.
     """
@@ -27,14 +34,14 @@ class Dashboard:
     _running: ClassVar[dict[tuple[str, int], Dashboard]] = {}
     _opening: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, hosts: Iterable[str] = ()) -> None:
         self._jobs = WatchedJobs()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-        hosts = ["127.0.0.1", "localhost"] if host in _ON_THIS_MACHINE[:2] else ["*"]
-        app = application(self._jobs, hosts)
+        self._hosts = {host, *(() if host in _ON_THIS_MACHINE else own_names()), *hosts}
+        app = application(self._jobs, lambda: self._hosts)
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="eventide dashboard", daemon=True)
@@ -42,14 +49,18 @@ class Dashboard:
         self._await_start()
 
     @classmethod
-    def at(cls, host: str, port: int) -> Dashboard:
-        """The dashboard at an address, which all environments of this process share; port 0 is a free one each time."""
+    def at(cls, host: str, port: int, hosts: Iterable[str] = ()) -> Dashboard:
+        """The dashboard at an address, which all environments of this process share; port 0 is a free one each time.
+
+        It answers under all names that any of them gave in ``hosts``.
+        """
         with cls._opening:
             known = cls._running.get((host, port))
             if known is None or not known.is_alive:
                 known = cls(host, port)
                 if port:
                     cls._running[host, port] = known
+            known._hosts.update(hosts)
             return known
 
     @property

@@ -19,6 +19,9 @@ Json: TypeAlias = dict[str, Any]
 _ENDED = 20
 """So many jobs stay to be looked at when they have ended."""
 
+_LONGEST = 100_000
+"""An answer is cut off after so many characters."""
+
 _PARTS = (0.0, 0.1, 0.5, 1.0)
 """The watermarks of many splits are shown by these quantiles."""
 
@@ -48,6 +51,10 @@ class WatchedJob:
         self._last: BatchProgress | None = None
         self._asking = threading.Lock()
         self._answers: dict[str, tuple[int, str]] = {}
+        self.names = frozenset(
+            str(one["name"]) for kind in ("sources", "operators", "sinks") for one in description.get(kind, ())
+        )
+        """The names of what the job is made of."""
 
     @property
     def status(self) -> JobStatus:
@@ -114,9 +121,10 @@ class WatchedJob:
 
     def _found_out(self, operator: str) -> str:
         try:
-            return str(self.client.why(operator=operator))
+            text = str(self.client.why(operator=operator))
         except Exception as error:  # a page that cannot say it is no failure of the job
-            return f"That could not be found out: {error}"
+            text = f"That could not be found out: {error}"
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut off)"
 
     def _look(self) -> None:
         """Take what is new."""

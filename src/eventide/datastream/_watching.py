@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -28,7 +29,7 @@ class Watching:
         self._dashboard_url: str | None = None
         self._watchers: list[_Watcher] = []
 
-    def set_dashboard(self, port: int = 8081, host: str = "127.0.0.1") -> Self:
+    def set_dashboard(self, port: int = 8081, host: str = "127.0.0.1", hosts: Sequence[str] = ()) -> Self:
         """Show the jobs of this environment on a page, and tell Prometheus of them at ``/metrics``.
 
         The page is there as long as the process is; environments with one address share it. It needs
@@ -39,6 +40,9 @@ class Watching:
             port: its port; 0 for any that is free, which :meth:`get_dashboard_url` tells.
             host: the address to listen at. Whoever reaches it can see the page, which asks for no password: with
                 another than this machine's own, let something stand before it that does.
+            hosts: further names under which a browser may ask for it, such as that of a proxy. Addresses by their
+                numbers, ``localhost``, ``host`` and this machine's name are known; requests for others are refused,
+                so that no foreign page reads it through a name that leads here.
 
         >>> from eventide.testing import local_environment
         >>> env = local_environment().set_dashboard(port=0)
@@ -48,7 +52,7 @@ class Watching:
         try:
             from eventide.dashboard.server import Dashboard
 
-            dashboard = Dashboard.at(host, port)
+            dashboard = Dashboard.at(host, port, hosts)
         except ImportError as error:
             _warn(f"no dashboard: it needs {error.name!r}; install it with: pip install 'eventide[dashboard]'")
         except (OSError, OverflowError) as error:

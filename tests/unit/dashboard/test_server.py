@@ -4,7 +4,9 @@ import builtins
 import json
 import re
 import socket
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -37,9 +39,8 @@ def test_a_job_is_described_and_followed():
         assert json_of(f"{url}/api/jobs/1/batches?after=3") == {**heading, "batches": [], "slowest": None}
         operator = json_of(f"{url}/api/jobs/1/operator?name=script")
         assert operator == {"name": "script", "metrics": {"numRecordsOut": 6}}
-        assert json_of(f"{url}/api/jobs/1/why?name=script")["why"].startswith(
-            "That could not be found out: a job in batch"
-        )
+        _, _, text = asked(f"{url}/api/jobs/1/why?name=script", method="POST", **{"X-Eventide": "test"})
+        assert json.loads(text)["why"].startswith("That could not be found out: a job in batch")
         assert (
             'eventide_currentWatermark{job="trips",job_id="the id",source="script",split="a"}'
             in asked(f"{url}/metrics")[2]
@@ -75,6 +76,91 @@ def test_a_foreign_page_gets_nothing_through_the_users_browser():
         _, headers, _ = asked(url)
         assert headers["Content-Security-Policy"].startswith("default-src 'self';")
         assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "::1", "0.0.0.0", "::"])
+def test_whatever_it_listens_at_it_knows_its_hosts(bound):
+    """A foreign page may have its own name lead here: only an address is nobody else's."""
+    try:
+        dashboard = Dashboard(bound, 0, ["watch.example"])
+    except OSError:
+        pytest.skip("this machine has no such address")
+    url = f"http://{'[::1]' if ':' in bound else '127.0.0.1'}:{dashboard.port}/api/jobs"
+    try:
+        assert asked(url)[0] == 200
+        for host, status in {
+            "evil.example": 400,
+            "evil.example:80": 400,
+            "": 400,
+            "[": 400,
+            "127.0.0.1.evil.example": 400,
+            f"localhost:{dashboard.port}": 200,
+            "[::1]": 200,
+            "10.0.0.7": 200,
+            "watch.example": 200,
+        }.items():
+            assert asked(url, Host=host)[0] == status, host
+    finally:
+        dashboard.close()
+
+
+class AskedJob(FinishedJob):
+    """A job whose state is read for each question."""
+
+    def __init__(self):
+        super().__init__(JobExecutionResult(JobID("the id"), 5), [])
+        self.asked = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def why(self, operator=None, at=None, key=None):
+        self.asked.append(operator)
+        self.go_on.wait(20)
+        return "w" * 200_000
+
+    def get_metrics(self):
+        self.asked.append("metrics")
+        return {}
+
+
+def of_sums(number, client):
+    return WatchedJob(number, "asked", client, {"operators": [{"name": "sums"}], "sources": [], "sinks": []})
+
+
+OWN = {"X-Eventide": "test"}
+
+
+def test_only_the_page_asks_why_and_only_of_what_the_job_has():
+    client = AskedJob()
+    with served(of_sums(1, client)) as url:
+        why = f"{url}/api/jobs/1/why?name="
+        assert asked(f"{why}sums")[0] == 405
+        assert asked(f"{why}sums", method="POST")[0] == 403
+        assert asked(f"{why}sums", method="POST", **OWN, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+        assert asked(f"{why}nobody", method="POST", **OWN)[0] == 404
+        assert asked(f"{url}/api/jobs/1/operator?name=nobody")[0] == 404
+        assert client.asked == []
+        status, _, text = asked(f"{why}sums", method="POST", **OWN)
+        assert (status, len(json.loads(text)["why"])) == (200, len(f"{'w' * 100_000} … (cut off)"))
+        assert client.asked == ["sums"]
+
+
+def test_many_questions_keep_nobody_else_from_the_page():
+    clients = [AskedJob() for _ in range(5)]
+    for client in clients:
+        client.go_on.clear()
+    with served(*(of_sums(number, client) for number, client in enumerate(clients, 1))) as url:
+        answers = [f"{url}/api/jobs/{number}/why?name=sums" for number in range(1, 6)]
+        with ThreadPoolExecutor(4) as pool:
+            first = [pool.submit(asked, answer, method="POST", **OWN) for answer in answers[:4]]
+            while not all(client.asked for client in clients[:4]):
+                threading.Event().wait(0.01)
+            assert asked(answers[4], method="POST", **OWN)[0] == 503
+            assert asked(f"{url}/api/jobs")[0] == 200
+            for client in clients:
+                client.go_on.set()
+            assert [answer.result()[0] for answer in first] == [200] * 4
+        assert asked(answers[4], method="POST", **OWN)[0] == 200
 
 
 def test_the_page_names_no_other_host_and_makes_no_markup_of_text():

@@ -11,8 +11,8 @@ const SPENT = ["running", "planning", "committing", "other"];
 const at = (id) => document.getElementById(id);
 let job = null, batches = [], slowest = [], totals = new Map(), choice = null;
 
-async function ask(path) {
-  const answer = await fetch(path);
+async function ask(path, options = {}) {
+  const answer = await fetch(path, options);
   if (answer.status === 503) throw new Error((await answer.json()).error);
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${answer.statusText}`);
   return answer.json();
@@ -268,7 +268,7 @@ async function askWhy({ node, why }) {
   why.replaceChildren(made("pre", "Looking into the state …"));
   let text;
   try {
-    text = (await ask(`/api/jobs/${job.number}/why?name=${encodeURIComponent(node.name)}`)).why;
+    text = (await ask(`/api/jobs/${job.number}/why?name=${encodeURIComponent(node.name)}`, { method: "POST", headers: { "X-Eventide": "page" } })).why;
   } catch (error) {
     text = error.message;
   }
