@@ -7,6 +7,8 @@ travel from Spark's workers to the driver.
 
 from typing import Any
 
+from eventide._secrets import without_secrets
+
 __all__ = [
     "DashboardWarning",
     "LeftElementsWarning",
@@ -22,7 +24,13 @@ __all__ = [
 
 
 class EventideError(Exception):
-    """The root of every exception that eventide raises on its own account."""
+    """The root of every exception that eventide raises on its own account; no URI in its text has a password."""
+
+    def __str__(self) -> str:
+        return without_secrets(super().__str__())
+
+    def __repr__(self) -> str:
+        return without_secrets(super().__repr__())
 
 
 class ProgramError(EventideError, ValueError):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide._secrets import without_secrets
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.job import BatchProgress
 from eventide.dashboard.watched import WatchedJob
@@ -129,7 +130,7 @@ class _OfJob:
                 yield self.sample(LOWEST_SPLIT, min(spoken.values()), source=source)
                 yield self.sample(HIGHEST_SPLIT, max(spoken.values()), source=source)
             for split, ms in spoken.items() if each else ():
-                yield self.sample(SPLIT_WATERMARK, ms, source=source, split=split)
+                yield self.sample(SPLIT_WATERMARK, ms, source=source, split=without_secrets(split))
 
     def batch(self) -> Iterator[Sample]:
         progress = self.progress

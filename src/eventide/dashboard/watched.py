@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from eventide._secrets import without_secrets
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common._summary import summary
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
@@ -67,7 +68,7 @@ class WatchedJob:
         if self.status is not JobStatus.FAILED:
             return None
         error = self.client.get_job_execution_result().exception()
-        return None if error is None else f"{type(error).__name__}: {error}"
+        return None if error is None else without_secrets(f"{type(error).__name__}: {error}")
 
     def heading(self) -> Json:
         """What tells it apart from other jobs, and how it fares."""
@@ -79,7 +80,7 @@ class WatchedJob:
             "status": self.status.value,
             "failure": self.failure,
             "restarts": restarts[-1].number if restarts else 0,
-            "last_restart": restarts[-1].reason if restarts else None,
+            "last_restart": without_secrets(restarts[-1].reason) if restarts else None,
         }
 
     def batches(self, after: int = -1) -> list[Json]:
@@ -104,7 +105,7 @@ class WatchedJob:
             return [
                 {
                     "source": source,
-                    "split": split,
+                    "split": without_secrets(split),
                     "watermarks": [watermark(then.get(source, {}).get(split, MIN_MS)) for then in self._splits],
                 }
                 for _, source, split in sorted(known)[:count]
@@ -124,6 +125,7 @@ class WatchedJob:
             text = str(self.client.why(operator=operator))
         except Exception as error:  # a page that cannot say it is no failure of the job
             text = f"That could not be found out: {error}"
+        text = without_secrets(text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut off)"
 
     def _look(self) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from eventide._secrets import without_secrets
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.datastream.window import (
@@ -68,18 +69,33 @@ def describe(plan: JobPlan) -> Json:
     names = {task.number: task.name for task in operators} | {sink.number: sink.name for sink in plan.sinks}
     gates = {(task.number, gate.edge): gate for task in operators for gate in task.edges}
     nodes = [*plan.sources, *operators]
-    return {
-        "parallelism": plan.parallelism,
-        "max_parallelism": plan.max_parallelism,
-        "sources": [_source(source) for source in plan.sources_by_level()],
-        "operators": [_operator(task, level.number) for level in plan.levels for task in level.tasks],
-        "sinks": [_sink(sink) for sink in plan.sinks],
-        "edges": [
-            _edge(node.name, names[edge.target], edge, gates.get(edge.address), way)
-            for node in nodes
-            for edge, way in sorted(_ways(node.root), key=lambda found: found[0].address)
-        ],
-    }
+    description: Json = _shown(
+        {
+            "parallelism": plan.parallelism,
+            "max_parallelism": plan.max_parallelism,
+            "sources": [_source(source) for source in plan.sources_by_level()],
+            "operators": [_operator(task, level.number) for level in plan.levels for task in level.tasks],
+            "sinks": [_sink(sink) for sink in plan.sinks],
+            "edges": [
+                _edge(node.name, names[edge.target], edge, gates.get(edge.address), way)
+                for node in nodes
+                for edge, way in sorted(_ways(node.root), key=lambda found: found[0].address)
+            ],
+        }
+    )
+    return description
+
+
+def _shown(part: Any) -> Any:
+    """A part of a description, in which no URI has a password."""
+    match part:
+        case str():
+            return without_secrets(part)
+        case dict():
+            return {name: _shown(one) for name, one in part.items()}
+        case list():
+            return [_shown(one) for one in part]
+    return part
 
 
 def _source(source: SourceSpec | DataFrameSourceSpec) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eventide._secrets import without_secrets
 from eventide.plan.job import DataFrameSourceSpec, JobPlan
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -26,7 +27,7 @@ def explain(plan: JobPlan) -> str:
         for task in level.tasks:
             lines += [*_title(task), *_chain(task.root, targets)]
     lines += [f"Sink {sink.name!r}: {sink.sink!r}, elements of type {sink.type_info}" for sink in plan.sinks]
-    return "\n".join(lines)
+    return without_secrets("\n".join(lines))
 
 
 def _source_title(source: SourceSpec | DataFrameSourceSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eventide._secrets import without_secrets
 from eventide.common._pickles import dumps
 from eventide.common.types import Row
 from eventide.datastream._dead_letters import DEAD_LETTER
@@ -31,7 +32,12 @@ def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Ro
         raise user_function_error(operator, error, during=during, **what) from error
     cause = error.__cause__ if isinstance(error, UserFunctionError) and error.__cause__ is not None else error
     fields = dict.fromkeys(FIELDS) | what
-    fields |= {"operator": operator, "during": during, "error_type": type(cause).__name__, "error": _text(cause, str)}
+    fields |= {
+        "operator": operator,
+        "during": during,
+        "error_type": type(cause).__name__,
+        "error": without_secrets(_text(cause, str)),
+    }
     fields["text"] = as_text(fields["element"])
     for name in ("error", "text", "split"):
         fields[name] = _in_unicode(fields[name])

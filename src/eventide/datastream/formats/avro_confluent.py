@@ -32,8 +32,8 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
     """
 
     schema: AvroSchema
-    url: str
-    registry_configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    url: str = field(repr=False)
+    registry_configs: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
 
     @staticmethod
     def for_generic(

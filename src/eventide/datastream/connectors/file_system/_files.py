@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eventide._secrets import without_secrets
 from eventide.datastream.connectors._storage import absolute, opened
 from eventide.datastream.connectors.file_system._path_filter import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
@@ -154,6 +155,7 @@ class FileTree:
 
     def at(self, path: str) -> File:
         """One of the files, whether it is there or not."""
+        path = without_secrets(path)  # a checkpoint of an earlier version may have names with passwords
         root = self._root_of(path)
         if root is None:
             raise StateError(
@@ -169,7 +171,7 @@ class FileTree:
 
 
 def _shown(path: str) -> str:
-    return absolute(path).partition("?")[0].rstrip("/")
+    return without_secrets(absolute(path).partition("?")[0].rstrip("/"))
 
 
 def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:

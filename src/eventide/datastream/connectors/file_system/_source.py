@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
+from eventide._secrets import without_secrets
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors._storage import absolute
@@ -241,10 +242,17 @@ class FileSource(Source):
         if self.is_bounded():
             return list(known) or list(self._files().look()) or [_NO_FILE]
         files = self._files()
-        there = files.look()
+        there = self._as_known(files.look(), known)
         begun = (path for path, position in known.items() if position)
         gone = files.still_known(path for path, position in known.items() if position is None and path not in there)
         return list(dict.fromkeys([*begun, *gone, *there]))
+
+    def _as_known(self, found: Collection[str], known: Iterable[str]) -> Collection[str]:
+        """Files under the names that a checkpoint has: an earlier version kept the passwords of paths in them."""
+        if all(without_secrets(path) == path for path in self._settings.paths):
+            return found
+        before = {without_secrets(name): name for name in known}
+        return dict.fromkeys(before.get(path, path) for path in found)
 
     def split_of(self, part: str) -> str:
         """What the function of the path says; by default, each file is a split.
@@ -356,7 +364,7 @@ class FileSource(Source):
         return {**vars(self), "_known": None}
 
     def __repr__(self) -> str:
-        return f"FileSource({', '.join(self._settings.paths)})"
+        return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"
 
 
 def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:

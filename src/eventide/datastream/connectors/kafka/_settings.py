@@ -35,7 +35,7 @@ class KafkaSourceSettings:
     """All that the builder of a Kafka source was told, checked.
 
     Args:
-        properties: Those of librdkafka; the servers are among them.
+        properties: Those of librdkafka; the servers are among them, and passwords, so they are not shown.
         options: What the properties say to the connector.
         subscription: Which partitions are read.
         deserializer: What makes elements of records.
@@ -46,7 +46,7 @@ class KafkaSourceSettings:
         fails_on_data_loss: Whether it is an error that records are gone before they were read.
     """
 
-    properties: dict[str, str] = field(hash=False)
+    properties: dict[str, str] = field(hash=False, repr=False)
     options: ConnectorOptions
     subscription: Subscription
     deserializer: KafkaRecordDeserializationSchema

@@ -1,0 +1,21 @@
+"""Keeps keys and passwords out of what people and other programs read."""
+
+from __future__ import annotations
+
+import re
+
+_LOGIN = re.compile(
+    r"""\b(s3[an]?://)[^\s/@:'"]*:[^\s@'"]*@|\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@:'"]*:[^\s/@'"]*@""", re.IGNORECASE
+)
+"""A bucket has no port, so what follows a colon is a key, which may have slashes."""
+
+
+def without_secrets(text: str) -> str:
+    """A text in which URIs have no name and password; a name alone stays, as the container of ``abfss`` is one.
+
+    >>> without_secrets("cannot open 's3://KEY:SECRET@bucket/in', nor http://me:word@registry:8081")
+    "cannot open 's3://bucket/in', nor http://registry:8081"
+    >>> without_secrets("abfss://container@account/in hdfs://name:8020/a@b")
+    'abfss://container@account/in hdfs://name:8020/a@b'
+    """
+    return _LOGIN.sub(r"\1\2", text) if "://" in text else text
