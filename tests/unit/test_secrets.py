@@ -4,10 +4,14 @@ import json
 
 import pyarrow.fs
 import pytest
+import typer
 
 from eventide._secrets import without_secrets
+from eventide.cli.answers import answer
 from eventide.common import Duration, Encoder, WatermarkStrategy
+from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.common.serialization import SimpleStringSchema
+from eventide.dashboard.watched import WatchedJob
 from eventide.datastream.connectors.file_system import FileSink, FileSource, _files
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
@@ -117,3 +121,15 @@ def test_a_checkpoint_that_has_names_with_passwords_goes_on_under_them():
     old = f"{LOGIN}/a.txt"
     assert source.parts({old: None}) == [old]
     assert source.latest_position(old) == 2
+
+
+def test_no_page_and_no_answer_of_the_command_line_has_a_password(capsys):
+    class Fails(FinishedJob):
+        def why(self, operator=None, at=None, key=None):
+            raise OSError(f"no {LOGIN}")
+
+    job = WatchedJob(1, "in", Fails(JobExecutionResult(JobID("the id"), 5), []), {})
+    assert job.why("in") == "That could not be found out: no s3://bucket/in"
+    with pytest.raises(typer.Exit):
+        answer({"location": LOGIN}, "", as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"location": "s3://bucket/in"}

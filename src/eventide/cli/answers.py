@@ -11,6 +11,8 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from eventide._secrets import without_secrets
+
 FINE = 0
 """The exit code of a good answer."""
 
@@ -39,7 +41,7 @@ def answer(document: Any, view: RenderableType, *, as_json: bool, fine: bool = T
         typer.Exit: always, with the exit code.
     """
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(without_secrets(json.dumps(document, indent=2)))
     else:
         _say(view)
     raise typer.Exit(FINE if fine else BAD)

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eventide._secrets import without_secrets
 from eventide.common._words import count, length, moment, size
 from eventide.spark.inspection import Inspection, MicroBatch, Part, SourceState
 
@@ -20,7 +21,10 @@ _MOST_PARTS = 10
 
 def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -> RenderableType:
     """The checkpoint, and its state where that was counted; ``now_ms`` is the time of day."""
-    parts: list[RenderableType] = [Text(f"The checkpoint {found.location}", "bold"), _rows(_of_the_job(found, now_ms))]
+    parts: list[RenderableType] = [
+        Text(f"The checkpoint {without_secrets(found.location)}", "bold"),
+        _rows(_of_the_job(found, now_ms)),
+    ]
     parts += [Text("\nSources", "bold"), *(line for source in found.sources for line in _source(source))]
     parts += [Text("\nOperators", "bold"), _table(["level", "operator", "stored as", ""], _operators(found))]
     if sizes is not None:
@@ -69,7 +73,9 @@ def _source(source: SourceState) -> Iterator[RenderableType]:
     yield Text(f"  {source.name} ({source.kind}): {counted if source.parts else 'nothing planned yet'}")
     shown = sorted(source.parts, key=lambda part: part.ended)[:_MOST_PARTS]
     if shown:
-        yield _rows((f"  {part.name}", *_position(part), "ended" if part.ended else "") for part in shown)
+        yield _rows(
+            (f"  {without_secrets(part.name)}", *_position(part), "ended" if part.ended else "") for part in shown
+        )
     if len(shown) < len(source.parts):
         yield Text(f"    and {len(source.parts) - len(shown):,} more, which --json has")
 

@@ -80,7 +80,7 @@ class WatchedJob:
             "status": self.status.value,
             "failure": self.failure,
             "restarts": restarts[-1].number if restarts else 0,
-            "last_restart": without_secrets(restarts[-1].reason) if restarts else None,
+            "last_restart": restarts[-1].reason if restarts else None,
         }
 
     def batches(self, after: int = -1) -> list[Json]:

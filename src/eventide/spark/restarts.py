@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide._secrets import without_secrets
 from eventide.common._words import length
 from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -71,7 +72,7 @@ class Restarts:
                     f"strategy: {self._strategy.get_description()}"
                 )
             return None
-        reason = f"{type(failure).__name__}: {failure}"
+        reason = without_secrets(f"{type(failure).__name__}: {failure}")
         self._known.append(JobRestart(number + 1, time.time_ns() // 1_000_000, reason, wait_ms))
         _LOG.warning(
             "the job %r has failed, and is started again in %s, for the %s time; the reason: %s",
