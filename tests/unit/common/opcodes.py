@@ -181,9 +181,12 @@ def main(seed: int, count: int) -> None:
             del done[:]
             is_made = 0
             with contextlib.suppress(Exception):
-                signal.setitimer(signal.ITIMER_REAL, 0.5)  # a range of very many numbers as a list takes long
-                read(stored)
-                is_made = 1
+                signal.setitimer(signal.ITIMER_REAL, 2)  # a range of very many numbers as a list takes long
+                try:
+                    read(stored)
+                    is_made = 1
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
             counts[1 - is_made] += 1
             if done:
                 raise SystemExit(f"{read.__name__} did {done[:3]} for {stored!r}")
