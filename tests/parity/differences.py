@@ -68,6 +68,8 @@ DIFFERENCES = {
         "set_property set_properties",
         "names are librdkafka's, and those of the Java client that have a counterpart",
     ),
+    f"{_KAFKA}.FlinkKafkaConsumer": "a `KafkaSource` under an older name; has Java's other methods, too",
+    f"{_KAFKA}.FlinkKafkaProducer": "a `KafkaSink` under an older name; exactly once needs `transactional.id`",
     f"{_KAFKA}.KafkaSourceBuilder.set_topic_pattern": "a regular expression is Python's",
     f"{_STRATEGY}.with_watermark_alignment": "compares watermarks at each micro-batch, whatever the interval",
     # environment
@@ -84,6 +86,7 @@ DIFFERENCES = {
     f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
     f"{_ENVIRONMENT}.get_execution_environment": "makes a session with the options of Spark's, and takes one",
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
+    **_members(_ENVIRONMENT, "add_jars add_classpaths", "passes over jars of what is here anyway, and refuses others"),
     f"{_ENVIRONMENT}.add_python_file": "a folder that is a package is imported by its own name",
     f"{_ENVIRONMENT}.add_python_archive": "functions find it in `SparkFiles.get(target_dir)`, on this machine too",
     f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",

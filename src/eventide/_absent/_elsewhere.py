@@ -99,9 +99,17 @@ _BACKENDS = {
         ("RocksDBStateBackend", "EmbeddedRocksDBStateBackend"),
     )
 }
+_VERSIONS = {
+    f"{name}{version}": (f"{_STREAM}.connectors.kafka.{name}", name)
+    for name in ("FlinkKafkaConsumer", "FlinkKafkaProducer")
+    for version in ("09", "010", "011")
+}
+
 OLDER_NAMES: dict[str, dict[str, tuple[str, str]]] = {
     "datastream": {**_CLEANUP, **_BACKENDS},
     "datastream.checkpoint_config": _CLEANUP,
     "datastream.state_backend": _BACKENDS,
+    "datastream.connectors": _VERSIONS,
+    "datastream.connectors.kafka": _VERSIONS,
 }
 """By module, below ``eventide``: names of Flink 1, the full name of what each leads to, and what to write instead."""

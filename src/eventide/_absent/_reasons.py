@@ -11,8 +11,6 @@ _CONNECTOR = (
     "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
 )
-_CONSUMER = "Flink has deprecated it; use KafkaSource.builder() of eventide.datastream.connectors.kafka"
-_PRODUCER = "Flink has deprecated it; use KafkaSink.builder() of eventide.datastream.connectors.kafka"
 _DYNAMIC = (
     "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
@@ -62,8 +60,7 @@ MODULES = {
 NAMES = {
     # in the facades, of modules that are absent
     **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _CONNECTOR),
-    **dict.fromkeys(["FlinkKafkaConsumer", "FlinkKafkaConsumerBase"], _CONSUMER),
-    **dict.fromkeys(["FlinkKafkaProducer", "FlinkKafkaProducerBase", "Semantic"], _PRODUCER),
+    **dict.fromkeys(["FlinkKafkaConsumerBase", "FlinkKafkaProducerBase"], _INTERNAL),
     **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _DYNAMIC),
     **dict.fromkeys(["KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _DYNAMIC),
     **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _DYNAMIC),
@@ -118,8 +115,6 @@ NAMES = {
 
 MEMBERS = {
     "StreamExecutionEnvironment": {
-        "add_jars": "jars bring classes of Java to Flink; Spark takes its own with spark.jars or spark.jars.packages",
-        "add_classpaths": "they bring classes of Java to Flink; Spark takes its own with spark.jars",
         "register_cached_file": "add_python_archive(...) brings files to where functions run",
         "create_input": "an InputFormat is an object of Java; use from_source(...) with a FileSource, or "
         "from_data_frame(...)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from eventide.datastream._jars import take_jars
 from eventide.plan.settings import Host
 
 
@@ -27,6 +28,28 @@ class Dependencies:
                 Spark Connect any session will do, and what is compiled is refused when the job starts.
         """
         self._host.add_python_file(file_path)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Pass over jars of what eventide has by itself, such as Flink's Kafka connector, with one warning.
+
+        Args:
+            jars_path: URLs or paths of jars.
+
+        Raises:
+            ProgramError: One of them brings something else: there is no Java that could run it.
+        """
+        take_jars("add_jars", jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Pass over jars of what eventide has by itself, as :meth:`add_jars` does.
+
+        Args:
+            classpaths: URLs of jars.
+
+        Raises:
+            ProgramError: One of them brings something else: there is no Java that could run it.
+        """
+        take_jars("add_classpaths", classpaths)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Install packages for functions, wherever they run, with all that eventide itself needs.

@@ -26,7 +26,7 @@ from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.connectors import CollectionSource, CollectSink, Source
-from eventide.datastream.connectors.function_source import FunctionSource
+from eventide.datastream.connectors.function_source import FunctionSource, SourceFace
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.datastream.functions import SourceFunction
@@ -211,8 +211,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         are no watermarks, as in Flink, and a warning says so.
 
         Raises:
-            ProgramError: if the source or the strategy is none, or a generator of your own needs timestamps and there
-                are none.
+            ProgramError: if the source or strategy is none, or a generator of your own needs timestamps in vain.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
@@ -230,13 +229,16 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A stream of what a function emits, with the timestamps and watermarks that it gives.
+        """A stream of what a function emits, with its timestamps and watermarks; a strategy downstream replaces them.
 
-        A strategy behind it takes their place.
+        A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that it stands for.
 
         Raises:
             ProgramError: if it is no :class:`~eventide.datastream.SourceFunction`.
         """
+        if isinstance(source_func, SourceFace):
+            strategy = source_func.get_watermark_strategy()
+            return self.from_source(source_func.as_source(), strategy, source_name, type_info)
         source = FunctionSource(source_func, type_info)
         return self._of_source(SourceTransformation(source_name, source, source.get_produced_type()))
 

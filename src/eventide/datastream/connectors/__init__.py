@@ -34,10 +34,16 @@ from eventide.datastream.connectors.source import (
 )
 
 if TYPE_CHECKING:
-    from eventide.datastream.connectors.kafka import KafkaSink, KafkaSource
+    from eventide.datastream.connectors.kafka import (
+        FlinkKafkaConsumer,
+        FlinkKafkaProducer,
+        KafkaSink,
+        KafkaSource,
+        Semantic,
+    )
 
 _KAFKA = "eventide.datastream.connectors.kafka"
-_MODULES = {"KafkaSink": _KAFKA, "KafkaSource": _KAFKA}
+_MODULES = dict.fromkeys(["KafkaSink", "KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA)
 """Where names are that are loaded when they are first asked for."""
 
 __all__ = [
@@ -51,6 +57,8 @@ __all__ = [
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
     "FormatSink",
     "KafkaSink",
     "KafkaSource",
@@ -59,6 +67,7 @@ __all__ = [
     "PartRange",
     "PrintSink",
     "RollingPolicy",
+    "Semantic",
     "SideOutput",
     "Sink",
     "Source",

@@ -9,6 +9,7 @@ from eventide._absent import finder_of_names
 
 if TYPE_CHECKING:
     from eventide.datastream.connectors.kafka._builder import KafkaSourceBuilder
+    from eventide.datastream.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
     from eventide.datastream.connectors.kafka._offsets import (
         KafkaOffsetResetStrategy,
         KafkaOffsetsInitializer,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _MODULES = {
     "KafkaSource": "_source",
     "KafkaSourceBuilder": "_builder",
+    "FlinkKafkaConsumer": "_flink_kafka",
+    "FlinkKafkaProducer": "_flink_kafka",
+    "Semantic": "_flink_kafka",
     "KafkaOffsetsInitializer": "_offsets",
     "KafkaOffsetResetStrategy": "_offsets",
     "KafkaTopicPartition": "_offsets",
@@ -60,6 +64,9 @@ __all__ = [
     "KafkaTopicSelector",
     "KafkaPartitioner",
     "HeaderProvider",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "Semantic",
 ]
 
 

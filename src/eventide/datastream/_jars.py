@@ -1,0 +1,70 @@
+"""Jars that programs of Flink's bring along: connectors and formats that eventide has by itself need none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from eventide.common._accepted import has_no_effect
+from eventide.errors import ProgramError
+
+_VERSIONED = re.compile(r"(.+?)[-_](?:\d[^/]*|\$\{.*\})?\.jar|(.+)\.jar")
+_OF_FLINK = (
+    *("kafka", "files", "file-sink-common", "base", "datagen"),
+    *("json", "csv", "avro", "avro-confluent-registry", "parquet", "orc"),
+)
+_NEEDLESS = {
+    *(f"flink-{kind}{name}" for kind in ("", "connector-", "sql-", "sql-connector-") for name in _OF_FLINK),
+    *(
+        "flink-connector-kafka-base",
+        "flink-streaming-java",
+        "flink-clients",
+        "flink-core",
+        "flink-java",
+        "flink-python",
+    ),
+    *("flink-dist", "flink-runtime", "flink-statebackend-rocksdb", "kafka-clients", "avro", "flink-shaded-jackson"),
+}
+_OF_SCALA = re.compile(r"_2\.1[123]$")
+_OF_A_VERSION_OF_KAFKA = re.compile(r"kafka-(?:0\.\d+|universal)$")
+
+
+def is_needless(jar: str) -> bool:
+    """Say whether a jar brings what eventide has by itself; the name of its file tells.
+
+    >>> is_needless("file:///opt/flink-sql-connector-kafka-3.1.0-1.18.jar")
+    True
+    >>> is_needless("file:///opt/flink-connector-kafka_2.11-1.12.0.jar")
+    True
+    >>> is_needless("file:///opt/flink-connector-jdbc-3.1.0-1.17.jar")
+    False
+    """
+    name = jar.rstrip("/").rpartition("/")[2]
+    found = _VERSIONED.fullmatch(name)
+    artifact = _OF_SCALA.sub("", (found[1] or found[2]) if found else name)
+    return _OF_A_VERSION_OF_KAFKA.sub("kafka", re.sub(r"[-_]2\.1[123]$|_2$", "", artifact)) in _NEEDLESS
+
+
+def take_jars(method: str, jars: Iterable[str]) -> None:
+    """Pass over jars that are needless, with one warning.
+
+    Args:
+        method: The method that was given the jars, for messages.
+        jars: URLs or paths of jars; several may stand in one, with semicolons between them.
+
+    Raises:
+        ProgramError: One brings a class of Java that nothing here takes the place of, or is no text.
+    """
+    given = list(jars)
+    if not all(isinstance(jar, str) for jar in given):
+        raise ProgramError(f"{method} takes the URLs of jars, not {given!r}")
+    names = [name.strip() for jar in given for name in jar.split(";") if name.strip()]
+    if others := [name for name in names if not is_needless(name)]:
+        raise ProgramError(
+            f"{method} cannot take {', '.join(others)}: jars bring classes of Java to Flink, and programs of eventide "
+            "run without them. Read with a source of Spark's, env.from_data_frame(...), and write with "
+            "sink_to(FormatSink(...)) or sink_to(function); Spark takes its own jars when a session is made, with "
+            "spark.jars or spark.jars.packages"
+        )
+    why = "eventide has these connectors and formats by itself, and needs no jars for them"
+    has_no_effect(f"{method} of {', '.join(names)}", why, how_many=len(names[:1]))
