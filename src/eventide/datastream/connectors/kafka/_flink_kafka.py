@@ -76,7 +76,7 @@ class FlinkKafkaConsumer(SourceFace):
         self._topics = topics
         self._subscribed(builder)
         self._starting: KafkaOffsetsInitializer | None = None
-        self._strategy = WatermarkStrategy.no_watermarks()
+        self._strategy: WatermarkStrategy = WatermarkStrategy.no_watermarks()
 
     def set_start_from_earliest(self) -> Self:
         """Start at the first records that are still there."""
