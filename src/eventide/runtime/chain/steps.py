@@ -16,7 +16,7 @@ from eventide.runtime.chain.contexts import ElementContext
 from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import all_fixed, own, own_each
+from eventide.runtime.elements.ownership import FIXED, all_fixed, own, own_in_turn
 from eventide.runtime.invoke import last_of, no_results, user_function_error
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
@@ -66,7 +66,7 @@ class Map:
         elements = as_elements(batch)
         call, values = self.call, iter(elements.values)
         try:
-            results = [call(value) for value in values] if is_bare(call) else [own(call(value)) for value in values]
+            results = [call(value) for value in values] if is_bare(call) else own_in_turn(map(call, values))
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return Elements(as_results(self.name, results, self.type_info), elements.timestamps, elements.sequence)
@@ -149,19 +149,20 @@ class FlatMap:
         """Call the function with each element; its results keep the element's timestamp and number."""
         elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
-        results, timestamps, numbers, keeps = out.values, out.timestamps, out.sequence, not is_bare(call)
+        put, put_timestamp, put_number = out.values.append, out.timestamps.append, out.sequence.append
+        fixed, are_fixed = FIXED, FIXED.issuperset  # own looks at these first: here without a call for each result
         try:
             for value, timestamp, number in zip(values, elements.timestamps, elements.sequence, strict=True):
-                before, given = len(results), call(value)
-                given = given or no_results(given)
-                results += map(own, given) if keeps or type(given) not in (list, tuple) else given
-                count = len(results) - before
-                timestamps += [timestamp] * count
-                numbers += [number] * count
+                given = call(value)
+                for one in given or no_results(given):
+                    kind = type(one)
+                    is_fixed = kind in fixed or (kind is tuple and are_fixed(map(type, one)))
+                    put(one if is_fixed else own(one))
+                    put_timestamp(timestamp)
+                    put_number(number)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        results = results if keeps else own_each(results)
-        out.values = as_results(self.name, results, self.type_info)
+        out.values = as_results(self.name, out.values, self.type_info)
         return out
 
 

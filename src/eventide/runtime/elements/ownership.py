@@ -53,6 +53,20 @@ def own_each(values: list[Any]) -> list[Any]:
     return values if all_fixed(values) else list(map(own, values))
 
 
+def own_in_turn(values: Iterable[Any]) -> list[Any]:
+    """Give each element of an iterator as :func:`own` does, before the iterator makes the next one.
+
+    >>> growing = []
+    >>> own_in_turn(growing.append(number) or growing for number in range(3))
+    [[0], [0, 1], [0, 1, 2]]
+    """
+    fixed, are_fixed = FIXED, FIXED.issuperset
+    return [
+        value if (kind := type(value)) in fixed or (kind is tuple and are_fixed(map(type, value))) else own(value)
+        for value in values
+    ]
+
+
 def own_unless(value: Any, held: Any) -> Any:
     """Give a value as :func:`own` does, or as it is where it is the object that its receiver holds already."""
     kind = type(value)
