@@ -93,6 +93,7 @@ ON_THIS_MACHINE = (
     "eventide.cli",
     "eventide.dashboard.app",
     "eventide.datastream.formats._avro_schema",
+    "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.runtime.requirements",

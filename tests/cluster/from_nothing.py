@@ -28,9 +28,7 @@ class Priced(KeyedProcessFunction):
     """What a number costs, by a table in an archive, an installed package, and how many of its key came before."""
 
     def open(self, runtime_context):
-        from pyspark import SparkFiles
-
-        self.prices = json.loads(Path(SparkFiles.get("tables"), "prices.json").read_text())
+        self.prices = json.loads(Path("tables", "prices.json").read_text())
         self.seen = 0
 
     def process_element(self, value, ctx):

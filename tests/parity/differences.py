@@ -88,7 +88,7 @@ DIFFERENCES = {
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
     **_members(_ENVIRONMENT, "add_jars add_classpaths", "passes over jars of what is here anyway, and refuses others"),
     f"{_ENVIRONMENT}.add_python_file": "a folder that is a package is imported by its own name",
-    f"{_ENVIRONMENT}.add_python_archive": "functions find it in `SparkFiles.get(target_dir)`, on this machine too",
+    f"{_ENVIRONMENT}.add_python_archive": "takes `.tar`, `.tar.gz` and `.tgz` files too",
     f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",
     f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
     f"{_CHECKPOINTS}.is_checkpointing_enabled": _ALWAYS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,44 @@ def two_partitions(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("two_partitions")
+def logging_to(log: Path) -> Callable[[int], int]:
+    """A function that leaves its argument in a file."""
+
+    def push(value: int) -> int:
+        with log.open("a") as file:
+            file.write(f"{value}\n")
+        return value
+
+    return push
+
+
+def test_every_operator_and_every_sink_of_a_program_runs_once(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    push, taken = logging_to(tmp_path / "log"), list[int]()
+    numbers = env.from_collection([1, 2], Types.LONG())
+    numbers.map(push)
+    env.execute()
+    assert sorted((tmp_path / "log").read_text().split()) == ["1", "2"]
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "second"))
+    numbers.map(push)
+    numbers.sink_to(lambda rows, _: taken.extend(row[0] for row in rows.collect()))
+    assert sorted(numbers.map(lambda v: v * 10).execute_and_collect()) == [10, 20]
+    assert sorted((tmp_path / "log").read_text().split()) == ["1", "1", "2", "2"]
+    assert sorted(taken) == [1, 2]
+
+
+def test_functions_open_what_an_archive_held(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a table.zip", "w") as archive:
+        archive.writestr("prices.txt", "7")
+    env.add_python_archive(str(tmp_path / "a table.zip"), "tables")
+    priced = env.from_collection([1, 2]).map(lambda v: (v, Path("tables", "prices.txt").read_text()))
+    keyed = (
+        priced.key_by(lambda v: v[0])
+        .reduce(lambda a, b: a)
+        .map(lambda v: (*v, Path("tables", "prices.txt").read_text()))
+    )
+    assert sorted(keyed.execute_and_collect()) == [(1, "7", "7"), (2, "7", "7")]
+
+
 def test_a_streaming_data_frame_goes_in_and_comes_out(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from eventide.datastream._jars import take_jars
+from eventide.errors import ProgramError
 from eventide.plan.settings import Host
 
 
@@ -69,14 +70,24 @@ class Dependencies:
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Unpack an archive where functions run: models, tables, anything that a function reads.
 
-        A function finds what was in it with ``pyspark.SparkFiles.get(target_dir)``, on an executor as well as on this
-        machine; on an executor, ``target_dir`` is in its working directory too, as in PyFlink.
+        A function opens what was in it as ``target_dir/file``: from then on, functions work in the folder that
+        ``target_dir`` is in, as in PyFlink, on executors, on this machine, and without Spark. There, the process of the
+        program works in it while a job runs. A function that needs another file names its absolute path.
 
         Args:
             archive_path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, at any location that Spark reads.
             target_dir: the name of the folder that it is unpacked into; that of the file if there is none.
+
+        Raises:
+            ProgramError: if ``target_dir`` leads elsewhere, or the host without Spark finds no archive on this machine.
         """
-        self._host.add_python_archive(archive_path, target_dir or os.path.basename(archive_path))
+        target = target_dir or os.path.basename(archive_path)
+        if os.path.isabs(target) or ".." in target.split("/"):
+            raise ProgramError(
+                f"add_python_archive({archive_path!r}, {target_dir!r}): the folder must be below the working directory "
+                "of functions; name it without a leading / and without .."
+            )
+        self._host.add_python_archive(archive_path, target)
 
     def set_python_executable(self, python_exec: str) -> None:
         """Choose the interpreter that runs functions, and that beside the driver which plans sources.

@@ -14,6 +14,7 @@ from eventide.common._stack import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
+from eventide.local.archives import unpack, where_archives_are
 from eventide.local.evidence import evidence
 from eventide.local.file_sink import refuse_used_directories
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
@@ -72,8 +73,16 @@ class LocalHost(Host):
         Raises:
             ProgramError: if they cannot be installed.
         """
-        _importable().install(requirements, cache_dir)
+        _importable().install(requirements, cache_dir, for_this_process=True)
         importlib.invalidate_caches()
+
+    def add_python_archive(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive; while a job runs, this process works in the folder that ``target_dir`` is in.
+
+        Raises:
+            ProgramError: if it is no archive on this machine.
+        """
+        unpack(archive, target_dir)
 
     def default_parallelism(self) -> int:
         """Two, so that what depends on the number of subtasks shows."""
@@ -101,8 +110,8 @@ class LocalHost(Host):
                 checkpoint=_begun(plan, settings),
                 available_now=settings.available_now,
             )
-            for batch in runner.batches():
-                self.last_run.append(batch)
+            with where_archives_are():
+                self.last_run.extend(runner.batches())
         collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
         collected = [
             value

@@ -55,12 +55,13 @@ class PythonFolder:
                 f"add_python_file({path!r}): there is no module (.py), package, folder, zip file or wheel here"
             )
 
-    def install(self, requirements: str, cache_dir: str | None) -> None:
+    def install(self, requirements: str, cache_dir: str | None, *, for_this_process: bool = False) -> None:
         """Install packages into the folder, with those that eventide itself needs in the versions of this process.
 
         Args:
             requirements: a file as pip takes it; a line for eventide stands for what its extras need.
             cache_dir: a folder with all packages, to take none from elsewhere.
+            for_this_process: whether this process imports them; then what it has of eventide's needs is left out.
 
         Raises:
             ProgramError: if pip cannot do it, with what it said, or eventide has no such extra.
@@ -70,7 +71,8 @@ class PythonFolder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
         source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
         with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
-            packages, asked = Path(folder, "packages"), asked_of_pip(Path(requirements), Path(folder))
+            packages = Path(folder, "packages")
+            asked = asked_of_pip(Path(requirements), Path(folder), for_this_process=for_this_process)
             ran = subprocess.run([*pip, packages, *source, *asked], capture_output=True, text=True, check=False)
             if ran.returncode != 0:
                 raise ProgramError(

@@ -19,7 +19,7 @@ _OURS = "eventide"
 _ANOTHER_FILE = re.compile(r"((?:-r|-c|--requirement|--constraint)[ =]\s*)(?!\S*://)(\S.*)")
 
 
-def asked_of_pip(requirements: Path, folder: Path) -> list[str]:
+def asked_of_pip(requirements: Path, folder: Path, *, for_this_process: bool) -> list[str]:
     """The arguments of pip: the requirements of a file, and those of eventide in the versions of this process.
 
     eventide itself comes along as it is here, whatever a package index has under its name. So a line for it stands for
@@ -28,6 +28,7 @@ def asked_of_pip(requirements: Path, folder: Path) -> list[str]:
     Args:
         requirements: the file.
         folder: where another one may be written, without such lines.
+        for_this_process: whether this process imports them, which has most of what eventide needs.
 
     Raises:
         ProgramError: if eventide has no such extra.
@@ -39,7 +40,8 @@ def asked_of_pip(requirements: Path, folder: Path) -> list[str]:
         requirements = folder / requirements.name
         requirements.write_text("\n".join(others), encoding="utf-8")
     extras = {extra for one in ours.values() for extra in one.extras}
-    return ["--requirement", str(requirements), *map(_as_here, _needed(extras))]
+    needed = [one for one in _needed(extras) if not (for_this_process and _version_here(one) is not None)]
+    return ["--requirement", str(requirements), *map(_as_here, needed)]
 
 
 def _of_eventide(line: str) -> Requirement | None:
@@ -80,9 +82,14 @@ def _needed(extras: Iterable[str]) -> list[Requirement]:
 
 def _as_here(needed: Requirement) -> str:
     """The version that this process has, or any that will do."""
-    try:
-        versions = f"=={metadata.version(needed.name)}"
-    except metadata.PackageNotFoundError:
-        versions = str(needed.specifier)
+    version = _version_here(needed)
+    versions = str(needed.specifier) if version is None else f"=={version}"
     extras = f"[{','.join(sorted(needed.extras))}]" if needed.extras else ""
     return f"{needed.name}{extras}{versions}"
+
+
+def _version_here(needed: Requirement) -> str | None:
+    try:
+        return metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -11,7 +11,7 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.pickles import Program, loads_program
 from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.lifecycle import close_all, open_all
-from eventide.spark.worker import program_loaded
+from eventide.spark.worker import program_loaded, work_where_archives_are
 
 _UNUSED_S = 600.0
 """So long a part of a program is kept that no task has asked for: its job has ended, or another worker has it."""
@@ -47,6 +47,7 @@ class OpenedPrograms:
 
     def part(self, payload: bytes, index: int) -> Any:
         """The part in some bytes, its functions opened for the subtask of an index."""
+        work_where_archives_are()
         now = time.monotonic()
         program, _ = self._programs.pop((payload, index), (None, now))
         if program is None:

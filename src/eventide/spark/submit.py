@@ -64,6 +64,7 @@ from eventide.spark.sink_runs import SinkRun
 from eventide.spark.sinks import Delivery, directories, refuse_used_directories, write_batch, writer
 from eventide.spark.start_settings import settings_for_start
 from eventide.spark.taking import Taking
+from eventide.spark.worker import archives_are_here
 from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
@@ -112,6 +113,7 @@ class SparkHost(Host):
         """
         refuse_over_connect("add_python_archive")
         self.spark.sparkContext.addArchive(f"{uri_of(archive)}#{target_dir}")
+        archives_are_here()
 
     def set_python_executable(self, program: str) -> None:
         """Choose the interpreter that runs functions.
