@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import subprocess
 import sys
@@ -42,9 +41,8 @@ class PythonFolder:
         if source.is_dir() and not (source / "__init__.py").exists():
             shutil.copytree(source, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
         elif source.is_dir():
-            shutil.copytree(
-                source, self._folder / Path(os.path.abspath(source)).name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True
-            )
+            name = (source if source.name.isidentifier() else source.resolve()).name
+            shutil.copytree(source, self._folder / name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
         elif source.suffix == ".py" and source.is_file():
             shutil.copy(source, self._folder)
         elif source.is_file() and zipfile.is_zipfile(source):

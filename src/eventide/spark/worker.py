@@ -17,7 +17,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
 _HAS_ARCHIVES = "eventide-archives"
-"""The name of an empty file beside the archives of programs, where Spark has unpacked them."""
+"""The name of an empty folder beside the archives of programs, where Spark has unpacked them."""
 
 
 class _Worker:
@@ -32,8 +32,7 @@ def program_loaded() -> None:
 
 def archives_are_here() -> None:
     """Say, in the driver, that Spark unpacks an archive for the functions of programs."""
-    with open(SparkFiles.get(_HAS_ARCHIVES), "w"):
-        pass
+    os.makedirs(SparkFiles.get(_HAS_ARCHIVES), exist_ok=True)
 
 
 def work_where_archives_are() -> None:
