@@ -229,11 +229,15 @@ def test_a_split_behind_a_generator_of_its_own_is_forgotten_with_its_generator()
 
 @pytest.mark.parametrize("split_by", [None, lambda path: os.path.basename(path).split("-")[0]])
 def test_a_year_of_daily_files_leaves_no_more_in_the_checkpoint_than_what_is_there(tmp_path, split_by):
-    """A directory where each day brings two files, which are deleted a week later; the job is restarted every day."""
+    """A directory where each day brings two files, which are deleted a week later; the job is restarted every day.
+
+    Files that are gone stay known for a time by the clock, which here is none.
+    """
 
     def plan():
         files = FileSource.csv(tmp_path, type_info=Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()]))
-        files = files.monitor_continuously(Duration.of_millis(0)).set_split_by(split_by)
+        at_once = Duration.of_millis(0)
+        files = files.monitor_continuously(at_once).set_split_by(split_by).set_known_for(at_once)
         strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ms")
         stream = local_environment().from_source(files.build(), strategy, "files")
         return plan_of(stream.key_by(lambda e: e.user).window(TumblingEventTimeWindows.of(DAY_MS)).process(Contents()))

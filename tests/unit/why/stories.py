@@ -4,7 +4,7 @@ from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
-from eventide.testing import ScriptedSource, local_environment
+from eventide.testing import Idle, ScriptedSource, local_environment
 from eventide.why import why
 from twin import plan_of
 
@@ -23,7 +23,7 @@ def bounded(seconds=5):
 
 def windows(batches, strategy=None, splits=("p0", "p1", "p2"), bounded_source=False):
     """The latest order of each shop and minute, from a scripted topic: one inner list is a micro-batch."""
-    script = [[(split, ("shop", time)) for split, time in batch] for batch in batches]
+    script = [[one if isinstance(one, Idle) else (one[0], ("shop", one[1])) for one in batch] for batch in batches]
     source = ScriptedSource([*splits], script, type_info=ORDER, bounded=bounded_source)
     orders = local_environment().from_source(source, strategy or bounded(), "orders")
     return orders.key_by(lambda order: order[0]).window(MINUTE).reduce(max).name("latest")

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from eventide.common import Duration, Time
+from eventide.common import Time
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.testing import Idle
 from eventide.why import why
 from twin import plan_of
 from unit.why.stories import NOON, bounded, windows
@@ -23,16 +24,16 @@ def batch(minute, *splits):
 
 BATCHES = [
     batch(0, "p0", "p1", "p2"),
-    batch(1, "p0", "p1"),
+    [*batch(1, "p0", "p1"), Idle("p2")],  # not with_idleness: timeouts begin anew with each run
     [("p0", NOON + 1_000), *batch(2, "p0", "p1")],
     [*batch(3, "p1"), ("p1", NOON + 2_000)],
     [*batch(9, "p0", "p1", "p2"), ("p2", NOON)],
-    batch(10, "p0"),
+    [*batch(10, "p0"), Idle("p1"), Idle("p2")],
 ]
 
 
 def program(name):
-    first = windows(BATCHES, bounded().with_idleness(Duration.of_seconds(30))).name(name).uid("first")
+    first = windows(BATCHES, bounded()).name(name).uid("first")
     hours = first.key_by(lambda order: order[0]).window(TumblingEventTimeWindows.of(Time.hours(1)))
     return hours.reduce(max).name("behind").uid("second")
 
@@ -64,8 +65,8 @@ def undisturbed():
 
 def test_there_is_something_to_remember(undisturbed):
     said, counters, _ = undisturbed
-    assert said["operators"][0]["late"]["elements"] == 2
-    assert counters["latest"]["numRecordsIn"] == sum(map(len, BATCHES))
+    assert said["operators"][0]["late"]["elements"] == 3
+    assert counters["latest"]["numRecordsIn"] == sum(map(len, BATCHES)) - 3  # the idle markers
 
 
 @pytest.mark.parametrize("killed_in", range(7))
