@@ -1,8 +1,8 @@
 """Bare functions: those whose code shows that they hold on to nothing, so that no copies are needed around them.
 
-Most lambdas are of this kind. Of any other function it is taken for granted that it may keep, change and put out again
-all that it ever saw. What the class of an element does, when an operator or an attribute of it is used, belongs to the
-element.
+Most lambdas are of this kind, and methods that read plain attributes of their object. Of any other function it is taken
+for granted that it may keep, change and put out again all that it ever saw. What the class of an element does, when an
+operator or an attribute of it is used, belongs to the element.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import builtins
 import dis
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import FIXED
@@ -38,7 +39,7 @@ JUMP_BACKWARD_NO_INTERRUPT JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP POP_JUMP_IF_
 POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_FORWARD_IF_NONE
 POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_BACKWARD_IF_NONE
 POP_JUMP_BACKWARD_IF_NOT_NONE GET_ITER FOR_ITER END_FOR POP_ITER NOT_TAKEN GET_LEN PRECALL CALL CALL_KW KW_NAMES
-MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE
+MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RERAISE
 """
 _READS = frozenset(_READING.split())
 """Instructions that change nothing but what the function has made itself."""
@@ -46,8 +47,14 @@ _READS = frozenset(_READING.split())
 _CALLS = frozenset({"CALL", "CALL_KW"})
 _OF_GENERATORS = frozenset({"YIELD_VALUE", "RETURN_GENERATOR", "JUMP_BACKWARD_NO_INTERRUPT"})
 _WRITES_ARGUMENTS = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR"})
+_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"})
+_HARMLESS_INTRINSICS = frozenset({3, 5, 6})
+"""Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+"""Functions that Python makes and calls at once."""
 
-_known: WeakKeyDictionary[FunctionType, dict[tuple[bool, bool], bool]] = WeakKeyDictionary()
+_NOTHING = object()
+_USUAL_READING: Any = object.__getattribute__
 
 
 def is_bare(function: Callable[..., Any]) -> bool:
@@ -72,58 +79,104 @@ def only_looks(function: Callable[..., Any]) -> bool:
     return type(function) is attrgetter or _is_safe(function, looks=True)
 
 
-def _is_safe(function: Any, *, looks: bool) -> bool:
-    is_method = type(function) is MethodType
-    plain = function.__func__ if is_method else function
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """The names that a harmless code looks up when it runs: globals, and attributes of the object of a method."""
+
+    of_globals: tuple[str, ...]
+    of_itself: tuple[str, ...]
+
+
+def _is_safe(function: Any, *, looks: bool, seen: set[FunctionType] | None = None) -> bool:
+    """Whether the code of a function is harmless, and all that it reaches from outside is so at this moment.
+
+    Of functions that call each other, those in ``seen`` are being looked at already.
+    """
+    owner, plain = (function.__self__, function.__func__) if type(function) is MethodType else (_NOTHING, function)
     if type(plain) is not FunctionType:
         return type(plain) is itemgetter or any(plain is known for known in (int, float, str, bool, len))
-    known = _known.setdefault(plain, {})
-    found = known.get((looks, is_method))
-    if found is None:
-        known[looks, is_method] = True  # stands while it is looked at a function that calls itself
-        found = known[looks, is_method] = _has_safe_code(plain, looks=looks, is_method=is_method)
-    return found
-
-
-def _has_safe_code(function: FunctionType, *, looks: bool, is_method: bool) -> bool:
-    code = function.__code__
+    seen = set() if seen is None else seen
+    if plain in seen:
+        return True
+    needs = _needs(plain.__code__, looks=looks, is_method=owner is not _NOTHING)
+    if needs is None:
+        return False
     try:
-        enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+        enclosed = [cell.cell_contents for cell in plain.__closure__ or ()]
     except ValueError:  # it is still empty
         return False
-    outside = [*enclosed, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    if not FIXED.issuperset(map(type, outside)):
+    outside = [*enclosed, *(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
+    if not FIXED.issuperset(map(type, outside)) or not all(
+        _is_plain_attribute(owner, name) for name in needs.of_itself
+    ):
         return False
+    if owner is _NOTHING:
+        seen.add(plain)
+    found = (plain.__globals__.get(name, getattr(builtins, name, _NOTHING)) for name in needs.of_globals)
+    return all(_is_harmless(known, looks=looks, seen=seen) for known in found)
+
+
+def _is_harmless(known: Any, *, looks: bool, seen: set[FunctionType]) -> bool:
+    if type(known) is FunctionType:
+        return _is_safe(known, looks=looks, seen=seen)
+    return type(known) in FIXED or (type(known) in (type, type(len)) and known in _HARMLESS)
+
+
+def _is_plain_attribute(owner: Any, name: str) -> bool:
+    """Whether an object has an attribute that cannot be changed, and that is read without calling anything."""
+    kind = type(owner)
+    if kind.__getattribute__ is not _USUAL_READING:
+        return False
+    on_class = next((vars(ancestor)[name] for ancestor in kind.__mro__ if name in vars(ancestor)), _NOTHING)
+    if on_class is not _NOTHING and type(on_class) not in FIXED:
+        return False
+    return type(getattr(owner, "__dict__", {}).get(name, on_class)) in FIXED
+
+
+@lru_cache(maxsize=1024)
+def _needs(code: CodeType, *, looks: bool, is_method: bool) -> _Needs | None:
+    """What a code looks up when it runs; None where it is not harmless.
+
+    Each call must be that of a global or of a comprehension, so calls are counted. A method may use its own object only
+    to read attributes.
+    """
     itself = code.co_varnames[0] if is_method and code.co_argcount else None
     if itself is None and is_method:
-        return False
-    calls = 0
+        return None
+    names: set[str] = set()
+    attributes: set[str] = set()
+    calls, reads_attributes, is_itself = 0, False, False
     for instruction, is_nested in _instructions(code):
-        name, value = instruction.opname, instruction.argval
-        if not (name in _READS or (is_nested and name in _OF_GENERATORS)):
-            if name == "LOAD_ATTR" and looks and not _is_method_load(instruction):
-                continue
-            if name not in _WRITES_ARGUMENTS or looks:
-                return False
-        if name == "BINARY_OP" and looks and instruction.argrepr.endswith("="):
-            return False
+        name, value, was_itself = instruction.opname, instruction.argval, is_itself
+        is_itself = itself is not None and not is_nested and _names(value, itself)
+        if was_itself:
+            if name != "LOAD_ATTR" or _is_method_load(instruction) or instruction.is_jump_target:
+                return None
+            attributes.add(value)
+        elif name == "LOAD_ATTR" and looks and not _is_method_load(instruction):
+            reads_attributes = True
+        elif not _is_allowed(instruction, looks=looks, is_nested=is_nested):
+            return None
+        if is_itself and not (name in _LOADS and (value == itself or value[-1] == itself != value[0])):
+            return None
         if name == "LOAD_GLOBAL":
-            known = function.__globals__.get(value, getattr(builtins, value, _NOTHING))
-            if not _is_harmless(known, looks=looks):
-                return False
-        if itself is not None and not is_nested and name != "STORE_FAST" and _names(value, itself):
-            return False
-        calls += (name in _CALLS) - (name == "MAKE_FUNCTION") - (name == "LOAD_GLOBAL" and _is_callee(instruction))
-    return calls <= 0
+            names.add(value)
+            calls -= _is_callee(instruction)
+        calls += name in _CALLS
+        calls -= name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in _COMPREHENSIONS
+    takes_key = any(isinstance(one, tuple) and "key" in one for part in _codes(code) for one in part.co_consts)
+    if calls > 0 or (reads_attributes and takes_key):  # a method that was read may be called as the key of an order
+        return None
+    return _Needs(tuple(names), tuple(attributes))
 
 
-_NOTHING = object()
-
-
-def _is_harmless(known: Any, *, looks: bool) -> bool:
-    if type(known) is FunctionType:
-        return _is_safe(known, looks=looks)
-    return type(known) in FIXED or (isinstance(known, type | type(len)) and known in _HARMLESS)
+def _is_allowed(instruction: dis.Instruction, *, looks: bool, is_nested: bool) -> bool:
+    name = instruction.opname
+    if name == "CALL_INTRINSIC_1":
+        return instruction.arg in _HARMLESS_INTRINSICS
+    if name == "BINARY_OP" and looks:
+        return not instruction.argrepr.endswith("=")
+    return name in _READS or (is_nested and name in _OF_GENERATORS) or (name in _WRITES_ARGUMENTS and not looks)
 
 
 def _names(value: Any, name: str) -> bool:
@@ -140,10 +193,16 @@ def _is_method_load(instruction: dis.Instruction) -> bool:
     return "NULL" in instruction.argrepr
 
 
-def _instructions(code: CodeType, *, is_nested: bool = False) -> Iterator[tuple[dis.Instruction, bool]]:
-    """The instructions of a function and of the comprehensions in it."""
-    for instruction in dis.get_instructions(code):
-        yield instruction, is_nested
+def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, bool]]:
+    """The instructions of a function, and those of the comprehensions and lambdas in it."""
+    for part in _codes(code):
+        for instruction in dis.get_instructions(part):
+            yield instruction, part is not code
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of the functions in it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _instructions(constant, is_nested=True)
+            yield from _codes(constant)

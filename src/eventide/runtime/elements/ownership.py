@@ -116,13 +116,14 @@ def _is_fixed(value: Any) -> bool:
     kind = type(value)
     if kind in FIXED:
         return True
-    if issubclass(kind, tuple | frozenset):
+    if kind is frozenset or issubclass(kind, tuple):
         return kind.__dictoffset__ == 0 and all(map(_is_fixed, value))
     if issubclass(kind, Enum):
         return True
     if not is_dataclass(kind) or not _is_frozen(kind):
         return False
-    return all(_is_fixed(getattr(value, field.name, None)) for field in fields(kind))
+    parts = [getattr(value, field.name, None) for field in fields(kind)]
+    return all(map(_is_fixed, [*parts, *getattr(value, "__dict__", {}).values()]))  # what it computed once, too
 
 
 def _is_frozen(kind: type) -> bool:
