@@ -54,7 +54,7 @@ def test_records_and_mark_are_there_together(broker: KafkaBroker) -> None:
     assert marks(sink) == []
     for records, mark, seen in [((), 3, []), ((b"a", b"b"), 4, [b"a", b"b"]), ((b"c",), 6, [b"a", b"b", b"c"])]:
         transactions = Transactions(sink)
-        transactions.write([table(*records)], Mark(mark, "id"), topic)
+        transactions.write([table(*records)], Mark(mark, "id"), [topic])
         transactions.close()
         assert (marks(sink), values(broker, topic)) == ([Mark(mark, "id")], seen)
 
@@ -72,7 +72,7 @@ def test_who_has_closed_it_knows_that_readers_see_all(broker: KafkaBroker) -> No
 
     for n in range(20):
         transactions = Transactions(sink)
-        transactions.write([table(b"%d" % n)], Mark(n + 1, "id"), topic)
+        transactions.write([table(b"%d" % n)], Mark(n + 1, "id"), [topic])
         transactions.close()
         assert end(IsolationLevel.READ_COMMITTED) == end(IsolationLevel.READ_UNCOMMITTED) == 2 * (n + 1)
     assert marks(sink) == [Mark(20, "id")]
@@ -96,10 +96,10 @@ def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(br
     dead.produce(topic, b"half")
     dead.flush(10)
     younger = Transactions(sink)
-    younger.write([table(b"whole")], Mark(1, "id"), topic)
+    younger.write([table(b"whole")], Mark(1, "id"), [topic])
     assert values(broker, topic) == [b"whole"]
     with pytest.raises(StateError, match="another run of this job, or another job, uses the transactional id prefix"):
-        older.write([table(b"late")], Mark(2, "id"), topic)
+        older.write([table(b"late")], Mark(2, "id"), [topic])
     assert (values(broker, topic), marks(sink)) == ([b"whole"], [Mark(1, "id")])
 
 
@@ -115,11 +115,11 @@ def test_a_transaction_lives_through_the_death_of_the_broker(
     sink = sink_to(broker.bootstrap_servers, topic).set_property("metadata.recovery.strategy", strategy)
     sink = sink.set_property("default.api.timeout.ms", patience_ms)
     transactions = Transactions(sink.build())
-    transactions.write([table(b"before")], Mark(1, "id"), topic)
+    transactions.write([table(b"before")], Mark(1, "id"), [topic])
     broker.kill()
     back = threading.Timer(1, broker.start)
     back.start()
-    transactions.write([table(b"meanwhile")], Mark(2, "id"), topic)
+    transactions.write([table(b"meanwhile")], Mark(2, "id"), [topic])
     back.join()
     assert (values(broker, topic), marks(sink.build())) == ([b"before", b"meanwhile"], [Mark(2, "id")])
 
@@ -131,16 +131,16 @@ def test_who_gives_up_a_call_finds_out_whether_another_run_has_written_meanwhile
     topic = new_topic(broker)
     sink = sink_to(broker.bootstrap_servers, topic).build()
     older = Transactions(sink)
-    older.write([table(b"first")], Mark(1, "id"), topic)
+    older.write([table(b"first")], Mark(1, "id"), [topic])
 
     def never_comes_back(*_: object) -> None:
         monkeypatch.undo()
-        Transactions(sink).write([table(b"second")], Mark(2, "id"), topic)
+        Transactions(sink).write([table(b"second")], Mark(2, "id"), [topic])
         raise TimeoutError
 
     monkeypatch.setattr(older, "_in_time", never_comes_back)
     with pytest.raises(StateError, match="another run of this job, or another job, uses the transactional id prefix"):
-        older.write([table(b"second")], Mark(2, "id"), topic)
+        older.write([table(b"second")], Mark(2, "id"), [topic])
     assert (values(broker, topic), marks(sink)) == ([b"first", b"second"], [Mark(2, "id")])
 
 
@@ -149,9 +149,9 @@ def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaB
     sink = sink_to(broker.bootstrap_servers, topic).build()
     transactions = Transactions(sink)
     with pytest.raises(DataError, match=f"did not take a record for {topic}: .*too large"):
-        transactions.write([table(b"small", b"x" * 5_000)], Mark(1, "id"), topic)
+        transactions.write([table(b"small", b"x" * 5_000)], Mark(1, "id"), [topic])
     assert values(broker, topic) == []
-    transactions.write([table(b"small")], Mark(1, "id"), topic)
+    transactions.write([table(b"small")], Mark(1, "id"), [topic])
     assert (values(broker, topic), marks(sink)) == ([b"small"], [Mark(1, "id")])
 
 
@@ -167,7 +167,7 @@ def test_who_may_not_log_in_is_told_at_once() -> None:
                 builder.set_property(name, value)
             return builder.build()
 
-        Transactions(sink("secret")).write([table(b"a")], Mark(1, "id"), "hers")
+        Transactions(sink("secret")).write([table(b"a")], Mark(1, "id"), ["hers"])
         assert values(broker, "hers") == [b"a"]
         began = time.monotonic()
         with pytest.raises(ProgramError, match="does not let us in"):

@@ -69,12 +69,12 @@ class KafkaDelivery:
         transactions = self._transactions or self._open(batch_id)
         if batch_id < self._next_batch or not records:
             return
-        topic, checkpoint = self._topic_of(records[0]), self._job.checkpoint
+        topics, checkpoint = self._topics_of(records), self._job.checkpoint
         if not self._job.has_begun(transactions.group):
             # Who finds no mark in Kafka then knows that it has expired, and not that nothing was written.
-            transactions.write([], Mark(batch_id, checkpoint), topic)
+            transactions.write([], Mark(batch_id, checkpoint), topics)
             self._job.begin(spark, transactions.group)
-        transactions.write(records, Mark(batch_id + 1, checkpoint), topic)
+        transactions.write(records, Mark(batch_id + 1, checkpoint), topics)
         self._next_batch = batch_id + 1
 
     def _open(self, batch_id: int) -> Transactions:
@@ -85,9 +85,11 @@ class KafkaDelivery:
         self._transactions = transactions
         return transactions
 
-    def _topic_of(self, records: pa.Table) -> str:
+    def _topics_of(self, records: Sequence[pa.Table]) -> list[str]:
         topic = self._sink.record_serializer.topic
-        return str(records.column("topic")[0].as_py() if isinstance(topic, KafkaTopicSelector) else topic)
+        if not isinstance(topic, KafkaTopicSelector):
+            return [topic]
+        return sorted({name for table in records for name in table.column("topic").unique().to_pylist()})
 
 
 def _encoding(payload: bytes) -> Task:

@@ -40,7 +40,7 @@ class Transactions:
     def __init__(self, sink: KafkaSink) -> None:
         self._sink = sink
         self.group = str(sink.transactional_id_prefix)
-        self._last: tuple[Mark, str] | None = None
+        self._last: tuple[Mark, Sequence[str]] | None = None
         self._producer = self._new_producer()
         quiet = {**connection(sink), "group.id": self.group, "enable.auto.commit": "false", "log_level": 0}
         self._membership = client(library().Consumer, quiet)
@@ -73,13 +73,14 @@ class Transactions:
                     return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
                 patience.check_error(f"the offsets of the group {self.group}", unsettled)
 
-    def write(self, records: Sequence[pa.Table], mark: Mark, topic: str) -> None:
+    def write(self, records: Sequence[pa.Table], mark: Mark, topics: Sequence[str]) -> None:
         """Write records and a mark, all of them or none.
 
         Args:
             records: the records, in tables.
             mark: how far the sink has got with them.
-            topic: the topic beside which the mark is kept.
+            topics: the topics beside which the mark is kept: all those of the records, as Kafka drops a mark with its
+                topic; so the mark is there as long as any record is.
 
         Raises:
             StateError: if another run of the job has begun to write.
@@ -88,11 +89,11 @@ class Transactions:
         for tried in range(1, _TRIES + 1):
             self._producer.forget()
             try:
-                self._write(records, mark, topic)
-                self._last = mark, topic
+                self._write(records, mark, topics)
+                self._last = mark, topics
                 return
             except library().KafkaException as error:
-                failure = self._failure(error.args[0], topic)
+                failure = self._failure(error.args[0], topics)
                 passes = self._producer.may_try_again and error.args[0].txn_requires_abort()
                 self._abort()
                 if tried == _TRIES or not passes or isinstance(failure, StateError):
@@ -121,22 +122,23 @@ class Transactions:
         if max(own, default=-1) >= mark.next_batch + is_empty:
             raise self._another_run()
 
-    def _write(self, records: Sequence[pa.Table], mark: Mark, topic: str) -> None:
+    def _write(self, records: Sequence[pa.Table], mark: Mark, topics: Sequence[str]) -> None:
         producer = self._producer.client
         producer.begin_transaction()
         self._reached("begun")
         for table in records:
             self._producer.send(table)
         self._reached("sent")
-        offset, membership = self._offset(mark, topic), self._membership.consumer_group_metadata()
-        send = partial(self._insist, producer.send_offsets_to_transaction, offset, membership)
+        offsets, membership = self._offsets(mark, topics), self._membership.consumer_group_metadata()
+        send = partial(self._insist, producer.send_offsets_to_transaction, offsets, membership)
         self._in_time(send, self._producer.patience_s + _GRACE_S)
         self._reached("marked")
         self._insist(producer.commit_transaction)
         self._reached("committed")
 
-    def _offset(self, mark: Mark, topic: str) -> list[Any]:
-        return [library().TopicPartition(topic, 0, mark.next_batch, metadata=mark.checkpoint)]
+    def _offsets(self, mark: Mark, topics: Sequence[str]) -> list[Any]:
+        place = library().TopicPartition
+        return [place(topic, 0, mark.next_batch, metadata=mark.checkpoint) for topic in topics]
 
     def _reached(self, place: str) -> None:
         """Nothing: tests end the process at a place of a transaction."""
@@ -196,13 +198,13 @@ class Transactions:
                 else:
                     patience.check_error(what, error.args[0])
 
-    def _failure(self, error: Any, topic: str) -> EventideError:
+    def _failure(self, error: Any, topics: Sequence[str]) -> EventideError:
         """What to say of a transaction that failed."""
         codes = library().KafkaError
         if error.code() in {getattr(codes, name) for name in _FENCED.split() if hasattr(codes, name)}:
             return self._another_run()
         self._producer.client.poll(0)  # says which records were not taken
-        return self._producer.failure() or self._producer.refusal(error, topic)
+        return self._producer.failure() or self._producer.refusal(error, ", ".join(topics))
 
     def _another_run(self) -> StateError:
         return StateError(
@@ -217,7 +219,7 @@ class Transactions:
         except library().KafkaException:
             return  # whoever comes next with this id ends it, or its time-out
 
-    def _wait_until_seen(self, mark: Mark, topic: str) -> None:
+    def _wait_until_seen(self, mark: Mark, topics: Sequence[str]) -> None:
         """Wait for the end of the last transaction.
 
         Kafka says that a transaction is committed before it tells the partitions, and readers see nothing of it in
@@ -225,7 +227,7 @@ class Transactions:
         over. So one is begun, sends what stands there anyway, and is given up.
         """
         producer, membership = self._producer.client, self._membership.consumer_group_metadata()
-        send = partial(producer.send_offsets_to_transaction, self._offset(mark, topic), membership, _GRACE_S)
+        send = partial(producer.send_offsets_to_transaction, self._offsets(mark, topics), membership, _GRACE_S)
         try:
             producer.begin_transaction()
             self._in_time(send, _GRACE_S)
