@@ -56,6 +56,17 @@ def test_modules_packages_folders_and_zip_files_are_importable_by_their_names(tm
     assert names(folder) == ["one.py", "package/__init__.py", "three.py", "two.py"]
 
 
+@pytest.mark.parametrize("added", [".", "..", "../package", "../link"])
+def test_a_package_keeps_the_name_by_which_it_is_given(tmp_path, folder, monkeypatch, added):
+    here = tmp_path / "package" / "below" if added == ".." else tmp_path / "package"
+    here.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "package")
+    monkeypatch.chdir(here)
+    PythonFiles.of(Session(folder)).add(added)
+    assert names(folder) == ["link/__init__.py" if added == "../link" else "package/__init__.py"]
+
+
 def test_what_is_no_module_is_refused(tmp_path, folder):
     (tmp_path / "notes.txt").write_text("")
     for wrong in ("notes.txt", "nowhere.py"):
