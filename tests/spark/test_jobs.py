@@ -17,12 +17,16 @@ from tests.steps import in_steps
 from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import (
     DataStream,
+    KeyedProcessFunction,
+    MapFunction,
     OutputTag,
     ProcessWindowFunction,
+    RuntimeContext,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, TemporaryCheckpointWarning, UserFunctionError
 from eventide.spark.subtasks import subtask_ids
@@ -337,6 +341,38 @@ def test_sessions_on_spark_with_objects_that_are_pickled(env: StreamExecutionEnv
 
 
 @in_steps
+def test_elements_share_no_objects_on_spark(env: StreamExecutionEnvironment) -> None:
+    """One object in the elements of two keys is changed in state, and one row is put out again and again."""
+
+    class Counts(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            descriptor = ValueStateDescriptor("count", Types.PICKLED_BYTE_ARRAY())
+            self.state = runtime_context.get_state(descriptor)
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
+            count = self.state.value() or value[1]
+            count[0] += 1
+            self.state.update(count)
+            yield f"{value[0]}{count[0]}"
+
+    class ReusesOneRow(MapFunction):
+        def __init__(self) -> None:
+            self.row: list[Any] = [None]
+
+        def map(self, value: Any) -> list[Any]:
+            self.row[0] = value
+            return self.row
+
+    zero = [0]
+    names = env.from_collection(["a", "b", "a", "b"])
+    counts = names.map(lambda key: (key, zero)).key_by(lambda e: e[0]).process(Counts())
+    rows = names.map(ReusesOneRow()).map(lambda row: "row of " + row[0])
+    assert sorted(counts.union(rows).execute_and_collect()) == [
+        *("a1", "a2", "b1", "b2"),
+        *("row of a", "row of a", "row of b", "row of b"),
+    ]
+
+
 def test_a_function_that_reads_nothing_of_its_micro_batch_harms_no_state(env: StreamExecutionEnvironment) -> None:
     seen: list[tuple[int, list[Row]]] = []
 
