@@ -182,8 +182,9 @@ class TupleTypeInfo(CompositeTypeInfo):
 class RowTypeInfo(CompositeTypeInfo):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
-    Fields that were not named are f0, f1, … A row with names is read by name. Only rows of kind INSERT travel: there is
-    no column for the kind. Where no type is declared, rows keep theirs.
+    Fields that were not named are f0, f1, … A row with names is read by name. Where the fields of the type or of the
+    row were not named, a row with other names is read by position, as Flink's formats read each row. Only rows of kind
+    INSERT travel: there is no column for the kind. Where no type is declared, rows keep theirs.
     """
 
     types: tuple[TypeInformation, ...]
@@ -223,7 +224,7 @@ class RowTypeInfo(CompositeTypeInfo):
                 )
                 raise DoesNotFit(why)
             names = value.get_field_names()
-            if self.names is None and names is not None and set(names) != set(self._names()):
+            if names is not None and set(names) != set(self._names()) and (self.names is None or _is_numbered(names)):
                 return self._check_width(tuple(value))
             if value.has_field_names(self._names()):
                 return self._check_width(tuple(value))
@@ -257,6 +258,11 @@ class RowTypeInfo(CompositeTypeInfo):
 def _numbered(width: int) -> tuple[str, ...]:
     """Return the names f0, f1, …; the same object each time, by which rows are known quickly."""
     return tuple(f"f{i}" for i in range(width))
+
+
+def _is_numbered(names: Sequence[str]) -> bool:
+    """Whether fields have the names of those that were not named."""
+    return tuple(names) == _numbered(len(names))
 
 
 def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeInformation, ...]:
