@@ -110,3 +110,16 @@ def test_windows_over_json_and_a_restart(broker: KafkaBroker, spark: object, tmp
     asked = ConsumerGroupTopicPartitions(topic, [TopicPartition(topic, p) for p in range(5)])
     committed = admin.list_consumer_group_offsets([asked])[topic].result(30).topic_partitions
     assert all(500 <= at.offset <= 801 for at in committed), "Spark commits a micro-batch with the next one"
+
+
+def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
+    broker: KafkaBroker, spark: object, tmp_path: Path
+) -> None:
+    topic = new_topic(broker, 5)
+    produce(broker, topic, orders(0, 300))
+    env = environment(tmp_path).set_available_now()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(300))
+    sums(env.from_source(on(broker, topic).build(), strategy, "orders")).print()
+    env.execute()
+    begun, committed = (sorted(file.name for file in (tmp_path / log).glob("[0-9]*")) for log in ("offsets", "commits"))
+    assert begun == committed != []

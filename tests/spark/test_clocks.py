@@ -14,8 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
-from eventide.datastream import DataStream, KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
+from eventide.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    ProcessFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
 from eventide.spark.savepoint import take_savepoint
 from eventide.testing import ScriptedSource
@@ -79,25 +86,78 @@ def test_what_the_clock_brings_comes_without_data(env: StreamExecutionEnvironmen
     assert all(batch > 0 for rows in fired.values() for batch, _ in rows), "the data came in batch 0"
 
 
+class Speaks(SourceFunction):
+    """Emits one element, and then nothing until it is cancelled."""
+
+    is_over = False
+
+    def run(self, ctx: SourceFunction.SourceContext) -> None:
+        ctx.collect(("y", 3))
+        while not self.is_over:
+            time.sleep(0.02)
+
+    def cancel(self) -> None:
+        self.is_over = True
+
+
+def of_every_kind(spark: SparkSession, env: StreamExecutionEnvironment, place: Path) -> DataStream:
+    """Four elements of a source with two splits, and one of a directory, a function and a DataFrame each."""
+    batches = [[("a", ("x", 1)), ("b", ("y", 2))], [("a", ("x", 1_001))], [("b", ("y", 2_000))]]
+    source = env.from_source(
+        ScriptedSource(["a", "b"], batches, PAIR, bounded=False), BY_SECOND_FIELD.with_idleness(500), "two"
+    )
+    spark.range(4, 5).selectExpr("'x' as name", "id as time").write.parquet(str(place / "frame"))
+    frame = env.from_data_frame(spark.readStream.schema("name string, time long").parquet(str(place / "frame")))
+    (place / "lines").mkdir()
+    (place / "lines" / "one.txt").write_text("x")
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(place / "lines"))
+    monitored = lines.monitor_continuously(Duration.of_seconds(1)).build()
+    others = [
+        env.from_source(monitored, WatermarkStrategy.no_watermarks(), "lines").map(lambda line: (line, 5), PAIR),
+        env.add_source(Speaks(), "function", PAIR),
+        frame.map(tuple, PAIR),
+    ]
+    return source.union(*(one.assign_timestamps_and_watermarks(BY_SECOND_FIELD.with_idleness(500)) for one in others))
+
+
 @pytest.mark.parametrize("collecting", [False, True], ids=["execute", "execute_and_collect"])
 def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path, collecting: bool
 ) -> None:
-    batches = [[("a", ("x", 1)), ("b", ("y", 2))], [("a", ("x", 1_001))], [("b", ("y", 2_000))]]
-    source = ScriptedSource(["a", "b"], batches, PAIR, bounded=False)
-    keyed = (
-        env.set_available_now().from_source(source, BY_SECOND_FIELD.with_idleness(500), "two").key_by(lambda e: e[0])
-    )
+    keyed = of_every_kind(spark, env.set_available_now(), tmp_path).key_by(lambda e: e[0], Types.STRING())
     if collecting:
-        assert len(list(keyed.process(SetsATimer(), PAIR).execute_and_collect())) == 4
+        assert len(list(keyed.process(SetsATimer(), PAIR).execute_and_collect())) == 7
     else:
+        an_hour = TumblingProcessingTimeWindows.of(Time.hours(1))
+        keyed.window(an_hour).reduce(lambda a, b: (a[0], a[1] + b[1])).print()
         keyed.process(SetsATimer(), PAIR).print()
         env.execute()
     begun, committed = (numbers(tmp_path / "checkpoint" / log) for log in ("offsets", "commits"))
     assert begun == committed == [0, 1, 2]
-    if collecting:
-        taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
-        assert taken.header.batch == 2
+    taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
+    assert taken.header.batch == 2
+
+
+class Returns(SourceFunction):
+    """Emits three elements and returns."""
+
+    def run(self, ctx: SourceFunction.SourceContext) -> None:
+        for second in range(3):
+            ctx.collect(("x", 1_000 * second))
+            time.sleep(0.3)
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_a_job_whose_source_ends_unforeseen_ends_with_nothing_begun(
+    spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    keyed = env.add_source(Returns(), "function", PAIR).key_by(lambda e: e[0], Types.STRING())
+    assert len(list(keyed.process(SetsATimer(), PAIR).execute_and_collect())) >= 3
+    begun, committed = (numbers(tmp_path / "checkpoint" / log) for log in ("offsets", "commits"))
+    assert begun == committed
+    take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
 
 
 def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ class Query:
     def stop(self):
         if self._failures:
             raise self._failures.pop()
+        if self._has_ended.is_set():
+            return
         self.isActive = False
         time.sleep(0.3)
         self._collected.put("of the last micro-batch")
@@ -56,6 +58,25 @@ def job_with(run, start, strategy, collected=None):
 
 def test_what_the_last_micro_batch_gives_while_the_query_is_stopped_is_not_dropped():
     assert list(job_of([]).collected()) == ["of the last micro-batch"]
+
+
+def test_what_a_query_had_begun_when_it_was_over_is_finished_by_one_more_run():
+    collected, started = Collected(), []
+
+    def finish():
+        started.append(True)
+        return QueryRun(Query(collected, []), lambda: None, is_over=lambda progress: True)
+
+    run = QueryRun(Query(collected, []), lambda: None, is_over=lambda progress: True, finish=finish)
+    job = job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
+    assert list(job.collected()) == ["of the last micro-batch"] * 2
+    assert started == [True]
+
+
+def test_a_query_that_ends_by_itself_is_followed_by_none():
+    run = QueryRun(Failing(None), lambda: None, finish=lambda: pytest.fail("there is nothing to finish"))
+    job = job_with(run, lambda: run, RestartStrategies.no_restart())
+    assert job.get_job_execution_result().result(10) is not None
 
 
 def test_stopping_is_tried_again_when_spark_refuses():

@@ -117,6 +117,11 @@ def last_committed(spark: SparkSession, location: str) -> int:
     return _last(spark, location, "commits")
 
 
+def has_begun_more(spark: SparkSession, location: str) -> bool:
+    """Whether a micro-batch was begun that is not committed."""
+    return _last(spark, location, "offsets") > last_committed(spark, location)
+
+
 def _started(spark: SparkSession, location: str) -> list[Record]:
     """The records of the programs that were started on a checkpoint, in their order."""
     there = texts(spark, _path(location))

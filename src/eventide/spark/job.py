@@ -178,7 +178,7 @@ class StreamingJob(JobClient):
 
     def _run_until_the_end(self) -> BaseException | None:
         """One run behind the other, as long as they fail and the restart strategy says so; return what was the last."""
-        failure = self._look_until_the_end()
+        failure = self._look_until_the_end() or self._finish()
         while failure is not None and not self._cancelled.is_set():
             wait_s = self._restarts.wait_after(failure)
             if wait_s is None:
@@ -186,8 +186,20 @@ class StreamingJob(JobClient):
             self._is_restarting = True
             if self._cancelled.wait(wait_s):
                 return None
-            failure = self._run_again()
+            failure = self._run_again() or self._finish()
         return failure
+
+    def _finish(self) -> BaseException | None:
+        """Where a query was stopped because it was over, run what it had begun by then; return what made that fail."""
+        try:
+            with self._between_runs:
+                following = self._run.finish() if self._is_over and not self._cancelled.is_set() else None
+                if following is None:
+                    return None
+                self._run = following
+        except Exception as error:
+            return original(error)
+        return self._look_until_the_end()
 
     def _run_again(self) -> BaseException | None:
         """Start the next run, and look at it until its end; return what made it fail, or not even start."""
@@ -208,6 +220,7 @@ class StreamingJob(JobClient):
         who waits without a limit waits for its end.
         """
         self._active_at = time.monotonic()
+        self._is_over = False
         ended: Future[None] = Future()
         threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
         of_ours: Exception | None = None
@@ -242,7 +255,8 @@ class StreamingJob(JobClient):
         self._poll_s = _POLL_S
         if last is not None:
             if self._run.is_over is not None:
-                self._stop_at_the_end(self._run.is_over(last))
+                self._is_over = self._is_over or self._run.is_over(last)
+                self._stop_at_the_end(self._is_over)
             self._take_progress(last, recent or [last])
         if self._run.taking is not None and self._run.taking.failure is not None:
             self._stop_at_the_end(is_over=True)
@@ -266,12 +280,8 @@ class StreamingJob(JobClient):
         """
         if is_over and not (self._collected.is_full or self._stopping.is_alive()):
             name = f"the end of {self._run.query.name}"
-            self._stopping = threading.Thread(target=self._stop, name=name, daemon=True)
+            self._stopping = threading.Thread(target=_stop, args=(self._run.query,), name=name, daemon=True)
             self._stopping.start()
-
-    def _stop(self) -> None:
-        with suppress(Exception):  # it is tried again with the next look at the query
-            self._run.query.stop()
 
     def _tell_of_timers(self) -> None:
         left = None if self._cancelled.is_set() else warning_of_timers(self._view.title, self._metrics.values())
@@ -291,6 +301,11 @@ class StreamingJob(JobClient):
                 self._view.show(list(self._progress))
                 if self._run.taking is not None:
                     self._run.taking.committed(progress.batchId)
+
+
+def _stop(query: StreamingQuery) -> None:
+    with suppress(Exception):  # it is tried again with the next look at the query
+        query.stop()
 
 
 def _await_end(query: StreamingQuery, ended: Future[None]) -> None:

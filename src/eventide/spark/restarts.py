@@ -33,12 +33,15 @@ class QueryRun:
         is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
             Spark knows itself when it ends.
         taking: what takes the elements for the program, where the query runs in another process than it.
+        finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
+            had begun by then; None if it had begun none.
     """
 
     query: StreamingQuery
     close: Callable[[], None]
     is_over: Callable[[StreamingQueryProgress], bool] | None = None
     taking: Taking | None = None
+    finish: Callable[[], QueryRun | None] = lambda: None
 
 
 class Restarts:

@@ -7,6 +7,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from eventide.runtime.progress import gathered
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint import (
     fit_checkpoint,
+    has_begun_more,
     last_committed,
     outline,
     recorded_program,
@@ -179,9 +181,19 @@ class SparkHost(Host):
         return StreamingJob(run, start, restarts, collected, view, at_end, partial(_why, self.spark, location))
 
     def _start(
-        self, plan: JobPlan, settings: JobSettings, location: str, hand_over: HandOver, collected: Collected
+        self,
+        plan: JobPlan,
+        settings: JobSettings,
+        location: str,
+        hand_over: HandOver,
+        collected: Collected,
+        *,
+        is_finishing: bool = False,
     ) -> QueryRun:
-        """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over."""
+        """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over.
+
+        One that ``is_finishing`` finishes the micro-batch that the run before has begun, and begins none for the clock.
+        """
         run = uuid.uuid4().hex
         of_program = ProgramSinks(plan.sinks, hand_over)
         is_elsewhere = over_connect()
@@ -207,7 +219,7 @@ class SparkHost(Host):
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
             committed = partial(last_committed, self.spark, location)
             taking = Taking(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
-            ends = _takes_what_is_there(plan, settings) and plan.needs_clock
+            ends = is_finishing or (_takes_what_is_there(plan, settings) and plan.needs_clock)
             rows = _reads_data_frames(plan)
             with settings_for_start(self.spark, plan.parallelism, location, rows=rows, ends_with_data=ends):
                 query = output.option("checkpointLocation", location).start()
@@ -216,7 +228,11 @@ class SparkHost(Host):
         except BaseException:
             sinks.close()
             raise
-        return QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings), taking)
+        started = QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings), taking)
+        if is_finishing or not plan.needs_clock or settings.checkpoint_location is None:
+            return started
+        again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
+        return replace(started, finish=lambda: again() if has_begun_more(self.spark, location) else None)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
