@@ -50,6 +50,18 @@ def no(module: str) -> str:
             "beside the driver, where sources are planned, Python finds no module 'eventide.spark'; " + BRING,
         ),
         (
+            "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback:\n"
+            '  File "/opt/eventide/spark/source.py", line 11, in <module>\n    import pyarrow as pa\n' + no("pyarrow"),
+            "beside the driver, where sources are planned, Python finds no module 'pyarrow'; bring it along with "
+            "env.add_python_file(...) if it is a module of the program, and with env.set_python_requirements(...) if "
+            "it is an installed package",
+        ),
+        (
+            "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):\n"
+            '  File "/opt/eventide/spark/data_frame.py", line 9, in <module>\n' + no("eventide.plan"),
+            f"on an executor, Python finds no module 'eventide.plan'; {BRING}",
+        ),
+        (
             '(10.0.0.7 executor 0): java.io.IOException: Cannot run program "python3.11": error=2, No such file',
             "on the executor 0 (10.0.0.7), there is no Python interpreter 'python3.11'; say with "
             "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "

@@ -19,9 +19,13 @@ _OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in d
 _NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
 _NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
-_TASK = "/pyspark/worker.py"
-_PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py")
-"""What a Python process runs that plans beside the driver."""
+_TASK = re.compile(r"/pyspark/worker\.py|\[PYTHON_EXCEPTION\]")
+"""What a Python process of an executor runs, and what Spark calls its failure.
+
+A session that the user makes leaves PySpark's own lines out of a traceback that has others.
+"""
+_PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py|\[PYTHON_DATA_SOURCE_ERROR\]")
+"""What a Python process that plans beside the driver runs, and what Spark calls its failure."""
 
 _SAME_EVERYWHERE = (
     "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
@@ -43,7 +47,7 @@ def what_is_missing(text: str) -> str | None:
     """
     another = _another_python()
     where, same = _where(text), another or (_SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE)
-    is_of_spark = _TASK in text or _PLANNER.search(text) is not None
+    is_of_spark = _TASK.search(text) is not None or _PLANNER.search(text) is not None
     if is_of_spark and (found := _NO_MODULE.search(text)):
         return f"{where}, Python finds no module {found['module']!r}; {another or _advice(found['module'])}"
     if is_of_spark and (found := _NO_PACKAGE.search(text)):
@@ -62,7 +66,7 @@ def what_is_missing(text: str) -> str | None:
 def _where(text: str) -> str:
     if found := _EXECUTOR.search(text):
         return f"on the executor {found['name']} ({found['host']})"
-    return "on an executor" if _TASK in text else "beside the driver, where sources are planned"
+    return "on an executor" if _TASK.search(text) else "beside the driver, where sources are planned"
 
 
 def _another_python() -> str | None:
