@@ -87,6 +87,14 @@ def test_a_module_that_is_not_here_says_why(module: str) -> None:
     assert str(caught.value).endswith(READ_ON)
 
 
+@pytest.mark.parametrize("module", ["datastream.connectors", "datastream.connectors.jdbc"])
+def test_jdbc_is_refused_with_what_writes_a_database_instead(module: str) -> None:
+    with pytest.raises(ImportError, match=r"sink_to\(function\)(?s:.*)rows\.write\.jdbc(?s:.*); see A database out in"):
+        exec(f"from eventide.{module} import JdbcSink")
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "sources-and-sinks.md"
+    assert "\n### A database out\n" in guide.read_text()  # tests/examples runs it
+
+
 def test_a_module_that_pyflink_has_not_either_is_just_not_found() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'eventide\.nonsense'$"):
         __import__("eventide.nonsense")

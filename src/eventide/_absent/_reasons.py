@@ -11,6 +11,11 @@ _CONNECTOR = (
     "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
 )
+_JDBC = (
+    "it wraps a connector of Flink's, written in Java; write with sink_to(function), where function(rows, batch_id) "
+    'calls rows.write.jdbc(url, table, mode="append"), or a driver for Python such as sqlite3, and read with '
+    "env.from_data_frame(spark.read.jdbc(url, table), ...); see A database out in the guide on sources and sinks"
+)
 _DYNAMIC = (
     "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
@@ -51,7 +56,7 @@ MODULES = {
     "datastream.connectors.elasticsearch": _CONNECTOR,
     "datastream.connectors.hybrid_source": "a source does not follow another one here; union(...) reads both at once, "
     "or let a program read the first with set_available_now(), and another the second",
-    "datastream.connectors.jdbc": _CONNECTOR,
+    "datastream.connectors.jdbc": _JDBC,
     "datastream.connectors.kinesis": _CONNECTOR,
     "datastream.connectors.pulsar": _CONNECTOR,
     "datastream.connectors.rabbitmq": _CONNECTOR,
@@ -59,7 +64,7 @@ MODULES = {
 
 NAMES = {
     # in the facades, of modules that are absent
-    **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _CONNECTOR),
+    **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _JDBC),
     **dict.fromkeys(["FlinkKafkaConsumerBase", "FlinkKafkaProducerBase"], _INTERNAL),
     **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _DYNAMIC),
     **dict.fromkeys(["KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _DYNAMIC),

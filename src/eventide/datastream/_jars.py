@@ -63,8 +63,8 @@ def take_jars(method: str, jars: Iterable[str]) -> None:
         raise ProgramError(
             f"{method} cannot take {', '.join(others)}: jars bring classes of Java to Flink, and programs of eventide "
             "run without them. Read with a source of Spark's, env.from_data_frame(...), and write with "
-            "sink_to(FormatSink(...)) or sink_to(function); Spark takes its own jars when a session is made, with "
-            "spark.jars or spark.jars.packages"
+            "sink_to(function), which may call rows.write.jdbc(...), or with sink_to(FormatSink(...)); Spark takes its "
+            "own jars when a session is made, with spark.jars or spark.jars.packages"
         )
     why = "eventide has these connectors and formats by itself, and needs no jars for them"
     has_no_effect(f"{method} of {', '.join(names)}", why, how_many=len(names[:1]))
