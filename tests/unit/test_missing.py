@@ -57,7 +57,7 @@ def no(module: str) -> str:
             "it is an installed package",
         ),
         (
-            "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):\n"
+            "An exception was thrown from the Python worker: Traceback (most recent call last):\n"
             '  File "/opt/eventide/spark/data_frame.py", line 9, in <module>\n' + no("eventide.plan"),
             f"on an executor, Python finds no module 'eventide.plan'; {BRING}",
         ),

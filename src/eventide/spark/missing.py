@@ -19,8 +19,8 @@ _OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in d
 _NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
 _NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
-_TASK = re.compile(r"/pyspark/worker\.py|\[PYTHON_EXCEPTION\]")
-"""What a Python process of an executor runs, and what Spark calls its failure.
+_TASK = re.compile(r"/pyspark/worker\.py|An exception was thrown from the Python worker")
+"""What a Python process of an executor runs, and how Spark begins to tell of its failure.
 
 A session that the user makes leaves PySpark's own lines out of a traceback that has others.
 """
