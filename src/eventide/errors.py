@@ -24,7 +24,7 @@ __all__ = [
 
 
 class EventideError(Exception):
-    """The root of every exception that eventide raises on its own account; no URI in its text has a password."""
+    """The base class of eventide's exceptions; URIs in their texts have no passwords."""
 
     def __str__(self) -> str:
         return without_secrets(super().__str__())

@@ -2,9 +2,9 @@
 
 `finder_of_names` makes the ``__getattr__`` of a module. It finds names that the module hands out lazily; names that
 PyFlink's module hands out because it imports them; and names of Flink 1, with a warning. It refuses any other name: the
-error says why eventide has it not, and what to do instead. A finder of imports, `AbsentModules`, refuses a module
+error says why eventide lacks it, and what to do instead. A finder of imports, `AbsentModules`, refuses a module
 without a counterpart; an attribute that `says_what_is_absent` puts into a class refuses a member. Type checkers see
-nothing of this: to them, such names do not exist.
+none of this: to them, absent names do not exist.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ def finder_of_names(module: str, lazy: Mapping[str, str] = _NONE) -> Callable[[s
 
 
 def _defined_in(home: str, name: str) -> object:
-    """What a module defines under a name; a module whose own name it is, itself."""
+    """The object that a module defines under a name, or the module itself if the name is its own."""
     module = import_module(home)
     return module if home.endswith(f".{name}") else getattr(module, name)
 
 
 def _older(asking: FrameType, name: str, home: str, successor: str) -> object:
-    """What a name of Flink 1 leads to, with a warning at the line of the program that asks for it."""
+    """The successor of a name of Flink 1, with a warning at the line of the program that asks for it."""
     if asking.f_globals.get("__name__") != "importlib._bootstrap":  # which looks before the import statement asks
         warnings.warn(f"{name} is of Flink 1; use {successor}", DeprecationWarning, stacklevel=3)
     return _defined_in(*home.rsplit(".", 1))

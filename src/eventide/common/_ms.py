@@ -39,7 +39,7 @@ def whole_ms(time: Any) -> int:
     """A time for a timer, which has to be a whole number of milliseconds; one after the end of time is set for there.
 
     Raises:
-        ProgramError: if it is none, or before the beginning of time.
+        ProgramError: if it is another kind of value, or before the beginning of time.
 
     >>> whole_ms(5.0), whole_ms(2**70) == MAX_MS
     (5, True)

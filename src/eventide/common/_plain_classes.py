@@ -1,4 +1,4 @@
-"""Classes of Python, its libraries and eventide that any data may have objects of: making one does nothing else.
+"""Classes of Python, its libraries and eventide that any data may contain: making an object has no other effect.
 
 Why that is so of each stands in the table of ``tests/unit/common/test_plain_classes.py``.
 """
@@ -67,7 +67,7 @@ INSTEAD: dict[ClassName, ClassName] = {
     for names, ours in _OURS.items()
     for module, name in [names.split()]
 }
-"""What libraries pickle with that would believe anything, and what is found in its place."""
+"""Functions of libraries that would accept any pickled data, and the safe functions that replace them."""
 
 PLAIN_CLASSES: frozenset[ClassName] = frozenset(
     {*INSTEAD}
@@ -78,7 +78,7 @@ PLAIN_CLASSES: frozenset[ClassName] = frozenset(
         if isinstance(kind, type) and issubclass(kind, BaseException)
     }
 )
-"""Their names, and those of the functions that make some of them."""
+"""Names of plain classes, and of the functions that make objects of them."""
 
 SHOWN_CLASSES: frozenset[ClassName] = frozenset(
     {(module, name) for module in ("builtins", "datetime", "decimal") for name in _NAMES[module].split()}
@@ -87,4 +87,4 @@ SHOWN_CLASSES: frozenset[ClassName] = frozenset(
     | {("eventide.datastream.window._windows", name) for name in ("CountWindow", "GlobalWindow")}
     | {at for at, (_, ours) in INSTEAD.items() if ours == "scalar_of"}
 )
-"""Those whose objects are made to be shown: they cannot be changed, or have no code but eventide's own."""
+"""Classes whose objects are made to be shown: the objects cannot be changed, or run only eventide's code."""

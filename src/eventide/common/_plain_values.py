@@ -1,4 +1,4 @@
-"""Values of libraries, made by functions of ours: those of the libraries believe whatever a pickle says.
+"""Makes values of libraries with functions that check the pickle; the libraries' own functions trust it.
 
 numpy makes arrays over memory that something else owns, and of types that hold pointers where there are none; Arrow
 makes arrays whose offsets lead out of their buffers. Here the types are simple ones, the buffers are the array's own,
@@ -47,13 +47,13 @@ class DtypeForm(Form):
         self._items: Callable[[bytes], Iterable[Any]] | None = None
 
     def __setstate__(self, state: Any) -> None:
-        """What else there is to know."""
+        """Take the rest of the pickled state."""
         if type(state) is not tuple or len(state) not in {8, 9} or type(state[7]) is not int or state[1] not in _ORDERS:
             raise _not_simple("the state of a type")
         self._state, self._made, self._items = state, None, None
 
     def value(self) -> np.dtype[Any]:
-        """The type."""
+        """Return the type."""
         if self._made is None:
             try:
                 self._made = self._type()
@@ -192,21 +192,21 @@ def pattern(text: Any, flags: Any = 0) -> re.Pattern[Any]:
 
 
 def no_time() -> Any:
-    """The time of pandas' that is none, of which there is one in the process."""
+    """The ``NaT`` of pandas, of which a process has one."""
     import pandas as pd
 
     return shared(pd.NaT)
 
 
 def method_of(kind: Any, name: Any) -> Any:
-    """The method that time zones are pickled with; ``getattr`` for a pickle, which may ask for nothing else."""
+    """The method that time zones are pickled with; ``getattr`` for a pickle, which may ask only for this."""
     if type(name) is not str or name != "_unpickle" or getattr(kind, "kind", kind) is not ZoneInfo:
         raise _not_simple(f"a call for {name!r:.40} of something")
     return ZoneInfo._unpickle  # type: ignore[attr-defined]
 
 
 def timestamp_of(value: Any, freq: Any, zone: Any, resolution: Any = 10) -> Any:
-    """A time of pandas', in a zone that is none by its name: pandas would look for a file of that name."""
+    """A pandas time, whose zone is an object: for the name of a zone, pandas would look for a file."""
     from pandas._libs.tslibs import timestamps
 
     if freq is not None or not (zone is None or isinstance(zone, tzinfo)) or type(value) is not int:
@@ -249,7 +249,7 @@ def _simple(of: Any) -> np.dtype[Any]:
 
 
 def _type_of(of: Any) -> np.dtype[Any]:
-    """A type, from its form, or itself: no pickle is given any type but those that were made here."""
+    """A type from its form, or a type as it is: a pickle gets only types that were made here."""
     import numpy as np
 
     if isinstance(of, DtypeForm):
@@ -266,7 +266,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _check_bools(flat: np.ndarray[Any, Any]) -> None:
-    """Numpy counts the bytes of booleans, and believes that each is 0 or 1."""
+    """Check that each boolean is 0 or 1: numpy counts the bytes of booleans without looking."""
     import numpy as np
 
     kind = flat.dtype
@@ -278,7 +278,7 @@ def _check_bools(flat: np.ndarray[Any, Any]) -> None:
 
 
 def _check_arrow(data: Any) -> None:
-    """Arrow ends the process where an array has fewer parts than its type says."""
+    """Check that an array has the parts that its type says: Arrow ends the process if one is missing."""
     import pyarrow as pa
 
     if type(data) is not tuple or len(data) != 7:

@@ -1,4 +1,4 @@
-"""Reads a pickle so that it changes nothing but the objects that it makes.
+"""Reads a pickle so that it changes only the objects that it makes.
 
 An opcode, BUILD, sets attributes of any object. Of a class or a function it would set them for the whole process, and
 Python's unpickler has no place to forbid that. So the unpickler gets a stand-in for each class and function. It makes
@@ -33,7 +33,7 @@ class Unchanging(type):
 
 
 class Form(metaclass=Unchanging):
-    """What a pickle says of a value before all of it is known; BUILD gives the rest, and :meth:`value` makes it."""
+    """A value that a pickle has described in part; BUILD gives the rest, and :meth:`value` makes the value."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class _Shared(threading.local):
 
 
 _stand_ins: dict[int, Any] = {}
-"""What stands in for a class or function, by the id of that; each keeps alive what it stands in for."""
+"""Stand-ins of classes and functions, by the id of the original, which each stand-in keeps alive."""
 
 _safe: dict[int, Any] = {}
 """The classes that Python itself keeps from being changed, by their ids."""
@@ -110,14 +110,14 @@ class Reader(pickle.Unpickler):
 
     @staticmethod
     def by_name(module: str, name: str) -> Any:
-        """Stands for the function that pickles call to have what has a name."""
+        """Stands for the function that pickles call to get the object of a name."""
         raise NotImplementedError
 
     met: set[Any] | None = None
     """The stand-ins that the pickle has met."""
 
     def find_class(self, module: Any, name: Any) -> Any:
-        """What is as it is under a name, or what stands in for it."""
+        """Return the object of a name, or its stand-in."""
         found = self.class_for(module, name)
         stand_in = _stand_ins.get(id(found))
         if stand_in is None:
@@ -132,7 +132,7 @@ class Reader(pickle.Unpickler):
         return stand_in
 
     def _another(self) -> Reader:
-        """One whose method a pickle can call: with this one's it would hold itself, and all that stands in."""
+        """Return an unpickler whose method a pickle can call; this one's method would keep all stand-ins alive."""
         if self.met is None:
             self.met = set()
         another = type(self)(io.BytesIO())
@@ -140,7 +140,7 @@ class Reader(pickle.Unpickler):
         return another
 
     def again(self, error: Exception, data: Any) -> Any:
-        """What a pickle is that led to an error: a class of the program may have been given a stand-in, and said no.
+        """Read again a pickle that led to an error: a class of the program may have refused a stand-in.
 
         Raises:
             Exception: The pickle leads to it all the same.
@@ -162,7 +162,7 @@ def read(kind: type[Reader], data: Any) -> Any:
         data: The pickle, as an object with a buffer.
 
     Raises:
-        StateError: The pickle is none, names what it may not, or changes what it has not made.
+        StateError: The data are not a pickle, name a forbidden class, or change an object of the process.
         Exception: Whatever the classes of the objects raise.
     """
     reader = kind(io.BytesIO(data))
@@ -186,7 +186,7 @@ def read(kind: type[Reader], data: Any) -> Any:
 
 
 def _stand_in_of(found: Any) -> Any:
-    """What stands in for something that data name; None where nothing of it can be set."""
+    """Return the stand-in of an object that data name, or None if none of its attributes can be set."""
     if isinstance(found, type):
         if found.__flags__ & _IMMUTABLE:
             _safe[id(found)] = found
@@ -221,7 +221,7 @@ def _made(found: Any) -> Any:
 
 
 def _look_after_shared() -> None:
-    """Give the objects of the process back what the pickle has changed of them.
+    """Undo the changes that the pickle made to objects of the process.
 
     Raises:
         StateError: It has changed something.

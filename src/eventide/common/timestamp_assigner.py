@@ -1,4 +1,4 @@
-"""Where timestamps come from: `TimestampAssigner`, and what else may give an element its event time."""
+"""`TimestampAssigner` and the other sources of an element's event time."""
 
 from __future__ import annotations
 

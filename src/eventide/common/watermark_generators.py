@@ -141,7 +141,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
         self._watermarks.on_periodic_emit(output)
 
     def snapshot_state(self) -> Any:
-        """Return what the generator has learnt, and since when there have been no elements."""
+        """Return the generator's state, and the time since which there have been no elements."""
         return self._learnt.snapshot(), self._has_heard, self._silent_since_ms, self._is_idle
 
     def restore_state(self, state: Any) -> None:

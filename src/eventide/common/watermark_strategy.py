@@ -53,10 +53,10 @@ class NullTimestamps(Enum):
 class WatermarkStrategy(ABC):
     """How the timestamps of a stream are found and how its watermarks follow from them.
 
-    Begin with one of the strategies that are there, such as `for_bounded_out_of_orderness`. Or subclass this class:
+    Begin with a built-in strategy, such as `for_bounded_out_of_orderness`. Or subclass this class:
     then `create_timestamp_assigner` and `create_watermark_generator` make the objects of each split of a source, or of
     each subtask where the strategy comes after an operator. They are called in every micro-batch, and the new objects
-    are given what the old ones have learnt. A strategy is pickled and sent to the workers.
+    get the state of the old ones. A strategy is pickled and sent to the workers.
 
     A strategy is a value: each ``with_*`` returns a new one that keeps everything else, in any order. (PyFlink's
     ``with_idleness`` forgets the timestamp assigner; eventide's methods forget nothing.) Flink: ``WatermarkStrategy``;
@@ -75,7 +75,7 @@ class WatermarkStrategy(ABC):
     def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> Any:
         """Return a new assigner for the elements of a split; by default, they keep the timestamps of their source.
 
-        What the assigner learns is kept for its split, as a generator's is.
+        The assigner's state is kept for its split, as a generator's state is.
 
         Args:
             context: What the assigner may ask about its surroundings, such as the clock.
@@ -320,7 +320,7 @@ def spec_of(strategy: Any, where: str = "a watermark strategy") -> WatermarkSpec
         where: The call that was given the strategy, for the error.
 
     Raises:
-        ProgramError: It is no `WatermarkStrategy`.
+        ProgramError: The strategy is not a `WatermarkStrategy`.
 
     >>> spec_of(WatermarkStrategy.no_watermarks()).describe()
     'no watermarks, timestamps of the source'

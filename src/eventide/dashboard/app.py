@@ -29,7 +29,7 @@ _SHOWN = 6
 """So many of the slowest splits have a line of their own."""
 
 _QUESTIONS = 4
-"""So many answers to why are looked for at one time: each reads state, and takes a thread of those that answer."""
+"""The number of `why` questions that are answered at one time: each reads state and occupies a thread."""
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -62,7 +62,7 @@ def application(
     def named(request: Request, job: WatchedJob) -> str:
         name = request.query_params.get("name", "")
         if name not in job.names:
-            raise HTTPException(404, "the job has nothing of that name")
+            raise HTTPException(404, "the job has no part of that name")
         return name
 
     def page(request: Request) -> Response:
@@ -91,7 +91,7 @@ def application(
 
     def why(request: Request) -> Response:
         if not is_of_the_page(request):
-            raise HTTPException(403, f"a question is asked by the page itself, or with the header {OWN_HEADER}")
+            raise HTTPException(403, f"send the request from the dashboard's page, or with the header {OWN_HEADER}")
         job = found(request)
         name = named(request, job)
         if not questions.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Whom the dashboard answers: the host that a request names, and where a question comes from."""
+"""Decides which requests the dashboard answers: by the host that they name, and by the page that sent them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ OWN_HEADER = "x-eventide"
 
 
 class KnownHosts:
-    """Refuses requests for a host that is none of the dashboard's.
+    """Refuses requests for a host that is not the dashboard's.
 
-    A foreign page that has its own name lead to this machine makes a browser ask under that name. So a host must be an
+    A foreign page whose name leads to this machine makes a browser ask under that name. So a host must be an
     address by its number, this machine by a name that it knows, or one that was allowed.
 
     Args:

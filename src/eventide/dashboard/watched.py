@@ -21,7 +21,7 @@ _ENDED = 20
 """So many jobs stay to be looked at when they have ended."""
 
 _LONGEST = 100_000
-"""An answer is cut off after so many characters."""
+"""The number of characters after which an answer is cut off."""
 
 _PARTS = (0.0, 0.1, 0.5, 1.0)
 """The watermarks of many splits are shown by these quantiles."""
@@ -55,7 +55,7 @@ class WatchedJob:
         self.names = frozenset(
             str(one["name"]) for kind in ("sources", "operators", "sinks") for one in description.get(kind, ())
         )
-        """The names of what the job is made of."""
+        """The names of the job's parts."""
 
     @property
     def status(self) -> JobStatus:

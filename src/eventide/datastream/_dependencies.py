@@ -31,7 +31,7 @@ class Dependencies:
         self._host.add_python_file(file_path)
 
     def add_jars(self, *jars_path: str) -> None:
-        """Pass over jars of what eventide has by itself, such as Flink's Kafka connector, with one warning.
+        """Ignore jars whose work eventide does itself, such as Flink's Kafka connector, with one warning.
 
         Args:
             jars_path: URLs or paths of jars.
@@ -42,7 +42,7 @@ class Dependencies:
         take_jars("add_jars", jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Pass over jars of what eventide has by itself, as :meth:`add_jars` does.
+        """Ignore jars whose work eventide does itself, as :meth:`add_jars` does.
 
         Args:
             classpaths: URLs of jars.
@@ -70,7 +70,7 @@ class Dependencies:
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Unpack an archive where functions run: models, tables, anything that a function reads.
 
-        A function opens what was in it as ``target_dir/file``: from then on, functions work in the folder that
+        A function opens a file of the archive as ``target_dir/file``: from then on, functions work in the folder that
         ``target_dir`` is in, as in PyFlink, on executors, on this machine, and without Spark. There, the process of the
         program works in it while a job runs. A function that needs another file names its absolute path.
 

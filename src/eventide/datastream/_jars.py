@@ -1,4 +1,4 @@
-"""Jars that programs of Flink's bring along: connectors and formats that eventide has by itself need none."""
+"""Jars of Flink programs: eventide has its own connectors and formats, and ignores theirs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_A_VERSION_OF_KAFKA = re.compile(r"kafka-(?:0\.\d+|universal)$")
 
 
 def is_needless(jar: str) -> bool:
-    """Say whether a jar brings what eventide has by itself; the name of its file tells.
+    """Say, from the name of a jar's file, whether eventide does the jar's work itself.
 
     >>> is_needless("file:///opt/flink-sql-connector-kafka-3.1.0-1.18.jar")
     True
@@ -46,14 +46,14 @@ def is_needless(jar: str) -> bool:
 
 
 def take_jars(method: str, jars: Iterable[str]) -> None:
-    """Pass over jars that are needless, with one warning.
+    """Ignore needless jars, with one warning.
 
     Args:
         method: The method that was given the jars, for messages.
         jars: URLs or paths of jars; several may stand in one, with semicolons between them.
 
     Raises:
-        ProgramError: One brings a class of Java that nothing here takes the place of, or is no text.
+        ProgramError: One contains Java classes that have no replacement here, or is not a text.
     """
     given = list(jars)
     if not all(isinstance(jar, str) for jar in given):

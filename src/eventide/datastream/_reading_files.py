@@ -1,4 +1,4 @@
-"""Files as streams, by the calls that Flink's environment has for them."""
+"""Methods of the environment that read files as streams."""
 
 from __future__ import annotations
 
@@ -95,4 +95,4 @@ class ReadingFiles:
             source_name: str,
             type_info: TypeInformation | None = None,
         ) -> DataStream:
-            """See the environment."""
+            """Add a source to the environment and return its stream."""

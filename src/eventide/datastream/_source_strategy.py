@@ -22,7 +22,7 @@ def strategy_in_force(given: Any, source: Source, source_name: str) -> Watermark
     A warning says that such a strategy has no effect, as it has none in Flink.
 
     Raises:
-        ProgramError: What was given is no ``WatermarkStrategy``.
+        ProgramError: The strategy is not a ``WatermarkStrategy``.
     """
     strategy = spec_of(given, f"the source {source_name!r}")
     has_times = has_timestamps(strategy) or source.gives_timestamps()

@@ -42,7 +42,7 @@ class Watching:
                 another than this machine's own, let something stand before it that does.
             hosts: further names under which a browser may ask for it, such as that of a proxy. Addresses by their
                 numbers, ``localhost``, ``host`` and this machine's name are known; requests for others are refused,
-                so that no foreign page reads it through a name that leads here.
+                so that a foreign page cannot read it through a host name that leads here.
 
         >>> from eventide.testing import local_environment
         >>> env = local_environment().set_dashboard(port=0)

@@ -170,9 +170,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
     def set_available_now(self, available_now: bool = True) -> Self:
         """End the job when it has handled all that was there when it started, as Spark's ``availableNow``.
 
-        It ends behind the micro-batch that has the last of that, with nothing begun. What is due by the clock later,
-        and what operators of Spark in a DataFrame give behind their last rows, comes with the first micro-batch of the
-        next run.
+        It ends after the micro-batch with the last of that data, before another one begins. Later processing-time
+        timers, and rows that Spark's operators in a DataFrame give after their last input, come with the first
+        micro-batch of the next run.
 
         A job with bounded sources alone ends by itself.
         """
@@ -211,7 +211,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         are no watermarks, as in Flink, and a warning says so.
 
         Raises:
-            ProgramError: if the source or strategy is none, or a generator of your own needs timestamps in vain.
+            ProgramError: if the source or strategy is of another type, or your generator needs timestamps and has none.
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
@@ -285,7 +285,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         An operator runs even if no sink takes what it puts out.
 
         Raises:
-            ProgramError: if the program has neither, or collects elements, which nobody could take meanwhile.
+            ProgramError: if the program has neither, or collects elements, which it cannot read while this call waits.
         """
         if self.next_job.collects:
             raise ProgramError(

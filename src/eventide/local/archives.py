@@ -1,4 +1,4 @@
-"""What the archives of a program held, in a folder of this machine in which its functions work while a job runs."""
+"""Unpacked archives of a program, in a folder of this machine in which functions work while a job runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unpack(archive: str, target_dir: str) -> None:
     """Unpack an archive into a folder of its own, in place of what was there under that name.
 
     Raises:
-        ProgramError: if it is no archive on this machine.
+        ProgramError: if there is no such archive on this machine.
     """
     source = Path(unquote(urlsplit(archive).path) if archive.startswith("file:") else archive)
     if not source.is_file() or not source.name.endswith(_ENDINGS):
@@ -51,5 +51,5 @@ def unpack(archive: str, target_dir: str) -> None:
 
 
 def where_archives_are() -> AbstractContextManager[None]:
-    """Have this process work in the folder of the archives for a while, if there are any; as PyFlink's does."""
+    """Make this process work in the folder of the archives for a while, if there are any, as PyFlink does."""
     return contextlib.chdir(_folder()) if _folder.cache_info().currsize else contextlib.nullcontext()

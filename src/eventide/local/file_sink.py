@@ -1,4 +1,4 @@
-"""Files as a sink of the twin: the same files, under the same names, as Spark's; Arrow writes them."""
+"""Writes the files of a sink without Spark, by Arrow, with Spark's contents and names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _write_csv(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
 
 
 def _dialect(options: Mapping[str, str]) -> Dialect:
-    """What Spark's options say of lines of CSV; a quote is escaped by another one, unless a character does it."""
+    """Spark's options for lines of CSV; a quote is escaped by another quote, or by a given character."""
     quote, escape = options.get("quote", '"'), options.get("escape", "")
     return Dialect(
         delimiter=options.get("sep", ","),
@@ -88,7 +88,7 @@ _FORMATS = {
 
 
 class LocalFiles:
-    """What one sink of a job writes: a file for each micro-batch that has elements for it.
+    """Writes the elements of one sink: a file for each micro-batch that has elements for it.
 
     Args:
         spec: a sink whose files :func:`is_of_files` says that the twin can write.
@@ -105,7 +105,7 @@ class LocalFiles:
         self._may_hold_leftovers = True
 
     def write(self, values: Sequence[Any], batch_id: int) -> None:
-        """Write the elements of a micro-batch, which replace what it wrote before it was run again."""
+        """Write the elements of a micro-batch; a repeated micro-batch replaces its files."""
         kind = _FORMATS[_sink(self._spec).format]
         name = f"0{kind.ending}"
         stage = f"{self._parts.path}/{self._stage}"
@@ -126,7 +126,7 @@ def is_of_files(spec: SinkSpec) -> bool:
 
 
 def refuse_used_directories(plan: JobPlan) -> None:
-    """Check that a job that begins writes where nothing else is.
+    """Refuse a directory of another job's output, and one directory for two sinks.
 
     Raises:
         ProgramError: naming the directory.

@@ -62,7 +62,7 @@ class LocalHost(Host):
         """Let functions, which run in this process, import a module, a package, or what a folder or an archive has.
 
         Raises:
-            ProgramError: if it is nothing of the kind.
+            ProgramError: if the path is none of these.
         """
         _importable().add(path)
         importlib.invalidate_caches()

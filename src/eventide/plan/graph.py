@@ -50,7 +50,7 @@ class Transformation:
 
     @property
     def is_operator(self) -> bool:
-        """Whether a job runs it though nothing takes its elements: functions may do something else with them."""
+        """Whether a job runs the operator without a sink downstream: its function may have another effect."""
         return False
 
     @property
@@ -70,7 +70,7 @@ class InputTransformation(Transformation, ABC):
     @property
     @abstractmethod
     def is_bounded(self) -> bool:
-        """Whether its elements come to an end."""
+        """Whether the source is bounded."""
 
     @abstractmethod
     def known_splits(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class SourceTransformation(InputTransformation):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the source says so."""
+        """Whether the source says that it is bounded."""
         return self.source.is_bounded()
 
     def known_splits(self) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class AssignTransformation(Transformation):
 
     @property
     def is_operator(self) -> bool:
-        """Whether it comes behind an operator; directly behind a source, it is a part of the source."""
+        """Whether it comes after an operator; directly after a source, it is a part of the source."""
         return not isinstance(self.inputs[0], InputTransformation)
 
     @property
@@ -260,7 +260,7 @@ class OperatorTransformation(Transformation):
         return self.operation.needs_all and not self.is_keyed
 
     def operator_inputs(self, *, in_batch: bool) -> tuple[OperatorInput, ...]:
-        """What the operator can know of its inputs, in batch or streaming execution."""
+        """Facts about the operator's inputs, in batch or streaming execution."""
         return tuple(
             OperatorInput(
                 source.type_info,

@@ -1,4 +1,4 @@
-"""What the next job of an environment runs."""
+"""The operators and sinks of an environment's next job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventide.plan.graph import SinkTransformation, Transformation, reachable
 class NextJob:
     """The operators and sinks that a program has made since its last job; each runs once, with all that it needs.
 
-    An operator runs though no sink takes what it puts out: its function may do something else with each element.
+    An operator runs without a sink downstream, too: its function may have another effect.
     """
 
     def __init__(self) -> None:
@@ -50,6 +50,6 @@ class NextJob:
         return nodes
 
     def leave_out(self, sink: SinkTransformation) -> None:
-        """Leave out what a query of the user's runs, for a sink of its own."""
+        """Leave out operators that a query of the user's runs for its own sink."""
         for node in reachable([sink]):
             self._nodes.pop(node.number, None)

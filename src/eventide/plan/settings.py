@@ -86,7 +86,7 @@ class Host(ABC):
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> Any:
         """The DataFrame of a plan with one sink."""
 
-    # What functions need where they run; what a host does not say, it has no need of.
+    # Preparations for functions on their workers; a host that needs none keeps the empty method.
 
     def add_python_file(self, path: str) -> None:
         """Let functions import a module, a package, or what a folder or an archive has of them."""

@@ -66,7 +66,7 @@ def no_results(returned: Any) -> tuple[()]:
     """The results of a function that returned None or something empty: none.
 
     Raises:
-        ProgramError: if it returned something else that is false, such as 0.
+        ProgramError: if it returned another false value, such as 0.
 
     >>> no_results(None), no_results([])
     ((), ())

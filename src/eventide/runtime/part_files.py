@@ -1,4 +1,4 @@
-"""A directory in which each micro-batch of a job has files of its own: how they are named, and how they appear."""
+"""Names the files that each micro-batch of a job writes into a directory, and makes them visible."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PartFiles:
         return cls(*opened(location))
 
     def commit(self, batch_id: int, stage: str, written: Mapping[str, str], *, after_another_run: bool) -> int:
-        """Have the files of a micro-batch appear, and delete the hidden directory.
+        """Make the files of a micro-batch visible, and delete the hidden directory.
 
         Args:
             batch_id: its number.
@@ -93,7 +93,7 @@ class PartFiles:
         return len(names)
 
     def _delete_leftovers(self, prefix: str, stage: str, names: set[str]) -> None:
-        """Delete what a run that was killed has left: only in this micro-batch it can have been at work."""
+        """Delete the files of a run that was killed: it can have written only in this micro-batch."""
         for name in self.names():
             if name.startswith(prefix) and name not in names:
                 self.delete(name)

@@ -1,4 +1,4 @@
-"""A folder of what the functions of a program import, and how modules and packages come into it."""
+"""A folder with the modules and packages that the functions of a program import."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_folder() -> str:
 
 
 class PythonFolder:
-    """A folder that is on the path of those who run functions."""
+    """A folder on the module path of processes that run functions."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
@@ -35,7 +35,7 @@ class PythonFolder:
         """Take in a module, a package, a folder of such, or what is in a zip file or a wheel.
 
         Raises:
-            ProgramError: if it is nothing of the kind.
+            ProgramError: if the path is none of these.
         """
         source = Path(path)
         if source.is_dir() and not (source / "__init__.py").exists():

@@ -86,7 +86,7 @@ class Directory:
         return {info.path[len(self._root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
 
     def saved_file(self, name: str) -> SavedFile:
-        """Read a file through, and return what a header says of it."""
+        """Read a whole file, and return its entry for the header."""
         import pyarrow.parquet as pq
 
         digest, size = hashlib.sha256(), 0

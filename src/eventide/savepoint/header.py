@@ -14,7 +14,7 @@ from eventide.runtime.state.operators import check_format
 NAME = "savepoint.json"
 VERSION = 2
 _WITHOUT_FILES = 1
-"""The version before, which does not list the files: it is read, and a missing file goes unnoticed."""
+"""The version before, which does not list the files: a missing file stays unnoticed."""
 SOURCES = "eventide-sources"
 """Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
 _STORAGE = re.compile(rf"{SOURCES}/\d+")
@@ -78,7 +78,7 @@ class Header:
         """The inverse of :meth:`to_text`.
 
         Raises:
-            StateError: if it is of another version, or says of a source that its files are somewhere else.
+            StateError: if it is of another version, or names a folder of a source outside the savepoint.
         """
         content = json.loads(text)
         version = content.pop("version", None)

@@ -102,7 +102,7 @@ class StateWriter:
         """Write what is small of all subtasks, and, when all is there, what makes it a savepoint.
 
         Raises:
-            StateError: if a file is not there that was written somewhere.
+            StateError: if a file that a worker wrote is missing.
         """
         written = {name for operator, _, name, _ in small if operator == _FILE}
         of_operators = sorted(one for one in small if one[0] != _FILE)

@@ -11,7 +11,7 @@ from eventide.runtime.sources.alignment import Facts
 
 _KEPT = 3
 _LOOKS_AFTER = 100
-"""After so many micro-batches it is looked for what attempts have left that died while they wrote."""
+"""The number of micro-batches between two searches for files of attempts that died while they wrote."""
 
 
 class AlignmentFolder:

@@ -90,7 +90,7 @@ def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), 
 
     Raises:
         ProgramError: if Arrow cannot open it.
-        StateError: if there is none, or not all of it.
+        StateError: if the savepoint is missing or incomplete.
     """
     location = resolved(spark, savepoint)
     return Outline(location, *there(spark, partial(outlined, location, operators, verify=verify)))

@@ -190,7 +190,7 @@ class StreamingJob(JobClient):
         return failure
 
     def _finish(self) -> BaseException | None:
-        """Where a query was stopped because it was over, run what it had begun by then; return what made that fail."""
+        """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
         try:
             with self._between_runs:
                 following = self._run.finish() if self._is_over and not self._cancelled.is_set() else None

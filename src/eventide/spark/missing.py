@@ -20,12 +20,12 @@ _NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.had
 _NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
 _TASK = re.compile(r"/pyspark/worker\.py|An exception was thrown from the Python worker")
-"""What a Python process of an executor runs, and how Spark begins to tell of its failure.
+"""The module of an executor's Python process, and the beginning of Spark's message about its failure.
 
 A session that the user makes leaves PySpark's own lines out of a traceback that has others.
 """
 _PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py|\[PYTHON_DATA_SOURCE_ERROR\]")
-"""What a Python process that plans beside the driver runs, and what Spark calls its failure."""
+"""The module of the Python process that plans beside the driver, and Spark's name for its failure."""
 
 _SAME_EVERYWHERE = (
     "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
@@ -70,7 +70,7 @@ def _where(text: str) -> str:
 
 
 def _another_python() -> str | None:
-    """Which Python a session on this machine starts, and how to have it start the program's; None if that is the same.
+    """Name the Python that a session starts, and how to set the program's instead; None if both are one.
 
     A session that the user makes starts the first ``python3`` on the path, which is another one than the program's
     where its virtual environment is not activated.

@@ -56,7 +56,7 @@ def settings_for_start(
     starts again, or one that a sink's function of the batch job starts and waits for.
 
     ``rows`` says that rows of a DataFrame go to Python. ``ends_with_data`` says that a query whose operators follow the
-    clock ends by itself behind the micro-batch that has the last data.
+    clock ends by itself after the micro-batch with the last data.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(parallelism),
@@ -66,7 +66,7 @@ def settings_for_start(
         ROW_COUNT: "false",
     }
     if ends_with_data:
-        # Spark would begin one more micro-batch for the clock, and another one behind that. Stopped from outside, the
+        # Spark would begin one more micro-batch for the clock, and another one after that. Stopped from outside, the
         # query leaves one that it has begun and not committed.
         wanted[BATCHES_WITHOUT_DATA] = "false"
     if rows:

@@ -192,7 +192,7 @@ class SparkHost(Host):
     ) -> QueryRun:
         """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over.
 
-        One that ``is_finishing`` finishes the micro-batch that the run before has begun, and begins none for the clock.
+        A run that ``is_finishing`` finishes the begun micro-batch of the run before, and begins none for the clock.
         """
         run = uuid.uuid4().hex
         of_program = ProgramSinks(plan.sinks, hand_over)
@@ -342,7 +342,7 @@ def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:
 def _end_that_spark_does_not_see(
     plan: JobPlan, settings: JobSettings
 ) -> Callable[[StreamingQueryProgress], bool] | None:
-    """What tells that a query is over, where Spark would go on: sources that end unforeseen."""
+    """A check whether a query is over because its sources ended, where Spark would continue; None if not needed."""
     return have_ended if plan.may_end and not _takes_what_is_there(plan, settings) else None
 
 

@@ -31,7 +31,7 @@ def program_loaded() -> None:
 
 
 def archives_are_here() -> None:
-    """Say, in the driver, that Spark unpacks an archive for the functions of programs."""
+    """Record, in the driver, that Spark unpacks an archive for the functions of programs."""
     os.makedirs(SparkFiles.get(_HAS_ARCHIVES), exist_ok=True)
 
 

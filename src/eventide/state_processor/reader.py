@@ -40,7 +40,7 @@ class SavepointReader:
 
         Raises:
             ProgramError: if Arrow cannot open it.
-            StateError: if there is none, or not all of it as it was written.
+            StateError: if the savepoint is missing or incomplete, or was changed after it was written.
         """
         return SavepointReader(Savepoint(location, verify=True))
 

@@ -74,7 +74,7 @@ class SavepointWriter:
 
         Raises:
             ProgramError: if Arrow cannot open it.
-            StateError: if there is none, or not all of it as it was written.
+            StateError: if the savepoint is missing or incomplete, or was changed after it was written.
         """
         found = Savepoint(location, verify=True)
         return SavepointWriter(found.header.program["max parallelism"], found.header.parallelism, found)

@@ -96,7 +96,7 @@ class OperatorHarness:
     def set_processing_time(self, time: int) -> None:
         """Set the clock, in milliseconds, which stands at 0 at first; windows and timers that it reaches fire now.
 
-        It may be set back, as the clock of a machine is now and then.
+        It may be set back, as the clock of a machine sometimes is.
         """
         self._clock = time
         self._operator.flush()

@@ -332,7 +332,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
     ) -> CloseableIterator | list[Any]:
         """Run the job, with all other sinks and operators of the program, and give this stream's elements as they come.
 
-        With a ``limit``, wait for so many elements at most, cancel the job, and give them as a list.
+        With a ``limit``, wait for at most ``limit`` elements, cancel the job, and return them as a list.
 
         Raises:
             ProgramError: if the program collects another stream too.
@@ -340,7 +340,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         if self._env.next_job.collects:
             raise ProgramError(
                 "execute_and_collect() would give the elements of another CollectSink among those of its stream; call "
-                "execute_async(), whose client gives all of them with collected(), or take that sink away"
+                "execute_async(), whose client gives all of them with collected(), or remove that sink"
             )
         self._into("collect", CollectSink())
         client = self._env.execute_async(job_execution_name)

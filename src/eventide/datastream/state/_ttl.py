@@ -16,7 +16,7 @@ class StateTtlConfig:
     """Says that state of a key expires when it was not used for some time, and then goes by itself.
 
     What expires is one value, one element of a list, or one entry of a map. Time is that of the micro-batch by the
-    clock. What has expired leaves the checkpoint with the next micro-batch, whether its key is touched or not. With
+    clock. Expired values leave the checkpoint with the next micro-batch, whether its key is touched or not. With
     `disable_cleanup_in_background`, and without another way to clean up, it stays until it is read; a state that was
     stored before that changed follows when it is next written. How Flink would clean up makes no difference.
 

@@ -103,11 +103,11 @@ class AssignerAndGenerator:
         self._learnt.append(Learnt(generator, shares=(assigner,)))
 
     def snapshot_state(self) -> list[Snapshot]:
-        """What each has learnt that learns by itself."""
+        """The learnt state of each object that learns."""
         return [learnt.snapshot() for learnt in self._learnt]
 
     def restore_state(self, state: list[Snapshot]) -> None:
-        """Give each what it had learnt.
+        """Give each object its learnt state back.
 
         Raises:
             StateError: there is one more, or one fewer, or one is of another class.

@@ -118,7 +118,7 @@ class ColumnarWindow(OnColumns):
 
     @property
     def sort_inputs(self) -> SortInputs:
-        """By timestamps."""
+        """Sorts by timestamps."""
         return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:

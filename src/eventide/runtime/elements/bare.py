@@ -1,7 +1,7 @@
 """Bare functions: those whose code shows that they hold on to nothing, so that no copies are needed around them.
 
-Most lambdas are of this kind, and methods that read plain attributes of their object. Of any other function it is taken
-for granted that it may keep, change and put out again all that it ever saw. What the class of an element does, when an
+Most lambdas are of this kind, and methods that read plain attributes of their object. Any other function may keep,
+change and put out again all that it ever saw. What the class of an element does, when an
 operator or an attribute of it is used, belongs to the element.
 """
 
@@ -135,7 +135,7 @@ def _is_plain_attribute(owner: Any, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _needs(code: CodeType, *, looks: bool, is_method: bool) -> _Needs | None:
-    """What a code looks up when it runs; None where it is not harmless.
+    """The names that a code looks up when it runs; None if the code may be harmful.
 
     Each call must be that of a global or of a comprehension, so calls are counted. A method may use its own object only
     to read attributes.

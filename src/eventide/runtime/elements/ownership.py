@@ -1,4 +1,4 @@
-"""Elements share no objects: what a function puts out, or puts into state, becomes a copy that nobody else has.
+"""Elements share no objects: what a function puts out, or puts into state, becomes a copy of its own.
 
 A copy is made only of what can be changed (decision 40). Tuples of plain values, which most elements are, are handed on
 as they are.
@@ -31,9 +31,9 @@ _COPIED_OTHERWISE |= {"__reduce__", "__reduce_ex__", "__getnewargs__", "__getnew
 
 
 def own(value: Any) -> Any:
-    """Give an element that nobody else can change: a copy, or the element itself where it cannot be changed at all.
+    """Give an element that no other owner can change: a copy, or the element itself if it is immutable.
 
-    What cannot be copied, such as a lock, is given as it is: it may go through a chain, and no further.
+    An object that cannot be copied, such as a lock, is given as it is: it may go through a chain, and no further.
 
     >>> pair, several = (1, 2), (1, [2])
     >>> own(pair) is pair, own(several) is several
@@ -112,7 +112,7 @@ def _copied(value: Any, kind: type) -> Any:
 
 
 def _is_fixed(value: Any) -> bool:
-    """Whether neither an object nor any of its parts can be changed."""
+    """Whether an object and all of its parts are immutable."""
     kind = type(value)
     if kind in FIXED:
         return True

@@ -273,7 +273,7 @@ class Gate:
 
 
 def _unasked(report: Report) -> Report:
-    """What is left of a report of a split whose generator is not asked."""
+    """The part of a report that counts for a split whose generator is not asked."""
     return report._replace(watermark=None, idle=report.idle or None)
 
 

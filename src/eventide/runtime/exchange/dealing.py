@@ -80,7 +80,7 @@ class ByPartitioner:
         return "as a partitioner says"
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
-        """What the partitioner gives for the key; it and the key selector are shown copies."""
+        """The partitioner's result for the key; the partitioner and the key selector see copies."""
         for value in own_each([*values]):
             subtask = self.partition(self.select(value), subtasks)
             if not 0 <= subtask < subtasks:

@@ -254,7 +254,7 @@ class IntervalJoinSpec:
 
     @property
     def sort_inputs(self) -> SortInputs:
-        """By timestamps across both inputs."""
+        """Sorts by timestamps across both inputs."""
         return in_time_order
 
     @property

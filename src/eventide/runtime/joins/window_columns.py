@@ -188,7 +188,7 @@ class WindowColumns(OnColumns):
 
     @property
     def sort_inputs(self) -> SortInputs:
-        """By timestamps, input by input: which rows meet does not depend on their order."""
+        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
         return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:

@@ -49,7 +49,7 @@ class ProcessSpec:
 
     @property
     def sort_inputs(self) -> SortInputs | None:
-        """By timestamps across both inputs, where they have keys."""
+        """Sorts by timestamps across both inputs, if they have keys."""
         return in_time_order if self.has_keys else None
 
     @property

@@ -1,4 +1,4 @@
-"""Offsets as they lie in Spark's log: with the time of their micro-batch, and small where many parts have ended.
+"""Offsets as Spark's log stores them: with the time of their micro-batch, and compressed if many parts have ended.
 
 What has been read stays known for as long as its source names it, and every micro-batch says so again. Spark keeps the
 offsets of a micro-batch several times: in its log, in each report of progress, and on the way to who plans.

@@ -230,7 +230,7 @@ class ExpiringMap(MapState[Any, Any]):
         self._slot.clear()
 
     def _read(self, key: Any) -> tuple[int, Any] | None:
-        """What is kept of a key, if it may be seen: renewed, or removed where it has expired."""
+        """The stored value of a key, if it may be seen; it is renewed, or removed if it has expired."""
         parts, ttl = self._parts(), self._ttl
         part = parts.get(key)
         if part is None:

@@ -135,7 +135,7 @@ class OperatorSpec(Protocol):
 
     @property
     def sort_inputs(self) -> SortInputs | None:
-        """What brings its input into the order of timestamps in batch execution: with keys, and for all windows.
+        """Puts the input into the order of timestamps in batch execution: with keys, and for all windows.
 
         None where elements come in the order of arrival. Flink: ``InputRequirement.SORTED`` and ``PASS_THROUGH``.
         """
@@ -168,7 +168,7 @@ class OnColumns(ABC):
     @property
     @abstractmethod
     def sort_inputs(self) -> SortInputs | None:
-        """What brings its input into the order of timestamps in batch execution."""
+        """Puts the input into the order of timestamps in batch execution."""
 
     @property
     def state_of_functions(self) -> None:

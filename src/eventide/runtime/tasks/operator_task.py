@@ -222,7 +222,7 @@ class OperatorTask:
             self._operator.inputs[number](parts)
 
     def _in_turn(self, payloads: dict[int, list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-        """What the inputs have brought, in the order in which it is handled: the broadcast input comes first.
+        """The inputs' payloads in the order in which they are handled: the broadcast input comes first.
 
         In batch execution the others follow in the order of timestamps, where the operator has keys or windows.
         """

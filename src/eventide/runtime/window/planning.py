@@ -256,7 +256,7 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     if spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness they could be"
     if source.in_batch:
-        return "batch mode reduces them in the order of their timestamps, which only who has all of them knows"
+        return "batch mode reduces them in the order of their timestamps, which is known only when all have arrived"
     if source.is_punctuated:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:

@@ -79,7 +79,7 @@ class WindowSpec:
 
     @property
     def sort_inputs(self) -> SortInputs:
-        """By timestamps; windows over all elements take them as those of one key."""
+        """Sorts by timestamps; windows over all elements treat them as elements of one key."""
         return in_time_order
 
     def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:

@@ -132,7 +132,7 @@ class FileTree:
         return {path: info for path, info in sorted(found.items()) if not ignores(path)}
 
     def check_loss(self, before: Mapping[str, FileInfo], now: Mapping[str, FileInfo]) -> None:
-        """Refuse a listing in which one of the paths has lost more than half of its files: a store may be away.
+        """Refuse a listing in which a path has lost more than half of its files: the store may be unavailable.
 
         Raises:
             DataError: if one has, and had ten or more.

@@ -64,7 +64,7 @@ class KnownFiles:
         return self._files
 
     def still_known(self, gone: Iterable[str]) -> list[str]:
-        """Return those of the files that were read and are gone which are not to be forgotten yet.
+        """Return the files that were read, are gone, and must be remembered for longer.
 
         Args:
             gone: the files that the last listing does not have.

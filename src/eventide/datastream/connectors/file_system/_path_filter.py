@@ -1,4 +1,4 @@
-"""Which files of a folder a source passes over, and whether it goes on looking for new ones."""
+"""Says which files of a folder a source ignores, and whether the source looks for new files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class FileProcessingMode(Enum):
     """Read the files that are there when the job starts, and end with the last of them."""
 
     PROCESS_CONTINUOUSLY = "continuously"
-    """Go on for ever, and look for new files."""
+    """Run for ever, and look for new files."""
 
 
 class FilePathFilter(ABC):
-    """Says which files a source passes over. It is pickled and sent to the workers. Flink: ``FilePathFilter``.
+    """Says which files a source ignores. It is pickled and sent to the workers. Flink: ``FilePathFilter``.
 
     >>> class NoReports(FilePathFilter):
     ...     def filter_path(self, file_path):
@@ -32,7 +32,7 @@ class FilePathFilter(ABC):
 
     @staticmethod
     def create_default_filter() -> FilePathFilter:
-        """Return the filter that passes over names that begin with ``.`` or ``_``, or contain ``_COPYING_``.
+        """Return the filter that ignores names that begin with ``.`` or ``_``, or contain ``_COPYING_``.
 
         >>> default = FilePathFilter.create_default_filter()
         >>> [default.filter_path(path) for path in ("/in/a", "/in/_a", "/in/a._COPYING_")]

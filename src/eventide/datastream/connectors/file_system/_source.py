@@ -95,9 +95,9 @@ class FileSourceBuilder:
     def set_known_for(self, duration: Duration) -> Self:
         """Set how long a file that was read stays known after it is gone: one that is back by then is not read again.
 
-        An hour by default. A listing may miss a file for a while, as when a store is away for a moment. What is known
-        lies in the checkpoint with every micro-batch, so a source whose files are deleted by the thousand remembers
-        them for as short as it can. It matters with `monitor_continuously` alone. Not in PyFlink.
+        An hour by default. A listing may miss a file for a while, as when a store is briefly unavailable. Known files
+        are in the checkpoint of every micro-batch, so a source whose files are deleted by the thousand should remember
+        them for a short time. Only a source with `monitor_continuously` uses it. Not in PyFlink.
 
         Raises:
             ProgramError: It is no duration, or below zero.
@@ -108,10 +108,10 @@ class FileSourceBuilder:
         return self
 
     def set_may_lose_most(self, may_lose_most: bool) -> Self:
-        """Set whether a path may lose most of its files from one look to the next, as when a program cleans up.
+        """Set whether a path may lose most of its files between two listings, as when a program deletes old files.
 
         By default, a path that had ten files or more and lost more than half of them ends the job with a `DataError`:
-        a store may be away, and what is back later than `set_known_for` says would be read again. Not in PyFlink.
+        the store may be unavailable, and files that return after `set_known_for` would be read again. Not in PyFlink.
         """
         self.may_lose_most = may_lose_most
         return self

@@ -1,4 +1,4 @@
-"""Flink 1's consumer and producer of Kafka: other faces of `KafkaSource` and `KafkaSink`."""
+"""Kafka's consumer and producer of Flink 1, made of `KafkaSource` and `KafkaSink`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FlinkKafkaConsumer(SourceFace):
         deserialization_schema: DeserializationSchema | KafkaRecordDeserializationSchema,
         properties: Mapping[str, str],
     ) -> None:
-        """Take what is read, and how.
+        """Make a consumer.
 
         Args:
             topics: A topic, several of them, or a compiled regular expression that their names fit.
@@ -65,7 +65,7 @@ class FlinkKafkaConsumer(SourceFace):
             properties: ``bootstrap.servers``, ``group.id``, and others of the client.
 
         Raises:
-            ProgramError: A topic or the schema is none, or a property is no text.
+            ProgramError: A topic or the schema is of another type, or a property is not a text.
         """
         self._properties = {name: as_text(name, value) for name, value in properties.items()}
         builder = KafkaSourceBuilder()
@@ -91,16 +91,16 @@ class FlinkKafkaConsumer(SourceFace):
         return self._start(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def set_start_from_group_offsets(self) -> Self:
-        """Start at what the group has committed; this is the default."""
+        """Start at the group's committed offsets; this is the default."""
         self._starting = None
         return self
 
     def set_start_from_specific_offsets(self, specific_startup_offsets: Mapping[KafkaTopicPartition, int]) -> Self:
-        """Start at these offsets; a partition that is not named, at what the group has committed. As in Java."""
+        """Start at given offsets, and other partitions at the group's committed offsets. As in Java."""
         return self._start(KafkaOffsetsInitializer.offsets(specific_startup_offsets, self._reset_strategy()))
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> Self:
-        """Say whether the group is told what has been handled; it is by default."""
+        """Set whether handled offsets are committed to the group; they are by default."""
         self._properties[_COMMIT] = as_text(_COMMIT, bool(commit_on_checkpoints))
         return self
 
@@ -132,7 +132,7 @@ class FlinkKafkaConsumer(SourceFace):
         return self._strategy
 
     def as_source(self) -> KafkaSource:
-        """Return the `KafkaSource` that reads what was set.
+        """Return the `KafkaSource` with these settings.
 
         Raises:
             ProgramError: Servers or the group are missing, or a property has no counterpart here.
@@ -198,7 +198,7 @@ class FlinkKafkaProducer(KafkaSink):
         kafka_producer_pool_size: int = 5,
         semantic: Semantic = Semantic.AT_LEAST_ONCE,
     ) -> None:
-        """Take what is written, and how.
+        """Make a producer.
 
         Args:
             topic: The topic of all elements.
@@ -208,7 +208,7 @@ class FlinkKafkaProducer(KafkaSink):
             semantic: How often elements are written; at least once by default.
 
         Raises:
-            ProgramError: The topic, the schema, the semantic or a property is none, or one that is needed is not set.
+            ProgramError: An argument is of another type, or a needed property is missing.
         """
         if not isinstance(semantic, Semantic):
             raise ProgramError(f"a FlinkKafkaProducer needs a Semantic, not {semantic!r}")
