@@ -108,7 +108,7 @@ ON_THIS_MACHINE = (
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 400
-# What the light floors load where a function needs it.
+# Modules that the light floors import only inside functions.
 LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
 
 

@@ -31,7 +31,7 @@ def consumer(broker: KafkaBroker, topics: Any, **more: str) -> FlinkKafkaConsume
 
 
 def read(source: FlinkKafkaConsumer) -> list[tuple[Any, int]]:
-    """What a job gives until it rests, with timestamps."""
+    """The results of a job until it rests, with timestamps."""
     return run(local_environment().add_source(source))
 
 
@@ -66,7 +66,7 @@ def test_without_a_start_the_group_or_the_reset_says_it(broker: KafkaBroker) -> 
 
 
 def test_each_partition_has_a_watermark_of_its_own(broker: KafkaBroker) -> None:
-    """The partition that is behind holds the windows, so that nothing of it is late."""
+    """The slowest partition holds the windows back, so that all of its records are in time."""
 
     class Lagging(AssignerWithPeriodicWatermarks):
         highest = -(2**63)

@@ -88,7 +88,7 @@ EVENTS = [("user-1", {"type": "view"}), ("user-2", {"type": "purchase", "price":
 
 @pytest.fixture(scope="module")
 def topics(broker: KafkaBroker, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """What one job has written: each format by the sink of today and by the producer of Flink 1, and fields of rows."""
+    """Topics that one job has written: each format by `KafkaSink` and by the producer of Flink 1, and rows."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path_factory.mktemp("checkpoint")))
     found = {}
@@ -126,7 +126,7 @@ def sink_to(broker: KafkaBroker, topic: str, value: Any, key: Any = None) -> Kaf
 
 
 def elements_of(stream: DataStream) -> list[Any]:
-    """What a job without Spark gives until it rests."""
+    """The results of a job without Spark until it rests."""
     plan = plan_of(stream)
     return [value for batch in runner(plan).batches() for value, _ in by_sink(plan, batch)[0]]
 

@@ -97,7 +97,7 @@ def canonical(entry: Any) -> str:
 
 
 def scenarios(kinds: Iterable[str] = KINDS, *, in_batch: bool = False) -> list[Scenario]:
-    """Those of one mode whose operators are of some kinds, by file: first the one with the rules."""
+    """The scenarios of one mode and of some kinds of operators, by file: the file with the rules comes first."""
     loaded = []
     for file in sorted(DATA.glob("*.jsonl"), key=lambda file: (file.stem != "rules", file.stem)):
         for line in file.read_text().splitlines():

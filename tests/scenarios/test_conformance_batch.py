@@ -68,7 +68,7 @@ def test_many_of_these_windows_run_on_columns() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give Spark the scenarios with a rule for a name, or all of them, so many to a job."""
+    """Give Spark the scenarios with a rule for a name, or all of them, a number of them in each job."""
     if "several" in metafunc.fixturenames:
         all_of_them = metafunc.config.getoption("--all-scenarios")
         chosen = [s for s in batch_scenarios() if all_of_them or s.name.startswith("batch: ")]
@@ -108,7 +108,7 @@ def _environment(host: LocalHost, parallelism: int) -> StreamExecutionEnvironmen
 
 
 def _outputs(host: LocalHost, results: DataStream, late: DataStream | None) -> list[tuple[Any, int | None]]:
-    """What a program gives in one micro-batch, whose only watermark is the end of input, and with nothing late."""
+    """The results of a program in one micro-batch; its only watermark is the end of input, and no element is late."""
     env = results.get_execution_environment()
     results.print()
     if late is not None:

@@ -79,7 +79,7 @@ def time_to_live_scenarios() -> list[Scenario]:
 
 
 def time_to_live_program(env: StreamExecutionEnvironment, scenario: Scenario, ttl_ms: int) -> DataStream:
-    """The scenario's program, whose state lives for so many milliseconds."""
+    """The scenario's program, with the time to live of its state in milliseconds."""
     op: dict[str, Any] = scenario.script["op"]
     config = (
         StateTtlConfig.new_builder(Time.milliseconds(ttl_ms))

@@ -84,7 +84,7 @@ class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
 
 
 class NoWatermarksGenerator(WatermarkGenerator):
-    """Gives no watermarks; the end of the stream alone gives one. Flink: ``NoWatermarksGenerator``."""
+    """Gives no watermarks; only the end of the stream gives one. Flink: ``NoWatermarksGenerator``."""
 
     is_periodic = True
 
@@ -103,7 +103,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
 
     Args:
         watermarks: The generator that makes the watermarks while there are elements.
-        idle_timeout: How long there may be none.
+        idle_timeout: How long a split may be without elements.
         context: The context that the strategy was given, which knows the clock.
 
     Raises:

@@ -1,4 +1,4 @@
-"""State backends of Flink 1, which said where checkpoints are kept, too: `env.set_state_backend` takes the place."""
+"""State backends of Flink 1, which also name the place of checkpoints: `env.set_state_backend` takes it over."""
 
 from __future__ import annotations
 

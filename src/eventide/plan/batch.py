@@ -1,4 +1,4 @@
-"""Which programs run in batch execution."""
+"""Decides which programs run in batch execution."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _PICKLE = b"\x80"
 """What a pickle begins with, and no table."""
 _ROWS = 65_536
 _FILE = ""
-"""No operator has this id."""
+"""An id that no operator has."""
 
 
 @dataclass(frozen=True)

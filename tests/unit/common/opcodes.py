@@ -123,7 +123,7 @@ def changed(chance: random.Random, stored: bytes) -> bytes:
 
 
 def attributes() -> dict[str, dict[str, object]]:
-    """What all plain classes have, and what makes them."""
+    """The attributes of all plain classes, and the functions that make them."""
     found = {}
     for module, name in (INSTEAD.get(at, at) for at in NAMES):
         with contextlib.suppress(ImportError, AttributeError):

@@ -200,7 +200,7 @@ def test_state_is_set_on_no_class(attack, read):
 
 @pytest.mark.usefixtures("program")
 def test_classes_are_values_of_state_too():
-    """What makes objects is never the class itself, but what is kept is: also where an object asks for one."""
+    """A stand-in makes the objects; the value contains the class itself, also if an object refers to it."""
     assert loads(dumps([Order, pathlib.PurePath])) == [Order, pathlib.PurePath]
     [kept, alone] = loads(dumps([Order(Order), Order]))
     assert type(kept) is kept.of is alone is Order

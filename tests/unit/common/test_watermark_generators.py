@@ -135,7 +135,7 @@ def test_a_context_comes_back_without_its_time_which_is_that_of_who_takes_it_up(
 
 
 def emitted(generator, *timestamps):
-    """What a generator emits before the first element, and after each."""
+    """The watermarks that a generator emits before the first element, and after each element."""
     output = Emitted()
     generator.on_periodic_emit(output)
     for timestamp in timestamps:

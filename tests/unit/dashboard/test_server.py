@@ -80,7 +80,7 @@ def test_a_foreign_page_gets_nothing_through_the_users_browser():
 
 @pytest.mark.parametrize("bound", ["127.0.0.1", "::1", "0.0.0.0", "::"])
 def test_whatever_it_listens_at_it_knows_its_hosts(bound):
-    """A foreign page may have its own name lead here: only an address is nobody else's."""
+    """A foreign page may make its own name lead here, so only addresses and known names are answered."""
     try:
         dashboard = Dashboard(bound, 0, ["watch.example"])
     except OSError:

@@ -1,4 +1,4 @@
-"""What a job runs: every operator and every sink since the last one, each once, whoever takes what is put out."""
+"""A job runs every operator and sink that was added since the last job, once each, with or without a sink after it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a program brings along for its functions is there without Spark, too."""
+"""Functions find the program's modules, packages and archives without Spark, too."""
 
 import os
 import tarfile

@@ -51,7 +51,7 @@ class SetsTimer(KeyedProcessFunction):
 
 
 def fired(time_ms):
-    """What a timer that is set for a time gives, and its timestamps, after windows of event time."""
+    """The results and timestamps of a timer that is set for a time, after event-time windows."""
     stream = timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0]).process(SetsTimer(time_ms))
     windows = TumblingEventTimeWindows.of(Time.milliseconds(10))
     windowed = stream.key_by(lambda e: e[0]).window(windows).process(Values())

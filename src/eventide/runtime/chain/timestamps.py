@@ -70,7 +70,7 @@ class AssignTimestamps:
         return self.strategy.is_columnar
 
     def with_assigner(self, assigner: TimestampAssigner) -> AssignTimestamps:
-        """A copy that takes timestamps from an assigner of one split."""
+        """Return a copy that takes timestamps from the assigner of one split."""
         keeps = type(assigner) is RecordTimestampAssigner
         strategy = replace(self.strategy, timestamp_assigner=None if keeps else assigner, timestamp_column=None)
         return replace(self, strategy=strategy)

@@ -1,4 +1,4 @@
-"""Bare functions: those whose code shows that they hold on to nothing, so that no copies are needed around them.
+"""Bare functions: their code shows that they keep no object, so their elements need no copies.
 
 Most lambdas are of this kind, and methods that read plain attributes of their object. Any other function may keep,
 change and put out again all that it ever saw. What the class of an element does, when an
@@ -25,7 +25,7 @@ _HARMLESS = frozenset(
     | {len, list, max, min, oct, ord, pow, range, repr, reversed, round, set, slice, sorted, str, sum, tuple, zip}
     | {Row, Decimal}
 )
-"""Builtins and classes that hold on to nothing."""
+"""Builtins and classes that keep no object."""
 
 _READING = """
 RESUME NOP CACHE EXTENDED_ARG PUSH_NULL POP_TOP COPY SWAP LOAD_CONST LOAD_SMALL_INT RETURN_VALUE RETURN_CONST
@@ -42,7 +42,7 @@ POP_JUMP_BACKWARD_IF_NOT_NONE GET_ITER FOR_ITER END_FOR POP_ITER NOT_TAKEN GET_L
 MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RERAISE
 """
 _READS = frozenset(_READING.split())
-"""Instructions that change nothing but what the function has made itself."""
+"""Instructions that change only objects that the function has made itself."""
 
 _CALLS = frozenset({"CALL", "CALL_KW"})
 _OF_GENERATORS = frozenset({"YIELD_VALUE", "RETURN_GENERATOR", "JUMP_BACKWARD_NO_INTERRUPT"})
@@ -58,7 +58,7 @@ _USUAL_READING: Any = object.__getattribute__
 
 
 def is_bare(function: Callable[..., Any]) -> bool:
-    """Whether a function keeps nothing, and gives nothing but what it made or was given in the same call.
+    """Whether a function keeps no object, and returns only objects that it made or was given in the same call.
 
     >>> buffer = []
     >>> is_bare(lambda pair: (pair[0], pair[1] + 1)), is_bare(lambda pair: (pair[0], buffer))
@@ -68,7 +68,7 @@ def is_bare(function: Callable[..., Any]) -> bool:
 
 
 def only_looks(function: Callable[..., Any]) -> bool:
-    """Whether a function neither keeps nor changes what it is given; what it gives may be a part of that.
+    """Whether a function leaves its arguments unchanged and keeps no part of them; its result may contain them.
 
     >>> only_looks(lambda event: event.user), only_looks(lambda event: event.tags.pop())
     (True, False)

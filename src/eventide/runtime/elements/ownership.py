@@ -85,7 +85,7 @@ def own_beside(values: Iterable[Any], held: Iterable[Any]) -> list[Any]:
 
 
 def all_fixed(values: Iterable[Any]) -> bool:
-    """Whether it is seen quickly that none of many elements can be changed.
+    """Whether a quick look shows that all elements are immutable.
 
     >>> all_fixed([1, "a"]), all_fixed([(1, "a"), (2, "b")]), all_fixed([(1, ["a"])])
     (True, True, False)
@@ -136,7 +136,7 @@ _plain_classes: dict[type, bool] = {}
 
 
 def _is_plain_class(kind: type) -> bool:
-    """Whether an object of a class is its attributes and nothing else, and is copied as such objects are."""
+    """Whether objects of a class consist only of their attributes, and copy by the default rules."""
     found = _plain_classes.get(kind)
     if found is None:
         ancestors = [vars(ancestor) for ancestor in kind.__mro__ if ancestor is not object]

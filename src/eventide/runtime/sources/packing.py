@@ -18,7 +18,7 @@ _FEW = 100
 """So many stay legible."""
 _PACKED = "\0ended"
 _CLOCK = "\0clock"
-"""No part has one of these names."""
+"""Names that no part has."""
 
 
 def packed(offsets: Offsets, clock_ms: int | None = None) -> dict[str, Any]:

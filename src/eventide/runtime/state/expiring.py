@@ -22,7 +22,7 @@ ONE, LIST, MAP = range(3)
 """The forms of state: one value, a list, a map."""
 
 UNTIL_READ = 4
-"""A bit in the form of state that is not cleaned up in the background: what has expired stays until it is read."""
+"""A bit in the form of state without background cleanup: expired values stay until they are read."""
 
 Stored: TypeAlias = tuple[int, int, Any]
 """The time to live in milliseconds, the form, and what is kept: parts are pairs of a time and a value."""
@@ -200,7 +200,7 @@ class ExpiringMap(MapState[Any, Any]):
         self._keep(parts)
 
     def contains(self, key: Any) -> bool:
-        """Whether a key is there, and has not expired: to ask is to read its value."""
+        """Whether the map has an entry for a key that has not expired; this reads the entry's value."""
         return self._read(key) is not None
 
     def items(self) -> list[tuple[Any, Any]]:
@@ -282,7 +282,7 @@ def expiry_of(stored: Stored) -> int | None:
 
 
 def unexpired(stored: Stored, clock_ms: int) -> Stored | None:
-    """The state without what goes in the background because it has expired; None if nothing is left."""
+    """The state after background cleanup of its expired parts; None if it is empty then."""
     ttl_ms, form, kept = stored
     if form & UNTIL_READ:
         return stored

@@ -177,7 +177,7 @@ class OperatorTask:
         return self._gate.advance(reports)
 
     def _can_wait(self, point: int, progress: Progress) -> bool:
-        """Whether elements need not be cut here, because it makes no difference to them or to what comes out.
+        """Whether elements may stay uncut here, because the results are equal.
 
         In batch execution all of them come before anything happens.
         """

@@ -1,4 +1,4 @@
-"""What an element must be so that it is handed on as it is: neither it nor any part of it can be changed."""
+"""An element is handed on without a copy only if it and all of its parts are immutable."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner
 
 
 class OneByOne(EventTimeTrigger):
-    """The same trigger; but who knows what a subclass does, so that every element is shown to it."""
+    """A subclass of a trigger; it may override any method, so every element is shown to it."""
 
 
 def lists(times_by_split, windows, trigger=None, parallelism=1):

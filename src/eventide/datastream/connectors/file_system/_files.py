@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MANY = 10
-"""A path with fewer files may lose any of them."""
+"""The number of files from which on a path may not lose most of them."""
 
 
 @dataclass(frozen=True, slots=True)
