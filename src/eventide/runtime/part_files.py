@@ -85,10 +85,13 @@ class PartFiles:
         """
         prefix = prefix_of(batch_id)
         names = {f"{stage}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(written.items())}
-        if after_another_run:
-            self._delete_leftovers(prefix, stage, {*names.values()})
+        gone = {*written} - {*self.names(stage)} if after_another_run else set()
+        if gone:
+            raise FileNotFoundError(f"{stage}/{min(gone)} has been deleted")
         for there, here in names.items():
             self.move(there, here, may_replace=after_another_run)
+        if after_another_run:  # a run that was taken over has stopped above, and deletes nothing of its successor
+            self._delete_leftovers(prefix, stage, {*names.values()})
         self.delete_folder(stage)
         return len(names)
 

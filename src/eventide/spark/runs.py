@@ -46,11 +46,12 @@ def begun(location: str, run: str) -> Runs | None:
         run: a name for the run.
 
     Returns:
-        None, with a warning, if Arrow cannot open the checkpoint or does not know its form: runs are not told apart.
+        None, with a warning, if the checkpoint cannot be opened, read or written, or has an unknown form: runs are not
+        told apart.
     """
     try:
         return _begun(location, run)
-    except (ProgramError, StateError) as error:
+    except (ProgramError, StateError, OSError, ValueError) as error:
         warnings.warn(
             f"the time between two runs of the job counts as silence of its sources: {error}",
             stacklevel=level_of_the_program(),

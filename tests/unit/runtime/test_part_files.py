@@ -5,7 +5,7 @@ import shutil
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from eventide.runtime.part_files import PartFiles
+from eventide.runtime.part_files import PartFiles, new_stage, prefix_of
 
 
 class RefusesToReplace(LocalFileSystem):
@@ -52,6 +52,17 @@ def test_a_run_whose_files_a_younger_one_has_deleted_leaves_those_of_the_younger
     with pytest.raises(FileNotFoundError, match="older/written has been deleted"):
         folder.move("older/written", "part-7", may_replace=True)
     assert (content(folder, "part-7"), folder.names()) == ("younger", ["part-7"])
+
+
+def test_a_run_that_was_taken_over_in_its_first_micro_batch_deletes_nothing_of_its_successor(folder):
+    younger = [prefix_of(7) + "00000", prefix_of(7) + "00001"]
+    for name in younger:
+        put(folder, name, "younger")
+    put(folder, f"{new_stage()}/written", "the younger one's next micro-batch")
+    with pytest.raises(FileNotFoundError, match="has been deleted"):
+        folder.commit(7, new_stage(), {"written": ""}, after_another_run=True)
+    assert folder.names() == younger
+    assert [folder.names(stage) for stage in folder.folders()] == [["written"]]
 
 
 def test_a_file_that_this_run_has_not_written_is_not_replaced_later_on(folder):
