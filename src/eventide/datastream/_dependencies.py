@@ -72,7 +72,8 @@ class Dependencies:
 
         A function opens a file of the archive as ``target_dir/file``: from then on, functions work in the folder that
         ``target_dir`` is in, as in PyFlink, on executors, on this machine, and without Spark. There, the process of the
-        program works in it while a job runs. A function that needs another file names its absolute path.
+        program works in it while a job of this environment runs, so that a relative path of another thread leads into
+        it, too. A function that needs another file names its absolute path.
 
         Args:
             archive_path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, at any location that Spark reads.

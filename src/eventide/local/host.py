@@ -14,7 +14,7 @@ from eventide.common._stack import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
-from eventide.local.archives import unpack, where_archives_are
+from eventide.local.archives import Archives
 from eventide.local.evidence import evidence
 from eventide.local.file_sink import refuse_used_directories
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
@@ -57,6 +57,7 @@ class LocalHost(Host):
 
     def __init__(self) -> None:
         self.last_run: list[BatchResult] = []
+        self._archives = Archives()
 
     def add_python_file(self, path: str) -> None:
         """Let functions, which run in this process, import a module, a package, or what a folder or an archive has.
@@ -77,12 +78,15 @@ class LocalHost(Host):
         importlib.invalidate_caches()
 
     def add_python_archive(self, archive: str, target_dir: str) -> None:
-        """Unpack an archive; while a job runs, this process works in the folder that ``target_dir`` is in.
+        """Unpack an archive; while a job of this host runs, the process works in the folder that ``target_dir`` is in.
+
+        The working directory belongs to the whole process: a relative path of another thread leads into that folder
+        while the job runs. Jobs of this host may overlap; after the last one, the directory is as it was before.
 
         Raises:
             ProgramError: if it is no archive on this machine.
         """
-        unpack(archive, target_dir)
+        self._archives.unpack(archive, target_dir)
 
     def default_parallelism(self) -> int:
         """Two, so that what depends on the number of subtasks shows."""
@@ -96,12 +100,17 @@ class LocalHost(Host):
         return Savepoint(location)
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
-        """Run a job to its end: an unbounded source ends with what it has, a function when it returns."""
+        """Run a job to its end: an unbounded source ends with what it has, a function when it returns.
+
+        Raises:
+            ProgramError: if a job runs now that works in the folder of another host's archives, and this host has some.
+        """
         if plan.in_batch:
             refuse_savepoint(settings, "a batch job reads everything from the beginning")
         refuse_used_directories(plan)
         started = time.monotonic()
-        self.last_run = []
+        batches: list[BatchResult] = []  # each of several overlapping jobs has a list of its own
+        self.last_run = batches
         with tempfile.TemporaryDirectory(prefix="eventide-") as storage:
             stored = plan.with_storage(storage)
             runner = LocalRunner(
@@ -110,12 +119,12 @@ class LocalHost(Host):
                 checkpoint=_begun(plan, settings),
                 available_now=settings.available_now,
             )
-            with where_archives_are():
-                self.last_run.extend(runner.batches())
+            with self._archives.working_directory():
+                batches.extend(runner.batches())
         collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
         collected = [
             value
-            for batch in self.last_run
+            for batch in batches
             for number, rows in batch.elements.items()
             if number in collecting
             for value, _ in rows
@@ -124,7 +133,7 @@ class LocalHost(Host):
         if left is not None:
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
-        progress = [batch.progress for batch in self.last_run[-KEPT:]]
+        progress = [batch.progress for batch in batches[-KEPT:]]
         explain = None if plan.in_batch else partial(_why, plan, runner.checkpoint)
         return FinishedJob(result, collected, progress, explain)
 

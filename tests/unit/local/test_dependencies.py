@@ -2,7 +2,9 @@
 
 import os
 import tarfile
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,14 @@ def packed(place, name, content):
     return str(place / name)
 
 
+def wait_for(file):
+    """Wait until a file is there, at most 20 seconds: functions run as copies, so that files are what jobs share."""
+    end = time.monotonic() + 20
+    while not file.exists():
+        assert time.monotonic() < end, file
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("name", ["t.zip", "t.tar", "t.tar.gz", "t of all.tgz"])
 def test_functions_open_what_an_archive_held(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -137,6 +147,72 @@ def test_an_error_of_a_function_leaves_the_program_where_it_was(tmp_path, monkey
     with pytest.raises(UserFunctionError, match="division by zero"):
         list(env.from_collection([0]).map(lambda v: 1 / v).execute_and_collect())
     assert os.getcwd() == str(tmp_path)
+
+
+def test_an_environment_without_archives_works_where_the_program_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.txt").write_text("here")
+    local_environment().add_python_archive(packed(tmp_path, "t.zip", "7"), "tables")
+    read = local_environment().from_collection(["data.txt"]).map(lambda path: Path(path).read_text())
+    assert list(read.execute_and_collect()) == ["here"]
+
+
+def test_environments_have_archives_of_their_own(tmp_path):
+    first, second = local_environment(), local_environment()
+    first.add_python_archive(packed(tmp_path, "t.zip", "first"), "tables")
+    second.add_python_archive(packed(tmp_path, "t.zip", "second"), "tables")
+    for env, name in [(first, "first"), (second, "second"), (first, "first")]:
+        assert list(env.from_collection(["a"]).map(Priced()).execute_and_collect()) == [f"a {name} {name}"]
+
+
+def test_an_archive_that_is_refused_leaves_functions_where_the_program_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.zip").write_text("no archive")
+    env = local_environment()
+    with pytest.raises(ProgramError, match="it cannot be unpacked"):
+        env.add_python_archive("broken.zip", "tables")
+    assert list(env.from_collection([0]).map(lambda _: os.getcwd()).execute_and_collect()) == [str(tmp_path)]
+
+
+def test_jobs_in_two_threads_leave_the_working_directory_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    env = local_environment()
+    env.add_python_archive(packed(tmp_path, "t.zip", "7"), "tables")
+
+    def job(value, begun, awaited):
+        def priced(value):
+            begun.touch()
+            wait_for(awaited)
+            return value + Path("tables/prices.txt").read_text()
+
+        return list(env.from_collection([value]).map(priced).execute_and_collect())
+
+    first_runs, second_runs, first_has_ended = (tmp_path / name for name in ["first", "second", "ended"])
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(job, "a", first_runs, second_runs)
+        wait_for(first_runs)
+        second = threads.submit(job, "b", second_runs, first_has_ended)
+        assert first.result(30) == ["a7"]
+        assert os.getcwd() != str(tmp_path)
+        first_has_ended.touch()
+        assert second.result(30) == ["b7"]
+    assert os.getcwd() == str(tmp_path)
+
+
+def test_a_job_with_other_archives_is_refused_while_one_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outer, inner = local_environment(), local_environment()
+    outer.add_python_archive(packed(tmp_path, "t.zip", "7"), "tables")
+    inner.add_python_archive(packed(tmp_path, "t.zip", "8"), "tables")
+
+    def start_another_job(value):
+        with pytest.raises(ProgramError, match="archives of two environments"):
+            list(inner.from_collection([value]).map(Priced()).execute_and_collect())
+        return Path("tables/prices.txt").read_text()
+
+    assert list(outer.from_collection(["a"]).map(start_another_job).execute_and_collect()) == ["7"]
+    assert os.getcwd() == str(tmp_path)
+    assert list(inner.from_collection(["a"]).map(Priced()).execute_and_collect()) == ["a 8 8"]
 
 
 @pytest.mark.parametrize("target", ["/tables", "../tables", "a/../../b"])
