@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, MapFunction
 from eventide.datastream.functions import AggregateFunction, ProcessWindowFunction
-from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.state import AggregatingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run, timed
@@ -155,3 +155,67 @@ def test_a_late_element_that_a_window_function_changes_stays_as_it_was(late):
     stream = local_environment().from_source(ScriptedSource(["s"], batches), strategy, "s").key_by(lambda e: e[0])
     stream = stream.window(_SECOND).allowed_lateness(60_000).process(MarksInPlace())
     assert results(stream) == [[3], [3, 3], [3, 3, 3], [3]]
+
+
+class CountsItsCopies(list):
+    copies = 0
+
+    def __deepcopy__(self, memo):
+        CountsItsCopies.copies += 1
+        return CountsItsCopies(self)
+
+
+def puts_a_tuple_around(first, second):
+    first[1].extend(second[1])
+    return first[0] + second[0], first[1]
+
+
+class PutsATupleAround(AggregateFunction):
+    """Its accumulator is a new tuple around the same list for each element."""
+
+    def create_accumulator(self):
+        return 0, CountsItsCopies()
+
+    def add(self, value, accumulator):
+        return puts_a_tuple_around(accumulator, value)
+
+    def get_result(self, accumulator):
+        return accumulator[0]
+
+    def merge(self, a, b):
+        return puts_a_tuple_around(a, b)
+
+
+class KeepsTuples(KeyedProcessFunction):
+    """Keeps the same sum in three kinds of state."""
+
+    def open(self, runtime_context):
+        kind = Types.PICKLED_BYTE_ARRAY()
+        self.value = runtime_context.get_state(ValueStateDescriptor("value", kind))
+        self.reduced = runtime_context.get_reducing_state(ReducingStateDescriptor("reduced", puts_a_tuple_around, kind))
+        self.aggregated = runtime_context.get_aggregating_state(
+            AggregatingStateDescriptor("aggregated", PutsATupleAround(), kind)
+        )
+
+    def process_element(self, value, ctx):
+        added = value[0], CountsItsCopies(value[1])
+        self.value.update(puts_a_tuple_around(self.value.value() or (0, CountsItsCopies()), added))
+        self.reduced.add(added)
+        self.aggregated.add(added)
+        yield self.value.value()[0], self.reduced.get()[0], self.aggregated.get()
+
+
+def by_one_key(count):
+    return elements(*((1, [n]) for n in range(count))).key_by(lambda element: 0)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda k: k.count_window(90).aggregate(PutsATupleAround()), lambda k: k.process(KeepsTuples())],
+    ids=["window", "state"],
+)
+def test_a_list_in_a_new_tuple_for_each_element_is_not_copied_for_each(build):
+    CountsItsCopies.copies = 0
+    last = results(build(by_one_key(90)))[-1]
+    assert last in (90, (90, 90, 90))
+    assert CountsItsCopies.copies < 10

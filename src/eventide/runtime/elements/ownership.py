@@ -67,21 +67,50 @@ def own_in_turn(values: Iterable[Any]) -> list[Any]:
     ]
 
 
-def own_unless(value: Any, held: Any) -> Any:
-    """Give a value as :func:`own` does, or as it is where it is the object that its receiver holds already."""
+def own_unless(value: Any, *held: Any) -> Any:
+    """Give a value as :func:`own` does, but hand on what its receiver holds already and replaces with the value.
+
+    That is the value itself, or the parts of a tuple or row that are parts of a held one too: an accumulator may be a
+    new tuple around the same list each time, and the list is not copied.
+
+    >>> before = (1, ["a"])
+    >>> after = own_unless((2, before[1], before[1]), before)
+    >>> after, after[1] is before[1], after[2] is before[1]
+    ((2, ['a'], ['a']), True, False)
+    """
     kind = type(value)
-    if kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, value))) or value is held:
+    if kind in FIXED or (kind is tuple and FIXED.issuperset(map(type, value))):
         return value
-    return own(value)
+    for each in held:
+        if value is each:
+            return value
+    if kind is not tuple and kind is not Row:
+        return own(value)
+    parts = own_beside(value, chain.from_iterable(each for each in held if type(each) is kind))
+    if kind is tuple:
+        return tuple(parts)
+    row = Row.of_fields(value.get_field_names(), parts)
+    row.set_row_kind(value.get_row_kind())
+    return row
 
 
 def own_beside(values: Iterable[Any], held: Iterable[Any]) -> list[Any]:
-    """Give each of some values as :func:`own` does, but for the objects that their receiver holds already."""
+    """Give each of some values as :func:`own` does, but hand on the objects that their receiver holds already.
+
+    An object that is there several times is handed on once, and copied for its other places.
+    """
     values = [*values]
     if all_fixed(values):
         return values
     known = set(map(id, held))
-    return [value if id(value) in known else own(value) for value in values]
+    made = []
+    for value in values:
+        if id(value) in known:
+            known.remove(id(value))
+            made.append(value)
+        else:
+            made.append(own(value))
+    return made
 
 
 def all_fixed(values: Iterable[Any]) -> bool:

@@ -215,7 +215,7 @@ class _Reducing(_Merging, ReducingState[Any]):
         self._cell.write(own(value) if before is None else own_unless(self._reduce(before, value), before))
 
     def _combine(self, left: Any, right: Any) -> Any:
-        return own_unless(self._reduce(left, right), left)
+        return own_unless(self._reduce(left, right), left, right)
 
 
 class _Aggregating(_Merging, AggregatingState[Any, Any]):
@@ -234,7 +234,7 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
         self._cell.write(own_unless(self._function.add(value, accumulator), accumulator))
 
     def _combine(self, left: Any, right: Any) -> Any:
-        return own_unless(self._function.merge(left, right), left)
+        return own_unless(self._function.merge(left, right), left, right)
 
 
 class StateHandles(KeyedStateStore):

@@ -11,7 +11,7 @@ import numpy as np
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.datastream.window import TimestampedValue
 from eventide.runtime.elements.bare import is_bare
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.ownership import own, own_unless
 
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The timestamps of elements, in milliseconds."""
@@ -128,7 +128,7 @@ class Reduced:
         if kept is None or kept[0] is None:
             return [value]
         result = self.function.reduce(kept[0], value)
-        return [result if result is kept[0] else own(result)]
+        return [own_unless(result, kept[0])]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Reduce each into what is kept of its key."""
@@ -143,7 +143,7 @@ class Reduced:
                 else:
                     before = cell[0]
                     result = value if before is None else reduce(before, value)
-                    cell[0] = own(result) if keeps and result is not before else result
+                    cell[0] = own_unless(result, before) if keeps else result
         except Exception as error:
             raise AtElement(error, key, value) from error
 
@@ -161,8 +161,8 @@ class Aggregated:
     """Keeps the accumulator of an aggregate function, in a list of one.
 
     Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one. Where
-    ``add`` returned None, the next element begins with a new accumulator. An accumulator that the function was not
-    given is copied, because the function may have it elsewhere too.
+    ``add`` returned None, the next element begins with a new accumulator. What the function was not given in an
+    accumulator is copied, because the function may have it elsewhere too.
     """
 
     function: AggregateFunction
@@ -181,7 +181,7 @@ class Aggregated:
         """Add the element to the accumulator."""
         before = own(self.function.create_accumulator()) if kept is None or kept[0] is None else kept[0]
         result = self.function.add(value, before)
-        return [result if result is before else own(result)]
+        return [own_unless(result, before)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add each to the accumulator of its key."""
@@ -194,11 +194,11 @@ class Aggregated:
                 if cell is None or cell[0] is None:
                     before = own(create_accumulator())
                     result = add(value, before)
-                    kept[key] = [own(result) if keeps and result is not before else result]
+                    kept[key] = [own_unless(result, before) if keeps else result]
                 else:
                     before = cell[0]
                     result = add(value, before)
-                    cell[0] = own(result) if keeps and result is not before else result
+                    cell[0] = own_unless(result, before) if keeps else result
         except Exception as error:
             raise AtElement(error, key, value) from error
 
@@ -268,7 +268,7 @@ def _merged(function: Callable[[Any, Any], Any], left: list[Any], right: list[An
     if left[0] is None or right[0] is None:
         return right if left[0] is None else left
     result = function(left[0], right[0])
-    return [result if result is left[0] or result is right[0] else own(result)]
+    return [own_unless(result, left[0], right[0])]
 
 
 def add_one_by_one(

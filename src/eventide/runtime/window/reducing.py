@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eventide.runtime.elements.bare import is_bare
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.ownership import own_unless
 from eventide.runtime.window.contents import AtElement, Reduced
 from eventide.runtime.window.grouping import Indices
 
@@ -89,7 +89,7 @@ class InRuns:
                 elif run[1] == pane:
                     before = run[0]
                     result = value if before is None else reduce(before, value)
-                    run[0] = own(result) if keeps and result is not before else result
+                    run[0] = own_unless(result, before) if keeps else result
                 else:
                     self._ended.append((key, *run))
                     running[key] = [value, pane]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from eventide.runtime.elements.ownership import own
+from eventide.common.types import Row, RowKind
+from eventide.runtime.elements.ownership import own, own_beside, own_unless
 
 
 class Pair(NamedTuple):
@@ -76,3 +77,32 @@ def test_a_value_that_a_frozen_dataclass_computed_once_is_a_part_of_it():
     copied = own(event)
     event.seen.append(2)
     assert copied.seen == [1]
+
+
+@pytest.mark.parametrize("kind", [lambda *parts: parts, Row], ids=["tuple", "Row"])
+def test_parts_of_what_is_held_are_handed_on_once_and_others_are_copied(kind):
+    held, other = [1], [2]
+    before = kind(1, held)
+    after = own_unless(kind(held, held, other, [held]), before)
+    assert after == kind([1], [1], [2], [[1]])
+    assert after[0] is held
+    assert all(part is not held for part in (after[1], after[3][0]))
+    assert after[2] is not other
+
+
+def test_a_row_around_parts_of_another_keeps_its_names_and_kind_and_is_a_row_of_its_own():
+    before = Row(count=1, seen=[1])
+    after = Row(count=2, seen=before.seen)
+    after.set_row_kind(RowKind.DELETE)
+    mine = own_unless(after, before)
+    assert mine is not after
+    assert (mine, mine.get_field_names(), mine.get_row_kind()) == (after, ["count", "seen"], RowKind.DELETE)
+    assert mine.seen is before.seen
+
+
+def test_one_held_object_at_two_places_becomes_two_objects():
+    held = [1]
+    first, second = own_beside([held, held], [held])
+    assert first is held
+    assert second == held
+    assert second is not held
