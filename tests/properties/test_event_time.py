@@ -134,10 +134,13 @@ def program(script, strategy, parallelism=1, size=10, behind=None):
 
 
 def played(plan, script, restarted_every=None):
-    """What reached each sink in each micro-batch, and the watermarks that each operator passed in it."""
+    """What reached each sink in each micro-batch, and the watermarks that each operator passed in it.
+
+    All restarts belong to one run: timeouts of idleness would begin anew with another one.
+    """
     clocks, checkpoint, found = clocks_of(script), LocalCheckpoint(), []
     while len(found) < len(clocks):
-        one = LocalRunner(plan, clock=lambda: clocks[len(found)], checkpoint=deepcopy(checkpoint))
+        one = LocalRunner(plan, clock=lambda: clocks[len(found)], checkpoint=deepcopy(checkpoint), run="one")
         for batch in one.batches():
             found.append((by_sink(plan, batch), of_all_subtasks(batch)))
             if restarted_every is not None and len(found) % restarted_every == 0:
