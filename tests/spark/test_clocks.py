@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
+from eventide.common import Duration, JobClient, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.datastream import (
     DataStream,
@@ -216,21 +216,53 @@ def test_functions_that_follow_a_source_see_the_same_time_when_a_micro_batch_run
     assert all(before <= row[1] <= time.time_ns() // 1_000_000 for row in first)
 
 
+SPOKE_AND_SILENT = [[("spoke", ("x", 1)), ("silent", ("x", 2))], [("spoke", ("x", 15))]]
+
+
+def windows_of_two_splits(checkpoint: Path, script: list[list[Any]], timeout_s: float) -> DataStream:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))
+    source = ScriptedSource(["spoke", "silent"], script, PAIR, bounded=False)
+    strategy = BY_SECOND_FIELD.with_idleness(int(timeout_s * 1_000))
+    keyed = env.from_source(source, strategy, "pairs").key_by(lambda e: e[0], Types.STRING())
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    return windows.reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
 def test_the_time_between_two_runs_is_no_silence(spark: SparkSession, tmp_path: Path) -> None:
-    timeout_s = 5
-    first = [("spoke", ("x", 1)), ("silent", ("x", 2))]
+    timeout_s = 4
+    checkpoint = tmp_path / "checkpoint"
 
-    def results(script: list[list[Any]]) -> list[Any]:
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
-        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
-        source = ScriptedSource(["spoke", "silent"], script, PAIR, bounded=False)
-        strategy = BY_SECOND_FIELD.with_idleness(timeout_s * 1_000)
-        keyed = env.from_source(source, strategy, "pairs").key_by(lambda e: e[0], Types.STRING())
-        windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
-        return list(windows.reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect())
+    def run(batches: int) -> tuple[JobClient, list[Row], float]:
+        fired: list[Row] = []
+        results = windows_of_two_splits(checkpoint, SPOKE_AND_SILENT[:batches], timeout_s)
+        results.sink_to(lambda rows, batch: fired.extend(rows.collect()))
+        began = time.monotonic()
+        return results.get_execution_environment().execute_async("two splits"), fired, began
 
-    assert results([first]) == []
+    client, _, began = run(1)
+    while not numbers(checkpoint / "commits"):
+        assert time.monotonic() < began + PATIENCE_S
+        time.sleep(0.1)
+    client.cancel().result()
     time.sleep(timeout_s)
-    assert results([first, [("spoke", ("x", 15))]]) == [], "the silent split holds the watermark still"
-    [run] = [*(tmp_path / "checkpoint" / "eventide-runs").iterdir()]
-    assert len(json.loads(run.read_text())) == 2
+    client, fired, began = run(2)
+    while not fired:
+        assert time.monotonic() < began + PATIENCE_S
+        time.sleep(0.1)
+    assert time.monotonic() >= began + timeout_s, "the silent split held the watermark until it had been silent again"
+    client.cancel().result()
+    assert [tuple(row) for row in fired] == [("x", 3)]
+
+
+def test_the_time_between_two_runs_that_take_what_is_there_is_silence(spark: SparkSession, tmp_path: Path) -> None:
+    timeout_s = 4
+
+    def results(batches: int) -> list[Any]:
+        stream = windows_of_two_splits(tmp_path / "checkpoint", SPOKE_AND_SILENT[:batches], timeout_s)
+        stream.get_execution_environment().set_available_now()
+        return list(stream.execute_and_collect())
+
+    assert results(1) == []
+    time.sleep(timeout_s)
+    assert results(2) == [("x", 3)]

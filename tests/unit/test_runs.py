@@ -49,6 +49,25 @@ def test_a_planner_of_an_older_version_has_no_name(tmp_path, log):
     assert (runs.planner_of(1_000), runs.planner_of(1_001)) == (None, "second")
 
 
+def test_a_run_without_a_name_leaves_its_micro_batch_without_one(tmp_path, log):
+    location = str(tmp_path)
+    begun(location, "first")
+    log(*planned(0, 1_000))
+    log("commits", 0)
+    assert begun(location, None) == Runs(None)
+    log(*planned(1, 2_000))
+    assert begun(location, "third") == Runs("third", None, 2_000)
+    assert begun(location, None) == Runs(None, None, 2_000)
+
+
+def test_a_run_without_a_name_repeats_the_micro_batch_of_one_that_has_one(tmp_path, log):
+    location = str(tmp_path)
+    begun(location, "first")
+    log(*planned(0, 1_000))
+    runs = begun(location, None)
+    assert (runs.planner_of(1_000), runs.planner_of(1_001)) == ("first", None)
+
+
 def test_where_spark_s_log_is_not_understood_runs_are_not_told_apart_and_that_is_said(tmp_path, log):
     log("offsets", 0, "v9\n{}")
     with pytest.warns(UserWarning, match="time between two runs of the job counts as silence of its sources.*'v9'"):

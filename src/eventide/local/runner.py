@@ -42,12 +42,12 @@ class PlannedBatch:
     """A micro-batch that has begun.
 
     ``ends`` says where it ends, by the names of sources, ``clock_ms`` its time by the clock, in milliseconds since the
-    epoch, and ``run`` which run of the job planned it.
+    epoch, and ``run`` which run of the job planned it, or None if timeouts of idleness do not begin anew with that.
     """
 
     ends: dict[str, Offsets]
     clock_ms: int
-    run: str
+    run: str | None
 
 
 @dataclass
@@ -95,8 +95,9 @@ class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
     With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
-    ``available_now`` it ends with what the sources have when it starts. A plan ``in_batch`` is one micro-batch. The
-    ``run`` is its name among the runs of the job; by default, none has had it before.
+    ``available_now`` it ends with what the sources have when it starts, and timeouts of idleness go on from those of the
+    run before. A plan ``in_batch`` is one micro-batch. The ``run`` is its name among the runs of the job; by default,
+    none has had it before.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class LocalRunner:
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
         self._available_now = available_now
-        self._run = run or uuid.uuid4().hex
+        self._run = None if available_now else run or uuid.uuid4().hex
         self._targets: dict[str, dict[str, int]] = {}
         self._metrics = JobMetrics()
 

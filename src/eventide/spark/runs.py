@@ -1,5 +1,8 @@
 """Which run of a job planned a micro-batch: timeouts start anew in the first micro-batch that a run has planned.
 
+A run that takes what is there has no name: it ends with its data, so for a job of such runs time between them is time
+in which a split has been silent, and nobody would ever be idle if it did not count.
+
 A micro-batch that was planned and not finished is repeated by the next run, and must give what it gave. So the planner
 of that micro-batch counts, and not the run that repeats it. A small file below the checkpoint says which that was.
 """
@@ -22,28 +25,28 @@ class Runs:
     """The runs that have planned the micro-batches of the present run; picklable.
 
     ``repeated_ms`` is the time by the clock of the micro-batch that an ``earlier`` run planned and did not finish,
-    if there is one. That run is None if it was one of an older version, which is not known by name.
+    if there is one. A run is None if it has no name, or if it was one of an older version.
 
     >>> runs = Runs("second", "first", repeated_ms=1_000)
     >>> runs.planner_of(1_000), runs.planner_of(1_200)
     ('first', 'second')
     """
 
-    present: str
+    present: str | None
     earlier: str | None = None
     repeated_ms: int | None = None
 
     def planner_of(self, clock_ms: int) -> str | None:
-        """Return the run that planned the micro-batch of a time by the clock, in milliseconds; None if not known."""
+        """Return the run that planned the micro-batch of a time by the clock, in milliseconds; None without a name."""
         return self.earlier if clock_ms == self.repeated_ms else self.present
 
 
-def begun(location: str, run: str) -> Runs | None:
+def begun(location: str, run: str | None) -> Runs | None:
     """Write down that a run begins, and return which runs have planned its micro-batches.
 
     Args:
         location: the job's checkpoint.
-        run: a name for the run.
+        run: a name for the run; None if its timeouts go on from those of the run before.
 
     Returns:
         None, with a warning, if the checkpoint cannot be opened, read or written, or has an unknown form: runs are not
@@ -59,13 +62,13 @@ def begun(location: str, run: str) -> Runs | None:
         return None
 
 
-def _begun(location: str, run: str) -> Runs:
+def _begun(location: str, run: str | None) -> Runs:
     from eventide.datastream.connectors._folder import Folder  # Spark loads this module with each stateful processor
     from eventide.spark.checkpoint_files import CheckpointFiles
 
     files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
     planned = max(files.planned(), default=-1)
-    known: list[tuple[str, int]] = json.loads(folder.read(_FILE)) if _FILE in folder.names() else []
+    known: list[tuple[str | None, int]] = json.loads(folder.read(_FILE)) if _FILE in folder.names() else []
     planners = [(name, after) for name, after in known if after < planned][-1:]
     folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
     if planned <= max(files.committed(), default=-1):

@@ -201,7 +201,8 @@ class SparkHost(Host):
         sinks = SinkRun()
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
-            runs = there(self.spark, partial(begun, location, run)) if plan.has_idleness else None
+            told_apart = None if settings.available_now else run
+            runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location

@@ -291,6 +291,16 @@ def test_a_split_that_the_first_micro_batch_of_a_run_does_not_have_is_not_idle()
     assert values(life) == [("a", 0, 10, [("a", 1), ("a", 2), ("a", 3)])]
 
 
+def test_between_runs_that_take_what_is_there_a_split_is_silent():
+    now, checkpoint, life = [0], LocalCheckpoint(), []
+    for clock_ms, script in ((0, [BEFORE]), (3_600_000, [BEFORE, [("s", ("a", 15))]])):
+        now[0] = clock_ms
+        plan = idle_after(300_000, script)
+        runner = LocalRunner(plan, clock=lambda: now[0], checkpoint=checkpoint, available_now=True)
+        life.append(values([by_sink(plan, batch) for batch in runner.batches()]))
+    assert life == [[], [("a", 0, 10, [("a", 1), ("a", 2)])]]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_micro_batch_that_another_run_repeats_is_judged_as_in_the_run_that_planned_it(fails):
     now, checkpoint = [0], LocalCheckpoint()
