@@ -3,8 +3,9 @@
 An opcode, BUILD, sets attributes of any object. Of a class or a function it would set them for the whole process, and
 Python's unpickler has no place to forbid that. So the unpickler gets a stand-in for each class and function. It makes
 what the class would make, and has nothing that could be set. A class that is itself a value, and not only what makes
-one, must be the real one: a stand-in that is left in the value has more references than before, and the pickle is then
-read again by Python's slower unpickler, whose BUILD looks at what it changes (decision 33).
+one, must be the real one: where a stand-in is left in the value, and so has more references than before, or is given to
+a function or a class of the program, the pickle is read again by Python's slower unpickler, whose BUILD looks at what it
+changes (decision 33).
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from collections.abc import Iterable
 from enum import Enum
 from sys import getrefcount
-from types import MethodType
+from types import FunctionType, MethodType, MethodWrapperType
 from typing import Any, ClassVar
 
 from eventide.errors import StateError
 
 _IMMUTABLE = 1 << 8
 """The flag of types whose attributes Python itself keeps from being set (``Py_TPFLAGS_IMMUTABLETYPE``)."""
+
+
+_CONTAINERS = frozenset({tuple, list, dict, set, frozenset})
+_OURS = f"{__name__.partition('.')[0]}."
 
 
 class Unchanging(type):
@@ -46,12 +52,18 @@ class Form(metaclass=Unchanging):
         raise NotImplementedError
 
 
+class _IsGivenOn(Exception):  # noqa: N818 - it is no error: the pickle has to be read in another way
+    """A pickle gives a stand-in to something that could look at it."""
+
+
 class _Makes(Unchanging):
     """The type of stand-ins of classes."""
 
     kind: Any
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
+        if _has_stand_in(args):
+            raise _IsGivenOn
         return cls.kind(*args, **named)
 
 
@@ -201,7 +213,32 @@ def _stand_in_of(found: Any) -> Any:
         return _stand_ins[id(found)]
 
 
+def _has_stand_in(values: Iterable[Any]) -> bool:
+    """Whether there is a stand-in among values, and what they contain."""
+    for value in values:
+        kind = type(value)
+        if kind in _CONTAINERS:
+            if _has_stand_in(value) or (kind is dict and _has_stand_in(value.values())):
+                return True
+        elif kind is _Makes or kind is _Gives or kind is MethodWrapperType:
+            return True
+    return False
+
+
+def _calls(function: FunctionType) -> Any:
+    """Return what calls a function of the program, whose attributes cannot be set."""
+
+    def call(*args: Any) -> Any:
+        if _has_stand_in(args):
+            raise _IsGivenOn
+        return function(*args)
+
+    return call.__call__  # type: ignore[operator]
+
+
 def _made(found: Any) -> Any:
+    if isinstance(found, FunctionType) and not found.__module__.startswith(_OURS):
+        return _calls(found)
     if not isinstance(found, type):
         return found.__call__  # of what is defined in C, and so nothing can be set
     names: dict[str, Any] = {"__module__": found.__module__, "__qualname__": found.__qualname__}

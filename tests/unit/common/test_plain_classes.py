@@ -206,6 +206,37 @@ def test_classes_are_values_of_state_too():
     assert type(kept) is kept.of is alone is Order
 
 
+def made_of(*kinds):
+    """A function that makes objects, and looks at what it gets for that."""
+    return Made("function", [kind is Order and issubclass(kind, Order) for kind in flat(kinds)])
+
+
+def flat(kinds):
+    return [one for kind in kinds for one in (flat(kind) if isinstance(kind, tuple | list) else [kind])]
+
+
+class Made:
+    """Says what its maker saw of its arguments."""
+
+    def __init__(self, maker, seen):
+        self.maker, self.seen = maker, [one if isinstance(one, bool) else one is Order for one in flat(seen)]
+
+    def __reduce__(self):
+        return self.how
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("arguments", [(Order,), ((Order,), [Order, Order])])
+@pytest.mark.parametrize("maker", [made_of, Made])
+def test_what_makes_an_object_of_a_class_is_given_the_class_itself(maker, arguments):
+    bring(ProgramClasses(registered=frozenset({(__name__, "made_of")})))
+    stored = Made("", [])
+    stored.how = (maker, arguments if maker is made_of else ("class", [*arguments]))
+    again = loads(dumps([stored, 1]))[0]
+    assert again.maker == ("function" if maker is made_of else "class")
+    assert again.seen == [True] * len(flat(arguments))
+
+
 @pytest.mark.usefixtures("program")
 def test_classes_of_classes_are_not_data():
     with pytest.raises(StateError, match="no class that the program is known to use"):

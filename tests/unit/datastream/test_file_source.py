@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from eventide.common import Duration
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.connectors._storage import opened
+from eventide.datastream.connectors.file_system import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.runtime.sources.offsets import next_offsets, ranges_between, source_ends
 
@@ -310,6 +312,104 @@ def test_a_path_that_loses_most_of_its_files_is_an_error_and_no_answer(tmp_path,
         (tmp_path / f"{n}").rename(tmp_path / "in" / f"{n}")
     run.batch()
     assert len(run.offsets) == 21
+
+
+class Runs(Run):
+    """The same job started again and again, with a place for what it must remember."""
+
+    def __init__(self, builder, storage, now):
+        super().__init__(None)
+        self.builder, self.storage, self.now = builder, str(storage), now
+        self.again()
+
+    def again(self):
+        self.source = FileSource(self.builder, clock=lambda: self.now[0]).for_job("files", self.storage)
+
+
+@pytest.fixture
+def ten(tmp_path):
+    (tmp_path / "in").mkdir()
+    return [lines(tmp_path / "in" / f"{n}", f"{n}") for n in range(10)]
+
+
+def monitored(*folders):
+    return FileSource.text(*folders).monitor_continuously(ALWAYS)
+
+
+def test_the_time_for_which_a_file_is_gone_goes_on_between_two_runs(tmp_path):
+    first = lines(tmp_path / "in" / "a", "a")
+    run = Runs(monitored(tmp_path / "in").set_known_for(Duration.of_seconds(60)), tmp_path / "storage", [0.0])
+    run.batch()
+    os.remove(first)
+    run.now[0] = 5.0
+    assert run.batch() is None
+    run.again()
+    run.now[0] = 64.9
+    second = lines(tmp_path / "in" / "b", "b")
+    run.batch()
+    assert list(run.offsets) == [first, second]
+    run.again()
+    run.now[0] = 65.0
+    third = lines(tmp_path / "in" / "c", "c")
+    run.batch()
+    assert list(run.offsets) == [second, third]
+
+
+def test_a_run_that_finds_most_files_gone_at_its_start_ends_with_an_error(tmp_path, ten):
+    run = Runs(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    run.batch()
+    (tmp_path / "in").rename(tmp_path / "away")
+    (tmp_path / "in").mkdir()
+    run.again()
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"10 of 10 files below .*/in are gone since the last look"):
+            run.batch()
+        run.again()
+    (tmp_path / "in").rmdir()
+    (tmp_path / "away").rename(tmp_path / "in")
+    assert run.batch() is None
+
+
+def test_files_that_were_gone_before_are_no_loss_for_the_next_run(tmp_path, ten):
+    run = Runs(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    run.batch()
+    for several in (ten[:4], ten[4:6], ten[6:7]):
+        for path in several:
+            os.remove(path)
+        assert run.batch() is None
+        run.again()
+    assert run.batch() is None
+
+
+@pytest.mark.parametrize("changed", ["another path", "a filter", "a checkpoint of an older version"])
+def test_a_changed_program_has_lost_no_files(tmp_path, ten, changed):
+    run = Runs(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    run.batch()
+    new = lines(tmp_path / "new" / "a", "new")
+    if changed == "another path":
+        run.builder = monitored(tmp_path / "new")
+    elif changed == "a filter":
+
+        class OnlyNew(FilePathFilter):
+            def filter_path(self, file_path):
+                return not file_path.endswith("new/a")
+
+        run.builder = monitored(tmp_path / "in", tmp_path / "new")
+        run.builder.path_filter = OnlyNew()
+    else:
+        run.builder = monitored(tmp_path / "in", tmp_path / "new")
+        shutil.rmtree(tmp_path / "storage")
+        for path in ten:
+            os.remove(path)
+    run.again()
+    run.batch()
+    assert run.offsets[new]["ended"]
+
+
+def test_what_cannot_be_remembered_is_said(tmp_path, ten):
+    (tmp_path / "storage").write_text("no folder")
+    with pytest.warns(UserWarning, match="which files of a source are gone is not remembered after a restart"):
+        Runs(monitored(tmp_path / "in"), tmp_path / "storage", [0.0]).batch()
 
 
 def test_a_path_may_lose_most_of_its_files_where_that_is_said(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -128,21 +128,27 @@ class FileTree:
         found: dict[str, FileInfo] = {}
         for shown, uri in self._roots.items():
             found |= _listed(shown, uri, nested=self._nested)
-        ignores = (lambda path: False) if self._path_filter is None else self._path_filter.filter_path
-        return {path: info for path, info in sorted(found.items()) if not ignores(path)}
+        return {path: info for path, info in sorted(found.items()) if not self._ignores(path)}
 
-    def check_loss(self, before: Mapping[str, FileInfo], now: Mapping[str, FileInfo]) -> None:
+    def _ignores(self, path: str) -> bool:
+        return self._path_filter is not None and self._path_filter.filter_path(path)
+
+    def check_loss(self, before: Collection[str], now: Collection[str]) -> None:
         """Refuse a listing in which a path has lost more than half of its files: the store may be unavailable.
+
+        Args:
+            before: the files that were there; those below no path, or that are ignored by now, do not count.
+            now: those that are there.
 
         Raises:
             DataError: if one has, and had ten or more.
         """
-        gone = before.keys() - now.keys()
+        gone = {path for path in before if path not in now}
         if 2 * len(gone) <= _MANY:
             return
-        had = Counter(map(self._root_of, before))
-        for root, lost in Counter(map(self._root_of, gone)).items():
-            if had[root] >= _MANY and 2 * lost > had[root]:
+        had = Counter(self._root_of(path) for path in before if not self._ignores(path))
+        for root, lost in Counter(self._root_of(path) for path in gone if not self._ignores(path)).items():
+            if root is not None and had[root] >= _MANY and 2 * lost > had[root]:
                 raise DataError(
                     f"{lost} of {had[root]} files below {root} are gone since the last look, as if a store were not "
                     "mounted or not listed in full; see to it, and start the job again. If files are deleted there on "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from eventide._secrets import without_secrets
 from eventide.datastream.connectors.file_system._files import FileInfo, FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat
+from eventide.datastream.connectors.file_system._gone import GoneFiles
 from eventide.datastream.connectors.file_system._times import ColumnTimes
 
 
@@ -17,51 +19,68 @@ class KnownFiles:
     Args:
         tree: where the files are.
         format: what they contain.
+        gone: the files that were read and are gone.
         interval_s: after how many seconds a listing is too old; None for never.
         forget_s: how many seconds a file that was read stays known after it is gone.
         may_lose_most: whether a path may lose most of its files from one listing to the next.
-        clock: the seconds since some point in time.
+        clock: the seconds since the epoch.
     """
 
     def __init__(
         self,
         tree: FileTree,
         format: FileFormat,
+        gone: GoneFiles,
         interval_s: float | None,
         forget_s: float,
         may_lose_most: bool,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._tree = tree
         self._format = format
+        self._gone = gone
         self._interval_s = interval_s
         self._forget_s = forget_s
         self._may_lose_most = may_lose_most
         self._clock = clock
-        self._gone_since: dict[str, float] = {}
         self._files: dict[str, FileInfo] = {}
         self._listed_at: float | None = None
         self._rows: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._times: dict[tuple[str, str], ColumnTimes | None] = {}
 
-    def look(self) -> dict[str, FileInfo]:
+    def look(self, known: Iterable[str] = ()) -> dict[str, FileInfo]:
         """All files that are there: a new listing, if the last one is too old.
+
+        Args:
+            known: the files that the job has heard of, which is what the first listing of a run is compared with.
 
         Raises:
             ProgramError: if one of the paths is not there.
             DataError: if one of them has lost most of its files since the last listing, and that is not allowed.
         """
         now = self._clock()
-        if self._listed_at is None or (self._interval_s is not None and now - self._listed_at >= self._interval_s):
+        if self._is_too_old(now):
             files = self._tree.list()
             if not self._may_lose_most:
-                self._tree.check_loss(self._files, files)
+                self._tree.check_loss(self._before(known), files)
             self._files, self._listed_at = files, now
             self._rows = {path: rows for path, rows in self._rows.items() if path in self._files}
             self._ends = {path: end for path, end in self._ends.items() if path in self._files}
             self._times = {key: times for key, times in self._times.items() if key[0] in self._files}
         return self._files
+
+    def _is_too_old(self, now: float) -> bool:
+        """Whether the last listing is: also where the clock has been set back since."""
+        if self._listed_at is None:
+            return True
+        return self._interval_s is not None and not 0 <= now - self._listed_at < self._interval_s
+
+    def _before(self, known: Iterable[str]) -> Collection[str]:
+        """Return the files that there were at the last look: in another run, if this one has not looked yet."""
+        if self._listed_at is not None:
+            return self._files
+        return [path for path in map(without_secrets, known) if path not in self._gone] if self._gone.is_known else []
 
     def still_known(self, gone: Iterable[str]) -> list[str]:
         """Return the files that were read, are gone, and must be remembered for longer.
@@ -70,8 +89,7 @@ class KnownFiles:
             gone: the files that the last listing does not have.
         """
         now = self._clock() if self._listed_at is None else self._listed_at
-        self._gone_since = {path: self._gone_since.get(path, now) for path in gone}
-        return [path for path, since in self._gone_since.items() if now - since < self._forget_s]
+        return [path for path, since in self._gone.are(gone, now).items() if now - since < self._forget_s]
 
     def listing(self) -> dict[str, FileInfo]:
         """All files that were there at the last look."""

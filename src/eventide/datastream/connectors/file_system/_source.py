@@ -17,6 +17,7 @@ from eventide.datastream.connectors._storage import absolute
 from eventide.datastream.connectors.file_system._columns import check_columns, narrowed
 from eventide.datastream.connectors.file_system._files import FileTree
 from eventide.datastream.connectors.file_system._format import BulkFormat, FileFormat, StreamFormat
+from eventide.datastream.connectors.file_system._gone import GoneFiles
 from eventide.datastream.connectors.file_system._known import KnownFiles, Unread
 from eventide.datastream.connectors.file_system._path_filter import FilePathFilter
 from eventide.datastream.connectors.file_system._planning import first_files, next_positions, positions_at
@@ -152,7 +153,7 @@ class FileSource(Source):
     ROW(user: STRING, ms: LONG)
     """
 
-    def __init__(self, settings: FileSourceBuilder, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: FileSourceBuilder, clock: Callable[[], float] = time.time) -> None:
         if settings.format.type_info is None:
             raise ProgramError("the columns of the files are not known; make the source with build()")
         self._settings = settings
@@ -160,6 +161,7 @@ class FileSource(Source):
         self._type_info = settings.format.type_info
         self._tree = FileTree(settings.paths, settings.path_filter, nested=settings.nested)
         self._known: KnownFiles | None = None
+        self._storage: str | None = None
         self._sorts_out = False
 
     @staticmethod
@@ -242,7 +244,7 @@ class FileSource(Source):
         if self.is_bounded():
             return list(known) or list(self._files().look()) or [_NO_FILE]
         files = self._files()
-        there = self._as_known(files.look(), known)
+        there = self._as_known(files.look(known), known)
         begun = (path for path, position in known.items() if position)
         gone = files.still_known(path for path, position in known.items() if position is None and path not in there)
         return list(dict.fromkeys([*begun, *gone, *there]))
@@ -328,6 +330,14 @@ class FileSource(Source):
         source._sorts_out = True
         return source
 
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> FileSource:
+        """The same source, which keeps there since when files are gone."""
+        source = copy(self)
+        source._storage, source._known = storage, None
+        return source
+
     def holds_when_new(self) -> bool:
         """No: a file, or a split of files, counts from when it is begun."""
         return False
@@ -353,6 +363,7 @@ class FileSource(Source):
             self._known = KnownFiles(
                 self._tree,
                 self._settings.format,
+                GoneFiles(self._storage, list(map(without_secrets, self._settings.paths))),
                 seconds,
                 self._settings.known_for.nanos / 1e9,
                 self._settings.may_lose_most,
