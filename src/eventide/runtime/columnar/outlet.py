@@ -72,7 +72,8 @@ class ColumnOutlet:
         content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.columns)
         time = {}
         if self.timed or self.sorted_by_time:
-            time[TIMESTAMP] = columns.timestamps_or_nulls().fill_null(MIN_MS)
+            times = columns.timestamps_or_nulls()
+            time[TIMESTAMP] = times.fill_null(MIN_MS) if times.null_count else times
         return pa.table({**content, **time, SEQUENCE: columns.sequence})
 
 

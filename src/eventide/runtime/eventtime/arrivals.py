@@ -14,7 +14,7 @@ FIRST = 32
 """How many timestamps go on as they are: what they are behind is known only with what came before the micro-batch."""
 
 
-BLOCK = 8_192
+BLOCK = 16_384
 _COUNTED = 32
 """Of so many blocks, one is counted; another one is looked at where an element is further behind than any before."""
 
