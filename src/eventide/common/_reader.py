@@ -4,8 +4,8 @@ An opcode, BUILD, sets attributes of any object. Of a class or a function it wou
 Python's unpickler has no place to forbid that. So the unpickler gets a stand-in for each class and function. It makes
 what the class would make, and has nothing that could be set. A class that is itself a value, and not only what makes
 one, must be the real one: where a stand-in is left in the value, and so has more references than before, or is given to
-a function or a class of the program, the pickle is read again by Python's slower unpickler, whose BUILD looks at what it
-changes (decision 33).
+a function or a class of the program, the pickle is read again by Python's slower unpickler. That one's BUILD looks at
+what it changes (decision 33).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Form(metaclass=Unchanging):
         raise NotImplementedError
 
 
-class _IsGivenOn(Exception):  # noqa: N818 - it is no error: the pickle has to be read in another way
+class _IsGivenOn(Exception):
     """A pickle gives a stand-in to something that could look at it."""
 
 

@@ -95,9 +95,9 @@ class LocalRunner:
     """Runs a job's micro-batches, each to its end before the next.
 
     With a ``checkpoint`` it goes on where that one stands; a micro-batch that fails leaves only its plan there. With
-    ``available_now`` it ends with what the sources have when it starts, and timeouts of idleness go on from those of the
-    run before. A plan ``in_batch`` is one micro-batch. The ``run`` is its name among the runs of the job; by default,
-    none has had it before.
+    ``available_now`` it ends with what the sources have when it starts, and timeouts of idleness go on from those of
+    the run before. A plan ``in_batch`` is one micro-batch. The ``run`` is its name among the runs of the job; by
+    default, none has had it before.
     """
 
     def __init__(
