@@ -213,15 +213,17 @@ def _stand_in_of(found: Any) -> Any:
         return _stand_ins[id(found)]
 
 
-def _has_stand_in(values: Iterable[Any]) -> bool:
-    """Whether there is a stand-in among values, and what they contain."""
-    for value in values:
-        kind = type(value)
-        if kind in _CONTAINERS:
-            if _has_stand_in(value) or (kind is dict and _has_stand_in(value.values())):
+def _has_stand_in(arguments: Iterable[Any]) -> bool:
+    """Whether there is a stand-in among arguments, or in a container among them, which may contain itself."""
+    waiting, seen = [arguments], set[int]()
+    while waiting:
+        for value in waiting.pop():
+            kind = type(value)
+            if kind is _Makes or kind is _Gives or kind is MethodWrapperType:
                 return True
-        elif kind is _Makes or kind is _Gives or kind is MethodWrapperType:
-            return True
+            if kind in _CONTAINERS and id(value) not in seen:
+                seen.add(id(value))
+                waiting.append([*value, *value.values()] if kind is dict else value)
     return False
 
 

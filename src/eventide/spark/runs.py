@@ -1,7 +1,7 @@
 """Which run of a job planned a micro-batch: timeouts start anew in the first micro-batch that a run has planned.
 
-A run that takes what is there has no name: it ends with its data, so for a job of such runs time between them is time
-in which a split has been silent, and nobody would ever be idle if it did not count.
+A run that takes what is there has no name, because it ends with its data. Between two such runs a split counts as
+silent. Otherwise its timeout would start anew with each run, and the split would never be idle.
 
 A micro-batch that was planned and not finished is repeated by the next run, and must give what it gave. So the planner
 of that micro-batch counts, and not the run that repeats it. A small file below the checkpoint says which that was.

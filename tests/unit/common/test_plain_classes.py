@@ -238,6 +238,22 @@ def test_what_makes_an_object_of_a_class_is_given_the_class_itself(maker, argume
 
 
 @pytest.mark.usefixtures("program")
+def test_an_argument_may_contain_itself():
+    bring(ProgramClasses(registered=frozenset({(__name__, "length_of")})))
+    cycle = [1, 2]
+    cycle.append(cycle)
+    stored = Made("", [])
+    stored.how = (length_of, (cycle, {"of": cycle}))
+    assert loads(dumps(stored)).seen == [False] * 3
+
+
+def length_of(values, by_name):
+    """A function that makes an object of a list that contains itself."""
+    assert by_name["of"] is values
+    return Made("length", [None] * len(values))
+
+
+@pytest.mark.usefixtures("program")
 def test_classes_of_classes_are_not_data():
     with pytest.raises(StateError, match="no class that the program is known to use"):
         loads(b"\x80\x05" + in_this_module(Meta) + b"X\x01\x00\x00\x00A)}\x87R.")

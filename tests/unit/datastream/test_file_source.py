@@ -315,7 +315,7 @@ def test_a_path_that_loses_most_of_its_files_is_an_error_and_no_answer(tmp_path,
 
 
 class Runs(Run):
-    """The same job started again and again, with a place for what it must remember."""
+    """A job that can be started again, with a folder for the memory of its source."""
 
     def __init__(self, builder, storage, now):
         super().__init__(None)

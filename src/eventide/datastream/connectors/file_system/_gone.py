@@ -1,4 +1,4 @@
-"""What a source of files remembers of files that were read and are gone: since when, in a restart too."""
+"""The memory of a file source for files that were read and have disappeared. It outlives a restart."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _FILE = "gone"
 
 
 class GoneFiles:
-    """Since when files that were read are gone, in seconds since the epoch, by their paths.
+    """The time at which each file disappeared, in seconds since the epoch, by the path of the file.
 
-    A job that runs for a minute every hour forgets them too, and a run that finds a path empty at its start knows which
-    files it had at the last look. What is remembered is of use only to the same paths.
+    The memory outlives a run of the job. So a job that runs for a minute every hour forgets files in time, and a run
+    that finds a directory empty at its start knows which files the run before saw. A source with other paths starts
+    with an empty memory.
 
     Args:
         location: a folder below the job's checkpoint; None if it is not known, and the memory ends with the process.

@@ -333,7 +333,7 @@ class FileSource(Source):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> FileSource:
-        """The same source, which keeps there since when files are gone."""
+        """Return a copy of this source that keeps its memory of files that disappeared in ``storage``."""
         source = copy(self)
         source._storage, source._known = storage, None
         return source
