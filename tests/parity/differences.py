@@ -56,7 +56,7 @@ DIFFERENCES = {
         "common.serialization", "SerializationSchema DeserializationSchema", "for functions; no source or sink takes it"
     ),
     "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
-    "common.typeinfo.Types.BIG_DEC": "holds 20 digits before the point, 18 behind; takes a precision and scale too",
+    "common.typeinfo.Types.BIG_DEC": "holds 20 digits before the point, 18 after it; takes a precision and scale too",
     "common.typeinfo.Types.BIG_INT": "holds 38 digits",
     "common.typeinfo.Types.SHORT": "a number that is too large is refused; PyFlink cuts off its upper bits",
     **_members("common.typeinfo", "TupleTypeInfo RowTypeInfo", "as text, `TUPLE(STRING, INT)` and the like"),

@@ -74,8 +74,8 @@ class Stretches:
         order = batch.column(self._arrival.column)
         if order.null_count:
             raise DataError(
-                f"the column {self._arrival.column!r} is null in {order.null_count:,} rows, so that nobody knows when "
-                "these arrived; order by a column that all rows have"
+                f"the column {self._arrival.column!r} is null in {order.null_count:,} rows, so that it is not known "
+                "when these arrived; order by a column that all rows have"
             )
         if pa.types.is_integer(order.type):
             found: npt.NDArray[np.int64] = order.cast(pa.int64()).to_numpy()

@@ -37,7 +37,7 @@ def _leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
     name, split = max(found.splits.items(), key=lambda named: named[1].leap_ms)
     if split.leap_ms and bound_ms >= split.leap_ms / 2:
         yield (
-            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and those behind it "
+            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and later elements "
             "are not: its time is most probably wrong. Leave such elements out, and measure again: this bound is theirs"
         )
 
@@ -49,7 +49,7 @@ def _zones(found: Disorder) -> Iterator[str]:
         off_ms = abs(split.mean_apart_ms - hours * _HOUR)
         if hours and off_ms <= _MINUTE and split.least_apart_ms >= hours * _HOUR - 10 * _MINUTE:
             yield (
-                f"the split {name} is {hours} h behind the others, no more and no less: is that a time zone? If its "
-                "elements do not come so much later, their times are local, or say a wrong zone"
+                f"the split {name} is {hours} h behind the others, no more and no less: is that a time zone? If the "
+                "elements do not arrive that late, their times are local, or name a wrong zone"
             )
             return

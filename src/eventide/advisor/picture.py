@@ -108,7 +108,7 @@ class _Curves:
         axes.set_axisbelow(True)
         axes.tick_params(length=0, colors=_QUIET, pad=6)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("the bound: how long results wait for elements that are behind", color=_QUIET, loc="right")
+        axes.set_xlabel("the bound: how long results wait for out-of-order elements", color=_QUIET, loc="right")
         axes.set_ylabel("elements that are not late", color=_QUIET, loc="top")
         axes.set_title("How long to wait for how much", loc="left", weight="bold", fontsize=14, pad=48)
         axes.text(0, 1.085, self._measured(), transform=axes.transAxes, color=_QUIET, fontsize=10, in_layout=False)

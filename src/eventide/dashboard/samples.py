@@ -53,7 +53,7 @@ HELD = (
 )
 INPUT_WATERMARK = Metric("currentInputWatermark", "The watermark that came to an operator, since the epoch.", "ms")
 OUTPUT_WATERMARK = Metric("currentOutputWatermark", "The watermark that an operator passed on, since the epoch.", "ms")
-LAG = Metric("watermarkLag", "How far the watermark of an operator is behind the clock.", "ms")
+LAG = Metric("watermarkLag", "How far the watermark of an operator lags behind the clock.", "ms")
 SPLIT_WATERMARK = Metric("currentWatermark", f"The watermark of a split; up to {MOST_SPLITS} splits of a job.", "ms")
 LOWEST_SPLIT = Metric("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
 HIGHEST_SPLIT = Metric("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")

@@ -289,8 +289,8 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         """
         if self.next_job.collects:
             raise ProgramError(
-                "execute() would wait for who takes the elements of a CollectSink; call execute_and_collect() of the "
-                "stream, or execute_async(), whose client gives them with collected()"
+                "execute() would block until the caller reads the elements of a CollectSink; call "
+                "execute_and_collect() of the stream, or execute_async(), and read them with collected() of its client"
             )
         return self.execute_async(job_name).get_job_execution_result().result()
 

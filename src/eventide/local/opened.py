@@ -26,8 +26,8 @@ class OpenedParts:
     ) -> None:
         self._levels_at = {level.number: len(sources) + place for place, level in enumerate(levels)}
         self._copies = Copies(
-            [(source, f"the source {source.name!r} or a function behind it") for source in sources]
-            + [(level, f"an operator ({level.name}) or a function behind it") for level in levels],
+            [(source, f"the source {source.name!r} or a function after it") for source in sources]
+            + [(level, f"an operator ({level.name}) or a function after it") for level in levels],
             registered_types,
         )
         self.classes = self._copies.classes

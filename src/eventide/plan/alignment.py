@@ -53,7 +53,7 @@ class Alignments:
         if not sources:
             has_no_effect(
                 f"the watermark alignment of {self._names[stream.number]!r}",
-                "it stands behind an operator, and only sources can wait; give it to the strategy of a source",
+                "it stands downstream of an operator, and only sources can wait; give it to the strategy of a source",
             )
         for source in sources:
             name = self._names[source.number]

@@ -71,7 +71,7 @@ class Bootstrap:
             operator.inputs[0]([_elements(some)])
             if operator.take_outputs():
                 raise ProgramError(
-                    f"the function that makes the state of {self.operator!r} gives elements, and nobody takes them; "
+                    f"the function that makes the state of {self.operator!r} gives elements, and no sink takes them; "
                     "return None from process_element"
                 )
             operator.flush()

@@ -127,13 +127,13 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
             max_parallelism=source.max_parallelism,
             job_parameters=source.job_parameters,
         )
-        return chain, f"the functions behind {source.name!r}"
-    return source, f"the source {source.name!r} or a function behind it"
+        return chain, f"the functions after {source.name!r}"
+    return source, f"the source {source.name!r} or a function after it"
 
 
 def _shipped_of_level(level: Level) -> tuple[Any, str]:
     """What of a level travels to the workers, with what a message calls it."""
-    return level, f"an operator ({level.name}) or a function behind it"
+    return level, f"an operator ({level.name}) or a function after it"
 
 
 def _source_frames(

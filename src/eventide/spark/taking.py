@@ -197,7 +197,7 @@ class Taking:
 
     def _warn_of_left(self, what: str) -> None:
         warnings.warn(
-            f"an earlier run of the job in {self._location} left elements for {what}, so nobody gets them",
+            f"an earlier run of the job in {self._location} left elements for {what}, so they are never read",
             LeftElementsWarning,
             stacklevel=1,
         )

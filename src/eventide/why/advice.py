@@ -56,7 +56,7 @@ def notes_on(evidence: Evidence) -> list[str]:
     few = [one for one in evidence.description["sources"] if 0 < len(one["splits"]) < parallelism]
     return [
         f"{one['name']!r} has {len(one['splits'])} split(s), so no more than that of {parallelism} subtasks read it; "
-        "what is behind a key_by runs in all"
+        "operators after a key_by run in all"
         for one in few
     ]
 

@@ -82,12 +82,12 @@ def test_ascending_timestamps_have_watermarks_just_before_the_last(caplog):
     with caplog.at_level(logging.WARNING):
         found = windows_of(Ascending(), [1, 10], [10, 8], replaces="for_monotonous_timestamps")
     assert found == [[[(0, 10, [1])], []], [[], [8]]]
-    assert "the timestamp 8 is behind the one before it, 10" in caplog.text
+    assert "the timestamp 8 is earlier than the one before it, 10" in caplog.text
 
 
 def test_a_handler_says_what_happens_when_timestamps_do_not_ascend(caplog):
     failing = Ascending().with_violation_handler(AscendingTimestampExtractor.FailingHandler())
-    with pytest.raises(DataError, match="do not ascend: 1 is behind the one before it, 5"):
+    with pytest.raises(DataError, match="do not ascend: 1 is earlier than the one before it, 5"):
         windows_of(failing, [5, 1], replaces="for_monotonous_timestamps")
     ignoring = Ascending().with_violation_handler(AscendingTimestampExtractor.IgnoringHandler())
     windows_of(ignoring, [5, 1], replaces="for_monotonous_timestamps")

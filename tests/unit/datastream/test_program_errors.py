@@ -180,7 +180,7 @@ REFUSED = {
             (env := local_environment()).from_collection([1]).sink_to(CollectSink()),
             env.execute(),
         ),
-        r"execute\(\) would wait for who takes the elements of a CollectSink; call execute_and_collect\(\)",
+        r"execute\(\) would block until the caller reads the elements of a CollectSink; call execute_and_collect\(\)",
     ),
     "a union of different types": (
         lambda: (

@@ -414,7 +414,7 @@ def test_what_cannot_wait_is_refused_or_said():
         plan_of(stream.assign_timestamps_and_watermarks(ALIGNED))
     counts = env.from_source(Log({"a": [1]}), MINUTES, "log").window_all(TumblingEventTimeWindows.of(MINUTE))
     behind = counts.reduce(lambda a, b: a).assign_timestamps_and_watermarks(ALIGNED)
-    with pytest.warns(UserWarning, match="stands behind an operator, and only sources can wait"):
+    with pytest.warns(UserWarning, match="stands downstream of an operator, and only sources can wait"):
         plan_of(behind)
 
 

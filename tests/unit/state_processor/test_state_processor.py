@@ -209,7 +209,7 @@ def test_what_a_function_gives_has_nobody_to_take_it(tmp_path):
         def process_element(self, value, ctx):
             yield value
 
-    with pytest.raises(ProgramError, match="gives elements, and nobody takes them"):
+    with pytest.raises(ProgramError, match="gives elements, and no sink takes them"):
         bootstrapped(ACCOUNTS, tmp_path / "saved", function=Gives())
 
 

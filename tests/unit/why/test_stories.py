@@ -161,7 +161,7 @@ def test_fewer_splits_than_subtasks_are_no_fault():
     answer = Story(windows(on_time(["p"], 3), splits=["p"])).why()
     assert answer.advice == ()
     assert answer.notes == (
-        "'orders' has 1 split(s), so no more than that of 2 subtasks read it; what is behind a key_by runs in all",
+        "'orders' has 1 split(s), so no more than that of 2 subtasks read it; operators after a key_by run in all",
     )
     assert str(answer).endswith(answer.notes[0])
 

@@ -120,7 +120,7 @@ def view_of(story: dict[str, Any]) -> Group:
         table,
         Text(
             f"\nSpark has one watermark, {bound} behind the newest reading of any station: "
-            f"{moment(theirs['watermark_ms'])} at the end. What {lagging!r} sends comes behind it, and vanishes; "
+            f"{moment(theirs['watermark_ms'])} at the end. The readings of {lagging!r} arrive after it, and vanish; "
             f"the metric numRowsDroppedByWatermark says {theirs['says_dropped']:,}, because it counts groups of rows.\n"
             "eventide has a watermark for each station and goes by the lowest: "
             f"{moment(ours['watermark_ms'])} at the end. The hours behind it are open, and wait for {lagging!r}.\n"

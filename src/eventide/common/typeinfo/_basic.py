@@ -241,8 +241,8 @@ _KINDS = {
 _LIMITS = {
     "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
     "Types.STRING() and send its text",
-    "BIG_DEC": "it has up to 20 digits before the point and 18 behind; Types.BIG_DEC(precision, scale) deals its 38 "
-    "out in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
+    "BIG_DEC": "it has up to 20 digits before the point and 18 after it; Types.BIG_DEC(precision, scale) splits its "
+    "38 in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
     "and send its text",
 }
 """Where PyFlink has none, what a column of the type can hold, and what to do with more."""

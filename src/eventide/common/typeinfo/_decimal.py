@@ -37,7 +37,7 @@ class DecimalTypeInfo(TypeInformation):
     def __post_init__(self) -> None:
         sizes = (self.precision, self.scale)
         if not all(type(size) is int for size in sizes) or not 0 <= self.scale <= self.precision <= MOST_DIGITS:
-            message = f"BIG_DEC: expected 1 to {MOST_DIGITS} digits, 0 to all of them behind the point, got {sizes}"
+            message = f"BIG_DEC: expected 1 to {MOST_DIGITS} digits, 0 to all of them after the point, got {sizes}"
             raise ProgramError(message)
         if self.precision == 0:
             message = "BIG_DEC: expected at least one digit, got none"

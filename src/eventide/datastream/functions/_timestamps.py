@@ -93,7 +93,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
             """Log it."""
-            _log.warning("the timestamp %d is behind the one before it, %d", element_timestamp, last_timestamp)
+            _log.warning("the timestamp %d is earlier than the one before it, %d", element_timestamp, last_timestamp)
 
     class FailingHandler(MonotonyViolationHandler):
         """Lets the job fail."""
@@ -101,7 +101,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
             """Raise a DataError."""
             raise DataError(
-                f"the timestamps do not ascend: {element_timestamp} is behind the one before it, {last_timestamp}"
+                f"the timestamps do not ascend: {element_timestamp} is earlier than the one before it, {last_timestamp}"
             )
 
     _last: int = MIN_MS
