@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[Measure, ...]] = {
         Measure("driver, resident", "driver: MB", "MB"),
         Measure("JVM, resident", "jvm: MB", "MB"),
         Measure("of it, outside of the heap", "jvm: outside of the heap, MB", "MB"),
-        Measure("JVM, heap behind a collection", "jvm: heap behind a collection, MB", "MB"),
+        Measure("JVM, heap after a collection", "jvm: heap after a collection, MB", "MB"),
         Measure("JVM, classes", "jvm: classes, MB", "MB"),
         Measure("Python workers, resident, together", "workers: MB", "MB"),
         Measure("their daemons", "daemons: MB", "MB"),

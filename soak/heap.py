@@ -21,7 +21,7 @@ def taken(folder: Path, process: int) -> dict[str, float]:
     heap, classes = _COLLECTED.findall(text), _CLASSES.findall(text)
     found = {"collections": float(len(heap))}
     if heap:
-        found["heap behind a collection, MB"] = float(heap[-1][1])
+        found["heap after a collection, MB"] = float(heap[-1][1])
         found["heap that it has, MB"] = int(heap[-1][2]) * 2**20 / 1e6
     if classes:
         found["classes, MB"] = int(classes[-1]) / 1e3

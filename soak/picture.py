@@ -24,7 +24,7 @@ _PANELS: dict[str, dict[str, tuple[str, float]]] = {
         "driver": ("driver: MB", 1),
     },
     "JVM, MB": {
-        "heap behind a collection": ("jvm: heap behind a collection, MB", 1),
+        "heap after a collection": ("jvm: heap after a collection, MB", 1),
         "classes": ("jvm: classes, MB", 1),
     },
     "Open files and threads": {

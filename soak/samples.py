@@ -20,7 +20,7 @@ SAMPLES = "samples.jsonl"
 _EACH_S = 5.0
 _PAGE = ("metrics", "api/jobs/1/batches")
 """What the job's page and monitoring systems ask for."""
-_BY_MINUTE_LEAST = ("jvm: heap behind a collection, MB",)
+_BY_MINUTE_LEAST = ("jvm: heap after a collection, MB",)
 """Of these, what a minute has least of counts: the rest is waiting to be collected."""
 
 

@@ -128,7 +128,7 @@ RULES = [
     Rule("the-same", r"(^|[.;:!?] )the same[,.:]", 'what is the same: "A copy whose sequence numbers are shifted"'),
     Rule(
         "so-many",
-        r"\bso (many|much)\b(?! (more|less|fewer|that|as)\b)",
+        r"\bso (many|much)\b(?! (more|less|fewer|as)\b)(?![^.;:]*\bthat\b)",
         'names and units: "`rows` rows of `size` bytes"',
     ),
     Rule("nobody", r"\b(nobody|no one|no-one|noone)\b", 'the positive, or the passive: "is never deleted"'),

@@ -55,7 +55,7 @@ DIFFERENCES = {
     **_members(
         "common.serialization", "SerializationSchema DeserializationSchema", "for functions; no source or sink takes it"
     ),
-    "common.serializer.TypeSerializer": "nobody asks for it: windows are stored as they are",
+    "common.serializer.TypeSerializer": "never needed: windows are stored as they are",
     "common.typeinfo.Types.BIG_DEC": "holds 20 digits before the point, 18 after it; takes a precision and scale too",
     "common.typeinfo.Types.BIG_INT": "holds 38 digits",
     "common.typeinfo.Types.SHORT": "a number that is too large is refused; PyFlink cuts off its upper bits",
@@ -125,7 +125,7 @@ DIFFERENCES = {
     # streams
     **_members(_STREAM, "disable_chaining start_new_chain slot_sharing_group set_buffer_timeout", _NO_EFFECT),
     f"{_STREAM}.set_uid_hash": "taken without effect: it is about checkpoints of Flink's",
-    f"{_STREAM}.set_description": "taken; nobody shows it, `name` is what is shown",
+    f"{_STREAM}.set_description": "taken and not shown; `name` is what is shown",
     f"{_STREAM}.set_max_parallelism": "taken without effect: the environment's holds for all",
     f"{_STREAM}.set_parallelism": "without effect on what is chained",
     f"{_STREAM}.print": "prints `str(element)`, on the driver",
@@ -157,7 +157,7 @@ DIFFERENCES = {
     **_members(
         "datastream.window",
         "TimeWindowSerializer CountWindowSerializer GlobalWindowSerializer",
-        "nobody asks for it: windows are stored as they are",
+        "never needed: windows are stored as they are",
     ),
     **_members("datastream.window", "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger", "merges, as in Java"),
     **_members("datastream.window", "TimeWindow CountWindow GlobalWindow", "hashes as the tuple of its fields"),

@@ -55,7 +55,7 @@ def test_samples_and_micro_batches_of_a_minute_become_a_row(tmp_path: Path) -> N
         for n in range(18)
     ]
     samples = [
-        {"at": began_s + 5 * n, "CPU seconds": 3.0 * n, "jvm: heap behind a collection, MB": 100 + n % 12}
+        {"at": began_s + 5 * n, "CPU seconds": 3.0 * n, "jvm: heap after a collection, MB": 100 + n % 12}
         for n in range(36)
     ]
     for name, lines in ((PROGRESS, batches), (SAMPLES, samples)):
@@ -64,7 +64,7 @@ def test_samples_and_micro_batches_of_a_minute_become_a_row(tmp_path: Path) -> N
     assert list(found.index) == [0, 1]  # the third minute may not be whole
     assert list(found["micro-batches"]) == [6, 6]
     assert list(found["splits"]) == [2.5, 8.5]
-    assert list(found["jvm: heap behind a collection, MB"]) == [100, 100]
+    assert list(found["jvm: heap after a collection, MB"]) == [100, 100]
     assert found["CPU ms of a micro-batch"].iloc[1] == pytest.approx(36_000 / 6)
 
 
@@ -92,7 +92,7 @@ def test_the_log_of_a_jvm_tells_what_lives(tmp_path: Path) -> None:
     )
     assert heap.taken(tmp_path, 7) == {
         "jvm: collections": 2,
-        "jvm: heap behind a collection, MB": 31,
+        "jvm: heap after a collection, MB": 31,
         "jvm: heap that it has, MB": 256 * 2**20 / 1e6,
         "jvm: classes, MB": 44,
     }
