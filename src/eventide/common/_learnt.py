@@ -1,4 +1,4 @@
-"""What an object of the user's has learnt since it was made, apart from what it was made with."""
+"""Attributes that an object of the user's has gained since it was made, apart from its constructor's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Learnt:
         self._bytes = {name: _bytes(value) for name, value in self._made.items() if not _is_plain(value)}
 
     def snapshot(self) -> Snapshot:
-        """What has been learnt, which pickles if the attributes do, or what ``snapshot_state`` returns."""
+        """Return the gained attributes, which pickle if each of them does, or the value of ``snapshot_state``."""
         if self._has_own:
             return self._class, True, self._thing.snapshot_state()
         now = _attributes(self._thing)

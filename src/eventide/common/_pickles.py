@@ -2,11 +2,11 @@
 
 Pickle itself names classes where it can: those that a module of that name has. It cannot name a class of a program's
 main file in a worker, whose main file is another one, nor one that was made inside a function. Those that the program
-brings (:func:`bring`) are named all the same. So what is stored holds no class, and who loads it gets objects of the
+brings (:func:`bring`) are named all the same. So what is stored holds no class, and a reader gets objects of the
 class that the program has now.
 
 A pickle may name anything that Python can import, and have it called. Here it may name plain classes, and those of the
-program, and no function: what is stored is data, whoever has written it (decision 33).
+program, and no function: what is stored is data, whatever program has written it (decision 33).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eventide.common._reader import Reader, forget, read
 from eventide.errors import StateError
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
-"""What pickle raises where it finds no name for a class or a function."""
+"""The exceptions of pickle for a class or a function without a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ _LISTED = sys.stdlib_module_names | {__name__.partition(".")[0]}
 """Packages whose classes of data are listed."""
 
 _found: dict[ClassName, Any] = {}
-"""What data may refer to, by its name: what programs brought to this process, and what was looked up before."""
+"""Classes that data may refer to, by name: brought by programs to this process, or looked up before."""
 
 _names: dict[int, ClassName] = {}
 """The names of the classes that programs brought."""
@@ -130,7 +130,7 @@ def loads(data: Any) -> Any:
 
 
 def plain_loads(data: bytes) -> Any:
-    """The same of plain values alone: numbers, text, bytes, and containers of them.
+    """Load plain values only: numbers, text, bytes, and containers of them.
 
     Raises:
         StateError: if there is an object of any class, or a function.
@@ -169,7 +169,7 @@ class _OfProgram(Reader):
 
 
 def _admitted(module: str, name: str) -> Any:
-    """What a module has under a name, if data may refer to it.
+    """Return what a module has under a name, if data may refer to it.
 
     A module may have under any name what is from elsewhere: what counts is where a class is from.
     """

@@ -66,7 +66,7 @@ class StandIn(metaclass=Unchanging):
         yield from (f"{key!r}: {value!r}" for key, value in kept["_entries"])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What the object was read from."""
+        """Return the pickled form that the object was read from."""
         kept = self.__dict__
         made = type(self), kept["_args"], kept["_named"]
         return _made, made, kept["_state"], iter(kept["_items"]), iter(kept["_entries"])
@@ -104,7 +104,7 @@ def shown_loads(data: bytes) -> Any:
 
 
 def dumps_anyway(value: Any) -> bytes:
-    """Pickle data that may have stand-ins in it: who has their classes loads objects of these."""
+    """Pickle data that may have stand-ins in it: a program that has their classes loads objects of these."""
     with io.BytesIO() as file:
         try:
             _OfStandIns(file, protocol=5).dump(value)

@@ -10,10 +10,10 @@ from eventide.common._words import length, moment
 from eventide.common.job import BatchProgress
 
 Line: TypeAlias = tuple[str, str]
-"""What it is about, and what is said."""
+"""The subject of a line, and its text."""
 
 _RECENT = 20
-"""The rate of rows is that of so many micro-batches."""
+"""Number of micro-batches that the rate of rows is taken over."""
 
 
 def summary(progress: Sequence[BatchProgress]) -> list[Line]:

@@ -35,7 +35,7 @@ class JobID:
 
 
 class JobStatus(Enum):
-    """What a job is doing. Flink: ``JobStatus``.
+    """State of a job: running, ended, or on the way between. Flink: ``JobStatus``.
 
     On Spark, a job is RUNNING, RESTARTING, FINISHED, CANCELED or FAILED; the others are there for programs that name
     them.
@@ -68,7 +68,7 @@ class JobStatus(Enum):
 @says_what_is_absent
 @dataclass(frozen=True)
 class JobExecutionResult:
-    """What is known of a job that has ended.
+    """Result of a job that has ended.
 
     ``metrics`` are by operator: eventide's own counters, among them ``numLateRecordsDropped`` and
     ``numLateRecordsToSideOutput``, and the metrics of functions. A counter is a number; a gauge has a value for each
@@ -106,12 +106,12 @@ class JobRestart:
 
 
 KEPT = 1_000
-"""The progress of so many micro-batches is kept."""
+"""Number of micro-batches whose progress is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """What is known after a micro-batch.
+    """Progress of a job after one micro-batch.
 
     Attributes:
         batch: The number of the micro-batch, from 0.
@@ -173,7 +173,7 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_job_status(self) -> Future[JobStatus]:
-        """What the job is doing."""
+        """Return the state of the job."""
 
     @abstractmethod
     def cancel(self) -> Future[None]:
@@ -262,7 +262,7 @@ class FinishedJob(JobClient):
         return completed(self._result)
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """Those of the whole job."""
+        """Return the metrics of the whole job."""
         return self._result.metrics
 
     def get_progress(self) -> list[BatchProgress]:
@@ -270,7 +270,7 @@ class FinishedJob(JobClient):
         return list(self._progress)
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
-        """What the end of the job left."""
+        """Answer from the state that the end of the job left."""
         if self._explain is None:
             raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
         return self._explain(operator, at, key)

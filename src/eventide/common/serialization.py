@@ -67,7 +67,7 @@ class DeserializationSchema(ABC):
     def deserialize(self, message: bytes) -> Any:
         """Return the element in a message; None where there is none, so that it is to be left out.
 
-        A source of Flink's leaves None out by itself. A ``map`` does not: put a filter behind it, such as
+        A source of Flink's leaves None out by itself. A ``map`` does not: put a filter after it, such as
         ``.filter(lambda element: element is not None)``.
 
         Raises:

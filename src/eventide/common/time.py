@@ -27,32 +27,32 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> "Duration":
-        """Return a duration of so many days of 24 hours."""
+        """Return a duration of `days` days of 24 hours."""
         return Duration.of_hours(days * 24)
 
     @staticmethod
     def of_hours(hours: int) -> "Duration":
-        """Return a duration of so many hours."""
+        """Return a duration of `hours` hours."""
         return Duration.of_minutes(hours * 60)
 
     @staticmethod
     def of_minutes(minutes: int) -> "Duration":
-        """Return a duration of so many minutes."""
+        """Return a duration of `minutes` minutes."""
         return Duration.of_seconds(minutes * 60)
 
     @staticmethod
     def of_seconds(seconds: int) -> "Duration":
-        """Return a duration of so many seconds."""
+        """Return a duration of `seconds` seconds."""
         return Duration(seconds * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_millis(millis: int) -> "Duration":
-        """Return a duration of so many milliseconds."""
+        """Return a duration of `millis` milliseconds."""
         return Duration(millis * _NANOS_PER_MS)
 
     @staticmethod
     def of_nanos(nanos: int) -> "Duration":
-        """Return a duration of so many nanoseconds."""
+        """Return a duration of `nanos` nanoseconds."""
         return Duration(nanos)
 
     def to_millis(self) -> int:
@@ -89,27 +89,27 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> "Time":
-        """Return a time of so many milliseconds."""
+        """Return a time of `milliseconds` milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> "Time":
-        """Return a time of so many seconds."""
+        """Return a time of `seconds` seconds."""
         return Time(seconds * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> "Time":
-        """Return a time of so many minutes."""
+        """Return a time of `minutes` minutes."""
         return Time.seconds(minutes * 60)
 
     @staticmethod
     def hours(hours: int) -> "Time":
-        """Return a time of so many hours."""
+        """Return a time of `hours` hours."""
         return Time.minutes(hours * 60)
 
     @staticmethod
     def days(days: int) -> "Time":
-        """Return a time of so many days of 24 hours."""
+        """Return a time of `days` days of 24 hours."""
         return Time.hours(days * 24)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> "Instant":
-        """Return the point so many milliseconds after (or, negative, before) the epoch."""
+        """Return the point `epoch_milli` milliseconds after (or, negative, before) the epoch."""
         seconds, milliseconds = divmod(epoch_milli, 1000)
         return Instant(seconds, milliseconds * _NANOS_PER_MS)
 

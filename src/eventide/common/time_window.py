@@ -26,7 +26,7 @@ class Window(ABC):
 
 
 class _MergeCallback(Protocol):
-    """What `TimeWindow.merge_windows` tells the merged windows to; Flink's ``MergeCallback``."""
+    """Receiver of the merged windows of `TimeWindow.merge_windows`; Flink's ``MergeCallback``."""
 
     def merge(self, to_be_merged: Sequence[Any], merge_result: Any, /) -> None:
         """Take note that the windows `to_be_merged` become `merge_result`."""

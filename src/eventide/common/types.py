@@ -14,7 +14,7 @@ __all__ = ["Row", "RowKind"]
 
 @says_what_is_absent
 class RowKind(Enum):
-    """What a row says about a changing table: something was inserted, updated (before and after) or deleted."""
+    """Kind of a change of a table that a row describes: an insert, an update (before and after) or a delete."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

@@ -67,4 +67,4 @@ MAX_WATERMARK = Watermark(MAX_MS)
 """The last watermark of a stream that has ended: nothing at all will follow, every window closes."""
 
 UNINITIALIZED = Watermark(MIN_MS)
-"""What stands for the watermark before the first one."""
+"""The value of a watermark before the first one."""

@@ -13,7 +13,7 @@ _EVERY_SECOND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAlignment:
-    """What a strategy says of watermark alignment. Flink: ``WatermarkAlignmentParams``.
+    """Settings of a strategy for watermark alignment. Flink: ``WatermarkAlignmentParams``.
 
     Attributes:
         group: The name that all sources have in common that wait for each other.

@@ -1,4 +1,4 @@
-"""What users write to make watermarks of their own: `WatermarkGenerator`, and where it speaks."""
+"""Base classes for watermark generators of the user's own, and their outputs."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -31,15 +31,15 @@ class WatermarkOutput(ABC):
 
 
 class BatchWatermarkOutput(WatermarkOutput):
-    """The output of a `VectorizedWatermarkGenerator`: what it emits takes effect behind the batch, or within it."""
+    """The output of a `VectorizedWatermarkGenerator`: a watermark takes effect after the batch, or within it."""
 
     @abstractmethod
     def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
-        """Emit watermarks in the middle of the batch: each behind the element of a row.
+        """Emit watermarks in the middle of the batch: each after the element of a row.
 
         Args:
             rows: Indices into the batch, ascending; an Arrow or NumPy array.
-            timestamps: The watermark behind each of them, in milliseconds; of the same length.
+            timestamps: The watermark after each of them, in milliseconds; of the same length.
         """
 
 
@@ -71,7 +71,7 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Look at an element. A watermark that is emitted here takes effect right behind it.
+        """Look at an element. A watermark that is emitted here takes effect right after it.
 
         Args:
             event: The element.
@@ -110,12 +110,12 @@ class VectorizedWatermarkGenerator(WatermarkGenerator):
             events: A ``pyarrow.RecordBatch`` with a column for each field; a ``pyarrow.Array`` where the elements have
                 no fields.
             timestamps: Their event times, a ``pyarrow.Int64Array`` of milliseconds since the epoch (UTC).
-            output: Where watermarks can be emitted, behind the batch or within it.
+            output: Where watermarks can be emitted, after the batch or within it.
         """
 
 
 class WatermarkGeneratorContext:
-    """What a generator may ask about its surroundings. Flink: ``WatermarkGeneratorSupplier.Context``.
+    """Surroundings of a generator: it may ask for the time. Flink: ``WatermarkGeneratorSupplier.Context``.
 
     It is one object for all generators of a task, and may be kept by them.
     """
@@ -128,7 +128,7 @@ class WatermarkGeneratorContext:
         return self._processing_time_ms
 
     def __reduce__(self) -> Any:
-        return WatermarkGeneratorContext, ()  # the time is that of whoever takes it up again
+        return WatermarkGeneratorContext, ()  # the time is set by the process that loads it
 
     def set_current_processing_time(self, time_ms: int) -> None:
         """Move the clock; the runtime does so at every micro-batch."""

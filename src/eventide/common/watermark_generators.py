@@ -1,8 +1,8 @@
 """How watermarks follow from the elements of a split: built in, ready made, or supplied by the user.
 
 The built-in ones have no state but the largest timestamp seen, so a description together with that maximum gives the
-watermark. Whoever runs a strategy keeps the maximum, one for each split. A generator that is supplied is an object of
-its own for each split; the checkpoint keeps what it has learnt.
+watermark. The task that runs a strategy keeps the maximum, one for each split. A generator that is supplied is an
+object of its own for each split; the checkpoint keeps what it has learnt.
 """
 
 import inspect
@@ -180,7 +180,7 @@ class PunctuatedWatermarks(WatermarkGenerator):
     """Watermarks that follow from single elements, which mark that something is complete.
 
     Args:
-        marked: A function ``(element, timestamp)`` that returns the watermark behind the element, in milliseconds, or
+        marked: A function ``(element, timestamp)`` that returns the watermark after the element, in milliseconds, or
             None.
 
     >>> from eventide.common import WatermarkStrategy

@@ -40,7 +40,7 @@ __all__ = [
 
 
 class NullTimestamps(Enum):
-    """What happens to an element whose timestamp is missing: None, NaN, or null in a column. Not in Flink.
+    """Treatment of an element whose timestamp is missing: None, NaN, or null in a column. Not in Flink.
 
     ``FAIL`` is the default: the job fails, and says where. ``DROP`` leaves the element out, and counts it
     (``numRecordsWithoutTimestamp``). To have such elements, name an ``OutputTag`` in its place.
@@ -160,7 +160,7 @@ class WatermarkStrategy(ABC):
 
         The lowest watermark of all splits of all sources with this group is that of the group. A split whose watermark
         is further ahead of that than the drift is not read until the others have come up. Splits that are idle, or have
-        ended, hold nobody. A split that is held does not become idle by that.
+        ended, hold no other. A split that is held does not become idle by that.
 
         Args:
             watermark_group: The name of the group. Its sources may be of any kind but ``from_data_frame``.

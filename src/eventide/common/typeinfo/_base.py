@@ -1,4 +1,4 @@
-"""What every type can do: name its Arrow type, and take values there and back."""
+"""Base class of types: each names its Arrow type, and takes values there and back."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class TypeInformation(ABC):
     def has_exponents(self) -> bool:
         """Whether a `BIG_DEC` is in it, whose values have more or fewer digits, which one column of numbers has not.
 
-        1.1 and 1.10 are equal and look different. So who sends such elements as columns has to send them beside these
-        as they are, for those who take Python values.
+        1.1 and 1.10 are equal and look different. So a sender of these elements as columns has to send the Python
+        values beside them, for receivers that take those.
         """
         return False
 

@@ -187,7 +187,7 @@ def _instants(array: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What makes a basic type.
+    """Definition of a basic type.
 
     Attributes:
         arrow: Gives the Arrow type, from the module pyarrow, which is imported only when it is needed.

@@ -179,7 +179,7 @@ def _check_part(what: str, part: TypeInformation) -> None:
 
 
 def _joined(values: Sequence[Any]) -> list[Any]:
-    """Return what is in all lists, or the keys of all dicts, one behind the other."""
+    """Return the items of all lists, or the keys of all dicts, as one list."""
     return list(chain.from_iterable(value for value in values if value is not None))
 
 

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class CompositeTypeInfo(TypeInformation):
-    """What tuples and rows share: fields of different types, and the way through columns.
+    """Base of tuples and rows: fields of different types, and the way through columns.
 
     Attributes:
         types: The types of the fields.

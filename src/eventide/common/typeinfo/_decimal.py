@@ -19,13 +19,13 @@ MOST_DIGITS = 38
 
 @dataclass(frozen=True)
 class DecimalTypeInfo(TypeInformation):
-    """A `Decimal` of `precision` digits, `scale` of them behind the point: Spark's ``DecimalType``. Not in PyFlink.
+    """A `Decimal` of `precision` digits, `scale` of them after the point: Spark's ``DecimalType``. Not in PyFlink.
 
-    A value with fewer digits behind the point is filled up with zeros, and one that would have to be rounded does not
+    A value with fewer digits after the point is filled up with zeros, and one that would have to be rounded does not
     fit.
 
     Raises:
-        ProgramError: There are no numbers of so many digits.
+        ProgramError: There are no numbers of `precision` digits.
 
     >>> DecimalTypeInfo(10, 2).as_declared([Decimal("1.5"), None])
     [Decimal('1.50'), None]
@@ -60,7 +60,7 @@ class DecimalTypeInfo(TypeInformation):
             raise
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the values, each with `scale` digits behind the point."""
+        """Return the values, each with `scale` digits after the point."""
         array = one_array(array)
         try:
             return list(array.cast(self.arrow_type()).to_pylist())

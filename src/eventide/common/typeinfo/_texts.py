@@ -63,7 +63,7 @@ def _type_at(text: str, at: int) -> tuple[TypeInformation, int]:
 
 
 def _parts_at(text: str, at: int) -> tuple[list[str], list[TypeInformation], int]:
-    """What is between brackets: the names of the parts, if they have any, their types, and where it ends."""
+    """Read a text in brackets: return the names of the parts, if any, their types, and where it ends."""
     names: list[str] = []
     parts: list[TypeInformation] = []
     before = "("

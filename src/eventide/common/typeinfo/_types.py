@@ -78,9 +78,9 @@ class Types:
     def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation:
         """A decimal number: ``decimal.Decimal``.
 
-        Without arguments, it has up to 20 digits before the point and 18 behind, and each value keeps those that it
+        Without arguments, it has up to 20 digits before the point and 18 after it, and each value keeps those that it
         has; as a column it is a ``decimal(38, 18)``. PyFlink's has any number of digits: leave the type of such numbers
-        undeclared. Beyond PyFlink, with a `precision`, all values have so many digits, `scale` of them behind the
+        undeclared. Beyond PyFlink, with a `precision`, all values have `precision` digits, `scale` of them after the
         point, as Spark's ``DecimalType``. What would have to be rounded is refused.
         """
         return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)

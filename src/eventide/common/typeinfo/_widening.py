@@ -59,7 +59,7 @@ def obstacle(before: TypeInformation, now: TypeInformation, *, is_key: bool = Fa
 
 
 def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | None:
-    """What makes of each value of a type one of another, between which there is no obstacle; None where all stay.
+    """Return the conversion of values of one type to another that they fit; None where all stay as they are.
 
     >>> from eventide.common import Row, Types
     >>> before = Types.ROW_NAMED(["id", "old"], [Types.INT(), Types.INT()])

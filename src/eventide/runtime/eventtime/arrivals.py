@@ -1,4 +1,4 @@
-"""What one split brought in one micro-batch: how many elements, of what times, and how far out of order."""
+"""Arrivals of one split in one micro-batch: how many elements, of what times, and how far out of order."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from eventide.runtime.eventtime.time_counts import TimeCounts
 from eventide.runtime.lengths import EIGHTHS, Lengths
 
 FIRST = 32
-"""How many timestamps go on as they are: what they are behind is known only with what came before the micro-batch."""
+"""Number of timestamps that go on as they are: their disorder depends on the elements before the micro-batch."""
 
 
 BLOCK = 16_384
 _COUNTED = 32
-"""Of so many blocks, one is counted; another one is looked at where an element is further behind than any before."""
+"""One block in this many is counted; others are looked at if an element is further out of order than any before."""
 
 
 class Arrivals:
@@ -33,11 +33,11 @@ class Arrivals:
         self.newest = MIN_MS
         self.oldest = MAX_MS
         self.largest = 0
-        """How far one of them is behind the newest before it, at most; what the newest rises in a block may lack."""
+        """The largest distance of one of them from the newest before it; the rise of the newest in a block may lack."""
         self._blocks = 0
         self.first: list[int] = []
         self.behind = Lengths(EIGHTHS)
-        """How far each of the others is behind the newest before it."""
+        """The distance of each of the others from the newest before it."""
         self._times = TimeCounts()
 
     def see(self, timestamps: Any) -> None:
@@ -65,7 +65,7 @@ class Arrivals:
         self.oldest = min(self.oldest, oldest)
 
     def _see_few(self, timestamps: list[int]) -> None:
-        """The same of few, for which arrays take longer."""
+        """Count a few timestamps, for which arrays would take longer."""
         if not timestamps:
             return
         self.first += timestamps

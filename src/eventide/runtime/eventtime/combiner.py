@@ -11,7 +11,7 @@ from eventide.common._ms import MIN_MS
 
 
 class Members(Enum):
-    """What a combiner combines, which decides two things: when a member that was idle counts again, and who says so.
+    """Kind of members that a combiner combines: it decides when an idle member counts again, and what says so.
 
     ``SPLITS`` of a source count with their next watermark, however low, and hold the others; the source says that it is
     active again with its next watermark. Flink: ``WatermarkOutputMultiplexer``.
@@ -38,7 +38,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one :meth:`Combiner.advance` brought.
+    """Result of one :meth:`Combiner.advance`.
 
     ``watermark`` is the new combined watermark in milliseconds, or None if it did not rise. ``idle`` is True or
     False if the combined status changed to idle or active, else None. A watermark comes before an idle status and
@@ -110,7 +110,7 @@ class Combiner:
         self._members.setdefault(name, _Member()).idle = False
 
     def remove(self, name: str) -> None:
-        """Count a member no longer: it has ended, or is gone, and holds nobody back, after a restart too.
+        """Count a member no longer: it has ended, or is gone, and holds no watermark back, after a restart too.
 
         Only one that is expected from the start must be remembered for that.
         """
@@ -156,7 +156,7 @@ class Combiner:
         return sorted(name for name, member in counting.items() if member.watermark == lowest)
 
     def watermarks(self) -> dict[str, int]:
-        """Each member's own watermark, for those who want to see who holds whom."""
+        """The watermark of each member, to show which one holds the others."""
         return {name: member.watermark for name, member in self._members.items()}
 
     def idle_members(self) -> set[str]:

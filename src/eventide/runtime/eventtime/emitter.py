@@ -49,7 +49,7 @@ class Emitter(BatchWatermarkOutput):
             self._say(self.watermark)
 
     def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
-        """Emit watermarks behind some rows of the batch at hand."""
+        """Emit watermarks after some rows of the batch at hand."""
         indices, times = np.asarray(rows, np.int64), np.asarray(timestamps, np.int64)
         ascending = len(indices) == 0 or (indices[0] >= 0 and bool((np.diff(indices) >= 0).all()))
         if len(indices) != len(times) or not ascending:

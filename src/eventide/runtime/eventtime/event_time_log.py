@@ -1,4 +1,4 @@
-"""What an operator remembers of the splits before it, for who asks why its watermark stands where it does."""
+"""Log of the splits before an operator, which explains why its watermark stands where it does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOVES = 64
 
 
 class Holder(NamedTuple):
-    """Who holds a watermark: a channel of an edge, by the edge's name, and how many others stand where it does."""
+    """Holder of a watermark: a channel of an edge, by the edge's name, and how many others stand where it does."""
 
     edge: str
     channel: str
@@ -32,7 +32,7 @@ class SplitRecord:
         heard: when it last had elements, by the clock; None if it never had.
         rows: how many elements it had.
         newest: the highest timestamp; the smallest number there is while there was none.
-        behind: how far elements were behind the newest of their split before them.
+        behind: how far elements were older than the newest of their split before them.
         worst: how far an element was behind the watermark of the operator before its micro-batch; 0 for none.
         late: how many elements came when the operator takes none of their time any more; an estimate where there were
             many.
@@ -50,7 +50,7 @@ class SplitRecord:
         """Add what it brought in a micro-batch.
 
         What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
-        between these two, what elements are behind may be counted as less.
+        between these two, the disorder of elements may be counted as less.
         """
         self.rows += arrivals.rows
         if newest_before == MIN_MS:
@@ -83,8 +83,8 @@ class EventTimeLog:
     """The splits before an operator, what became of those that ended, and how its watermark moved.
 
     ``splits`` are by the name of their edge and their own; of those that are gone, ``ended`` has all as one by edge.
-    ``moves`` are the last places of the watermark: the time by the clock, the watermark, and who held it there.
-    ``holder`` is who holds it now, and since when.
+    ``moves`` are the last places of the watermark: the time by the clock, the watermark, and the holder there.
+    ``holder`` is the present holder, and since when.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class EventTimeLog:
         """Take a micro-batch.
 
         Args:
-            known: the splits that count behind it, by edge and name.
+            known: the splits that count after it, by edge and name.
             spoke: those that had elements.
             arrived: what they brought; several tasks may have read parts of one.
             clock_ms: the time of the micro-batch.
@@ -139,7 +139,7 @@ class EventTimeLog:
         gone.late += record.late
 
     def stand(self, clock_ms: int, watermark: int, holder: Holder | None) -> None:
-        """Take note of where the watermark stands behind a micro-batch, and who holds it."""
+        """Take note of where the watermark stands after a micro-batch, and of its holder."""
         if holder is None:
             self.holder = None
         elif self.holder is None or self.holder[0][:2] != holder[:2]:

@@ -13,7 +13,7 @@ from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.reports import Report, Rest
 
 Reports: TypeAlias = Sequence[tuple[int, Report]]
-"""What channels say at one point, each with the number of the edge that it came on."""
+"""Reports of channels at one point, each with the number of the edge that it came on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class GateEdge:
     changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
     among them join when they are found, or with their first watermark, and leave no trace when they end. A channel that
     is silent for ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that
-    it leads to, ``producer`` who the channels are those of, in words.
+    it leads to, ``producer`` the owner of the channels, in words.
     One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
     Where watermarks are those of the source itself, ``has_own_watermarks``, a split that gives one is not silent; a
     generator may give some by the clock, and Flink does not ask that of a silent split.
@@ -81,7 +81,7 @@ class Gate:
         return min((ms for ms in deadlines if ms is not None), default=None)
 
     def split_watermarks(self) -> dict[str, dict[str, int]]:
-        """The watermark of each split, in milliseconds, by the name of who the splits are those of."""
+        """The watermark of each split, in milliseconds, by the name of the source that they belong to."""
         found: dict[str, dict[str, int]] = {}
         for edge, splits in self._splits.items():
             if known := splits.watermarks():
@@ -89,7 +89,7 @@ class Gate:
         return found
 
     def holder(self) -> Holder | None:
-        """Who stands lowest of those that count: a split of a source, or a subtask before; None where all are idle."""
+        """The lowest channel that counts: a split of a source, or a subtask before; None where all are idle."""
         for number in self._inputs.holding():
             for channel in self._channels[int(number)].holding():
                 edge = self._edge_of(channel)
@@ -150,9 +150,9 @@ class Gate:
         the place of this one. One that is idle has none: its splits are not asked any more, so what it brings here
         moves nothing, and it stays idle.
 
-        A split that ends gives its last watermark first, and then holds nobody. Those that were expected end together.
-        Those that come and go, such as files, end as if they had been read in turn: the one that is furthest ahead
-        comes last.
+        A split that ends gives its last watermark first, and then holds nothing back. Those that were expected end
+        together. Those that come and go, such as files, end as if they had been read in turn: the one that is furthest
+        ahead comes last.
         """
         self._listen(reports)
         for edge, watched in self._idleness.items():
@@ -215,7 +215,7 @@ class Gate:
         return edge in self._idleness and channel in self._idleness[edge].silent
 
     def _combiner(self, edge: int, channel: str) -> tuple[Combiner, str]:
-        """Who combines what a channel says, and under which name."""
+        """Return the combiner that a channel reports to, and the channel's name there."""
         e = self._edges[edge]
         return (self._splits[edge], channel) if e.is_source else (self._channels[e.input], f"{e.name}/{channel}")
 
@@ -258,7 +258,7 @@ class Gate:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Become what :meth:`snapshot` saw; the timeouts of the program count, whatever they were before.
 
-        Edges that are new since then start at the beginning, edges that are gone hold nobody.
+        Edges that are new since then start at the beginning, edges that are gone hold nothing back.
         """
         self._inputs.restore(snapshot["inputs"])
         self._run = snapshot.get("run")

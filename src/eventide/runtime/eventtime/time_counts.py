@@ -11,7 +11,7 @@ _RANGE = 8_192
 
 
 class TimeCounts:
-    """Counts event times in at most so many cells, each as wide as a power of two of milliseconds.
+    """Counts event times in at most `most` cells, each as wide as a power of two of milliseconds.
 
     >>> counts = TimeCounts()
     >>> counts.add(np.array([1_000, 1_001, 1_001, 2_000]))

@@ -1,4 +1,4 @@
-"""What a function does with the state and the timers of a key, which stands as a whole or not at all."""
+"""Changes of a function to the state and the timers of a key, which stand as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class HasTimers(Protocol):
 
     @property
     def event_timers(self) -> SetsTimers:
-        """Those of event time."""
+        """Setter of timers of event time."""
 
     @property
     def processing_timers(self) -> SetsTimers:
-        """Those of processing time."""
+        """Setter of timers of processing time."""
 
 
 class Attempt:
@@ -42,7 +42,7 @@ class Attempt:
     There may be one within it, of the same key, such as the firing of a window within the handling of an element: what
     that brought about is undone by itself, or stands with the rest.
 
-    Nobody reads timers while a function works, so what is set and deleted waits until it is known that it stands. Of
+    Timers are not read while a function works, so what is set and deleted waits until it is known that it stands. Of
     state without a namespace, all that the key has is remembered, which is little; of what has one, what is touched, as
     `UndoableState` tells. Of what can be changed in place, a pickle is kept.
 

@@ -36,7 +36,7 @@ class BroadcastStates:
         return self._maps[self._checked(descriptor)]
 
     def view_of(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The same, to be read only."""
+        """Return a view of the state that can only be read."""
         return self._views[self._checked(descriptor)]
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""A bucket: some keys, and what is kept of them side by side; so many are read and written with few calls."""
+"""A bucket: some keys, and what is kept of them side by side; many are read and written with few calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Owners: TypeAlias = list[int] | None
 """Which keys of a bucket have something, by their places; None stands for all."""
 
 Column: TypeAlias = tuple[Owners, bool, list[Any]]
-"""What some keys have under one name; whether these are pickles, each of its own; and the values or their pickles."""
+"""A state of some keys under one name: which keys, whether each value is a pickle, and the values or pickles."""
 
 _HASHES = np.dtype("<u8")
 
@@ -29,11 +29,11 @@ _PLAIN = frozenset({str, int, float, bool, bytes})
 """Values of these types cannot be changed, so that those of several keys are pickled together."""
 
 NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
-"""What is due when there is nothing."""
+"""The due time of an empty bucket."""
 
 
 class Pickled(bytes):
-    """A value that nobody has looked at since it was read: it is written as it is."""
+    """A value that was not looked at since it was read: it is written as it is."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class Bucket:
         return sum(map(count_of, self.timers))
 
     def to_bytes(self) -> bytes:
-        """What is to be stored. Raises what pickling raises."""
+        """Return the bytes to be stored. Raises what pickling raises."""
         hashes = np.array(self.hashes, _HASHES).tobytes()
         return dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
 
@@ -79,9 +79,9 @@ class Bucket:
 
 
 def column(values: list[Any], count: int) -> Column:
-    """What keys have under a name, side by side, None where they have nothing; so many have something.
+    """Make a column of the values of keys under a name, None where they have none; `count` have one.
 
-    What can be changed is pickled by itself: keys share no object, and what nobody touches stays as it is.
+    What can be changed is pickled by itself: keys share no object, and an untouched value stays as it is.
 
     >>> column(["x", None, "y"], 2)
     ([0, 2], False, ['x', 'y'])
@@ -96,7 +96,7 @@ def column(values: list[Any], count: int) -> Column:
 
 
 def owned(keys: list[Any], owners: Owners, values: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
-    """What is in a column, with the keys that have it."""
+    """Give the values of a column, with their keys."""
     return zip(keys if owners is None else map(keys.__getitem__, owners), values, strict=True)
 
 

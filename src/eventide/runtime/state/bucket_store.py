@@ -15,7 +15,7 @@ from eventide.runtime.state.schedule import Schedule
 
 _INDEX = "buckets"
 BUCKET = "bucket"
-"""What the name of a bucket begins with, before a slash."""
+"""The beginning of a bucket's name, before a slash."""
 
 _PREFIX = f"{BUCKET}/"
 _MANY = 256
@@ -31,7 +31,7 @@ class BucketStore:
     ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
     at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
     :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
-    empty bucket costs nothing. ``numbers`` are for whoever uses the store, and kept with the index for as long as
+    empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the index for as long as
     anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
     buckets that did not count them.
     """

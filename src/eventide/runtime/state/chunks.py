@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 _Entry: TypeAlias = int | list[int]
-"""What the index knows of a chunk: how many entries it has, and, if that is not one, in how many pieces it is stored.
+"""A chunk in the index: its number of entries, and, if that is not one, its number of pieces.
 
 It stays as it is in JSON: of many chunks, few are looked at.
 """
 
 
 CHUNKS = "chunks"
-"""What the index of chunks is kept under, and what the names of chunks begin with, before a slash."""
+"""The key of the index of chunks, and the beginning of the names of chunks, before a slash."""
 
 
 class ChunkForm(Protocol[T]):
-    """What its user knows of chunks: their size, how they merge, and how they become bytes."""
+    """Form of chunks, given by the user of the store: their size, how they merge, and how they become bytes."""
 
     @property
     def patience(self) -> int:
@@ -72,7 +72,7 @@ class StoredChunks:
         return [self._content(row, i) for i in range(len(self._entries.get(row, ())))]
 
     def put(self, row: int, i: int, content: bytes, size: int) -> None:
-        """Store the chunk of a number, with so many entries: one that is there, or the next."""
+        """Store the chunk of a number, with `size` entries: one that is there, or the next."""
         entries = self._entries.setdefault(row, [])
         pieces = max(1, -(-len(content) // _PIECE))
         for piece in range(pieces):

@@ -53,7 +53,7 @@ class DeclaredTypes:
 
 
 def conversion_of_texts(before: str, now: str, what: str) -> Conversion | None:
-    """What becomes of values, given the texts of the type that they have and of the one that they get.
+    """Return the conversion of values, given the texts of their type and of the type that they get.
 
     Raises:
         StateError: if they do not fit; ``what`` they are is said in it.
@@ -79,7 +79,7 @@ def obstacle_between(before: str, now: str, *, is_key: bool = False) -> str | No
 
 
 def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
-    """What several subtasks have, as one: where one of them has not yet widened a type, the narrower one."""
+    """Merge the declared types of several subtasks: where one has not yet widened a type, the narrower one counts."""
     found: dict[str, list[str]] = {}
     for stored in of_subtasks:
         for name, text in json.loads(stored).items():
@@ -92,7 +92,7 @@ def _narrower(one: str, other: str) -> str:
 
 
 def widened(stored: Any, convert: Conversion, *, expires: bool) -> Any:
-    """What is stored of a state, with all its values converted; each has its time beside it where it expires."""
+    """Convert all values of a stored state; each has its time beside it where it expires."""
     if not expires:
         return convert(stored)
     ttl_ms, form, kept = stored

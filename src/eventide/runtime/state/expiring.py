@@ -2,7 +2,7 @@
 
 A state with a time to live is kept under a name of its own, beside when each of its parts was last used: the one value,
 each element of a list, or each entry of a map. The time to live that it was written with is kept too, so that what has
-expired can be dropped by those who know nothing of the program.
+expired can be dropped by tools that know nothing of the program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eventide.datastream.state import ListState, MapState, StateTtlConfig
 from eventide.runtime.elements.ownership import own, own_beside, own_unless
 
 SUFFIX = "\N{INFORMATION SEPARATOR ONE}"
-"""What the names of values that expire end with; no name of a program's does."""
+"""The end of the names of values that expire; no name of a program's ends so."""
 
 ONE, LIST, MAP = range(3)
 """The forms of state: one value, a list, a map."""
@@ -45,7 +45,7 @@ class TimeToLive:
 
     @staticmethod
     def of(config: StateTtlConfig, clock: Callable[[], int]) -> TimeToLive:
-        """What a descriptor asks for."""
+        """Make the time to live that a descriptor asks for."""
         strategies = config.get_cleanup_strategies()
         cleans_up = (
             strategies.is_cleanup_in_background()
@@ -74,7 +74,7 @@ class Slot(Protocol):
     """Where a value that expires is kept: under its name, for the key at hand."""
 
     def read(self) -> Any:
-        """What is kept; None if nothing is."""
+        """Return the stored value; None if there is none."""
 
     def write(self, value: Any) -> None:
         """Keep something."""
@@ -91,7 +91,7 @@ class ExpiringCell:
         self._ttl = ttl
 
     def read(self) -> Any:
-        """What is stored, if it has not expired; None if nothing is."""
+        """Return the stored value if it has not expired; None if there is none."""
         stored, ttl = self._slot.read(), self._ttl
         if stored is None:
             return None
@@ -254,7 +254,7 @@ class ExpiringMap(MapState[Any, Any]):
 
 
 def with_times(plain: Any, ttl: TimeToLive, form: int) -> Stored:
-    """What a state without a time to live has kept, as one with it keeps it: used now."""
+    """Turn the values of a state without a time to live into those of one with it: used now."""
     now = ttl.clock()
     if form == LIST:
         return ttl.stored(form, [(now, value) for value in plain])

@@ -64,7 +64,7 @@ def buckets_of(
 
 
 class _OfName:
-    """What each of some keys has under a name, None where it has nothing; ``places`` are those who have anything."""
+    """Values of some keys under a name, None where a key has none; ``places`` are those of keys that have one."""
 
     def __init__(self, name: str, of_key: Mapping[Any, Any], keys: list[Any]) -> None:
         self.name = name

@@ -40,7 +40,7 @@ class Cell(Protocol):
     """The slot of one named state under the key and namespace that are current when it is used."""
 
     def read(self) -> Any:
-        """What is stored; None if nothing is."""
+        """Return the stored value; None if there is none."""
 
     def write(self, value: Any) -> None:
         """Store a value."""
@@ -61,7 +61,7 @@ class ScopedCell:
         self._scope = scope
 
     def read(self) -> Any:
-        """What is stored; None if nothing is."""
+        """Return the stored value; None if there is none."""
         return self._keyed.read(*self._scope(), self._name)
 
     def write(self, value: Any) -> None:

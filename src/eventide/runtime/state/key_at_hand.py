@@ -16,7 +16,7 @@ from eventide.runtime.state.handles import StateHandles
 from eventide.runtime.state.keyed import KeyedState
 
 FUNCTION_STATE = "global:"
-"""What the names of the state of functions begin with: windows have others beside it."""
+"""The beginning of the names of functions' state: windows have others beside it."""
 
 
 class KeyAtHand:

@@ -32,7 +32,7 @@ _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 class _Stored(NamedTuple):
-    """What is known of a bucket as it is stored."""
+    """A bucket as it is stored."""
 
     content: bytes | None = None
     entries: int = 0
@@ -60,7 +60,7 @@ class KeyedState:
     Attributes:
         keys: those at hand, in the order in which they came.
         index: where each of them stands there.
-        values: what has no namespace, by name and key; :meth:`read` unpickles what nobody has looked at.
+        values: what has no namespace, by name and key; :meth:`read` unpickles a value at its first use.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class KeyedState:
 
     @property
     def by_name(self) -> tuple[dict[str, dict[Any, Any]], dict[str, dict[Any, Any]]]:
-        """What the keys at hand have by name: without a namespace, and by namespace."""
+        """The values of the keys at hand by name: without a namespace, and by namespace."""
         return self.values, self._spaces
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
@@ -252,7 +252,7 @@ class KeyedState:
 
         Args:
             bucket: the keys, with what is kept of them.
-            last_number: the highest number of their timers: those that are set from now on come behind them.
+            last_number: the highest number of their timers: timers that are set from now on come after them.
         """
         keys = bucket.keys
         with without_collection():
@@ -269,7 +269,7 @@ class KeyedState:
                 timers.number = max(timers.number, last_number)
 
     def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked behind :meth:`flush`."""
+        """How many keys and timers there are, as far as that is known without reading; asked after :meth:`flush`."""
         timers = self._store.timers
         return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
 
@@ -341,7 +341,7 @@ class KeyedState:
             raise _other_hash(key)
 
     def _contents(self, moved: tuple[int, list[int]] | None = None) -> dict[int, _Stored]:
-        """What is to be stored of the keys at hand, by bucket.
+        """Return the contents to store of the keys at hand, by bucket.
 
         Given how many buckets there were, and the numbers of some, only of the keys that were in those.
         """

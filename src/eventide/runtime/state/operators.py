@@ -17,7 +17,7 @@ FORMAT = 3
 """The version of the stored form of state: another one is not read."""
 
 MAY_GO = "may go"
-"""What an operator's identity has that a later program may leave out: what it had stored is forgotten then."""
+"""The part of an operator's identity that a later program may leave out: its stored state is forgotten then."""
 
 HEAD = "head"
 """The name of the value in which all that is small lies."""
@@ -26,7 +26,7 @@ _PROGRAM = "program"
 
 
 class OperatorStates:
-    """What the operators of one subtask keep between micro-batches.
+    """State of the operators of one subtask between micro-batches.
 
     A call into a backend is dear whatever it carries, so values of operators whose names have no slash, the small ones
     that nearly every micro-batch reads and writes, lie together in one value, the *head*. Others are values of their
@@ -117,7 +117,7 @@ class OperatorState:
 
 
 def small_values(head: bytes) -> Mapping[str, Mapping[str, bytes]]:
-    """What is small in the state of each operator of a subtask, by the operator's id, for who only looks.
+    """Read the small values in the state of each operator of a subtask, by the operator's id.
 
     Raises:
         StateError: if the state is of another form.
@@ -204,7 +204,7 @@ def _instead(was: Mapping[str, str], new: Mapping[str, Mapping[str, str]]) -> st
 def _changes(
     before: Mapping[str, str], now: Mapping[str, str], but: tuple[str, ...] = ("name", "functions")
 ) -> list[str]:
-    """What differs, but for what names something: that may change where a uid says that it is the same operator."""
+    """Return the differences, except in names: these may change where a uid says that the operator is the same."""
     lasting = ({what: text for what, text in one.items() if what not in but} for one in (before, now))
     return differences(*lasting)
 

@@ -17,7 +17,7 @@ _TIMES = np.dtype("<i8")
 class Schedule:
     """The earliest time of each bucket, in pages of some hundred buckets, and the earliest time of each page.
 
-    The earliest times of the pages are small, and kept by whoever opens the schedule; a page is read when its earliest
+    The earliest times of the pages are small, and kept by the user of the schedule; a page is read when its earliest
     time has come, or when the time of one of its buckets changes, and written if it did.
     """
 

@@ -1,4 +1,4 @@
-"""Timers side by side, as they are stored: to whom they belong, for when they are set, and in which order they were."""
+"""Timers side by side, as they are stored: their keys, their times, and the order in which they were set."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any
 
 
 def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
-    """The same timers where their keys have other places, each that of its number."""
+    """Return the timers with other places of their keys, each that of its number."""
     if columns is None:
         return None
     found, times, numbers, namespaces = columns

@@ -19,7 +19,7 @@ class Keys(Protocol):
     """The keys that have timers."""
 
     keys: list[Any]
-    """Those that are at hand, in the order in which they came."""
+    """The keys at hand, in the order in which they came."""
 
     index: dict[Any, int]
     """Where each of them stands there."""
@@ -44,7 +44,7 @@ _Timer: TypeAlias = tuple[int, int, Any, Hashable]
 """Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
 
 _FEW = 8
-"""New times are few if there are so many times as many in the heap."""
+"""New times are few if the heap has this many times as many."""
 _MANY = 32
 """So many are taken from a sorted list at once, which moves all that stay."""
 

@@ -33,7 +33,7 @@ class WaitingTimers:
         return bool(self._new or self._runs)
 
     def add(self, first: int, columns: TimerColumns) -> None:
-        """Have those of one more bucket wait, the first of whose keys stands somewhere among all keys."""
+        """Have the timers of one more bucket wait; ``first`` is the place of its first key among all keys."""
         self._new.append((first, columns))
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
@@ -57,7 +57,7 @@ class WaitingTimers:
         return None
 
     def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
-        """Those that still wait, given the places of all keys."""
+        """Return the timers that still wait, given the places of all keys."""
         self._settle()
         return [run.rows(places, deleted) for _, _, run in self._runs]
 

@@ -1,1 +1,1 @@
-"""What a task does in one micro-batch, behind a shuffle."""
+"""Tasks that run after a shuffle, and their work in one micro-batch."""

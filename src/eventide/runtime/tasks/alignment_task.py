@@ -26,7 +26,7 @@ _WHOLE = ""
 
 @dataclass(frozen=True, slots=True)
 class AlignedSource:
-    """What an edge to the task has of a source, whose splits have names there that begin with ``prefix``.
+    """A source as it appears on an edge to the task, where the names of its splits begin with ``prefix``.
 
     Where ``splits_pass``, splits come and go, as files do: a new one stands where the source as a whole does.
     """
@@ -62,7 +62,7 @@ class AlignmentTaskSpec(TaskSpec):
         return []
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         return [("waiting", f"in {group!r}: {', '.join(names)}") for group, names in self.groups.items()]
 
 
@@ -131,7 +131,7 @@ class AlignmentTask:
         return next(one.name for one in self._spec.edges if one.edge == edge)
 
     def _take_note(self, reports: Iterable[tuple[int, Report]]) -> None:
-        """Remember who rests. A source whose last split is done with its end is done as a whole, until one speaks."""
+        """Remember the splits that rest; a source whose last split is done with its end is done, until one speaks."""
         for edge, report in reports:
             name = self._name(edge)
             rests = self._rests.setdefault(name, {})
@@ -172,11 +172,11 @@ class AlignmentTask:
         return facts
 
     def _is_out(self, edge: str) -> bool:
-        """Whether nobody waits for a source as a whole: it has nothing more in this run, or was silent for too long."""
+        """Whether no other waits for a whole source: it has nothing more in this run, or was silent for too long."""
         return edge in self._over or (edge in self._passing and bool(self._passing[edge].silent))
 
     def metrics(self) -> dict[str, Any]:
-        """How far each source is ahead of its group, how many of its splits wait, and for whom."""
+        """How far each source is ahead of its group, how many of its splits wait, and for which split."""
         facts, shown = self._facts(), {}
         for names in self._spec.groups.values():
             known = [(ms, name) for name in names if (ms := lowest(facts[name])) is not None]

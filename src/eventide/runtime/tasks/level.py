@@ -1,4 +1,4 @@
-"""All operators of one depth of a graph: they run behind one shuffle, in one call for each subtask."""
+"""All operators of one depth of a graph: they run after one shuffle, in one call for each subtask."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Level:
         return any(task.needs_clock and not task.in_batch for task in self.tasks)
 
     def program(self) -> dict[str, dict[str, str]]:
-        """What the state of each operator depends on, by the operator's id."""
+        """Identity of each operator's state, by the operator's id."""
         return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Level:
-        """The same, whose functions may ask for these parameters."""
+        """Return a copy with functions that may ask for these parameters."""
         return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
 
     def with_storage(self, location: str | None) -> Level:
-        """The same, for a job that keeps below a place how far the sources are that wait for each other."""
+        """Return a copy for a job that keeps, below a location, the progress of sources that wait for each other."""
         tasks = (replace(t, storage=location) if isinstance(t, AlignmentTaskSpec) else t for t in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
@@ -115,7 +115,7 @@ class LevelRun:
 
 
 def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the tasks of a level counted, as one."""
+    """Merge the counts of the tasks of a level."""
     content: dict[str, Any] = {"operators": add_up([one["operators"] for one in counted])}
     for what in ("functions", "held"):
         parts = [part for one in counted for part in one.get(what, ())]

@@ -49,7 +49,7 @@ def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index:
 
 
 def close_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> None:
-    """Call ``close`` of every function, once behind its last element."""
+    """Call ``close`` of every function, once after its last element."""
     for function, where in _functions(sources, tasks):
         close_function(where.task_name, function)
 

@@ -48,11 +48,11 @@ It gives them one after the other, each with the number of its input.
 
 
 class Operator(Protocol):
-    """What works in a task: it takes elements and watermarks, and keeps its state in a backend."""
+    """Worker of a task: it takes elements and watermarks, and keeps its state in a backend."""
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Who handles the elements of each input."""
+        """The handler of the elements of each input."""
 
     @property
     def late_until(self) -> int:
@@ -88,7 +88,7 @@ class Operator(Protocol):
         """Store the state; called once, at the end of the micro-batch."""
 
     def held(self) -> Mapping[str, int]:
-        """What it holds, by names of ``eventide.runtime.metrics``: as far as a count is at hand, behind :meth:`flush`.
+        """Counts of its contents, by names of ``eventide.runtime.metrics``: those that are at hand after :meth:`flush`.
 
         Open windows are those of time, each once for all keys; open sessions, windows of counts, keys, timers and
         elements are single ones.
@@ -148,7 +148,7 @@ class OperatorSpec(Protocol):
         """The functions that the user wrote, to be opened and closed."""
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it: topic and text, line by line."""
+        """Return the lines of ``explain``: topic and text."""
 
 
 class OnColumns(ABC):
@@ -200,7 +200,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class OperatorInput:
-    """What an operator can know of one of its inputs when it is planned.
+    """An input of an operator as it is known when the operator is planned.
 
     ``key`` is None for a stream without keys. ``is_punctuated`` says that a watermark may come between any two
     elements. With ``in_batch``, an operator with ``sort_inputs`` takes elements in the order of their timestamps.
@@ -236,11 +236,11 @@ class PlannedOperator:
 
 
 class Operation(Protocol):
-    """What a program asks for with one operator, before it is decided how that runs."""
+    """Description of one operator as the program asks for it, before it is decided how it runs."""
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay when it is renamed: its id is derived from it, too, where it has no uid."""
+        """Its kind, in words that stay when it is renamed: without a uid, its id is derived from it, too."""
 
     @property
     def endless(self) -> str | None:

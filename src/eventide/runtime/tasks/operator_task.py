@@ -57,7 +57,7 @@ class OperatorTaskSpec(TaskSpec):
         return OperatorTask(self, subtask, backend, clock_ms, run)
 
     def runtime_context(self) -> RuntimeContext:
-        """What the functions of its operator are told about where they work, and where their state is."""
+        """The runtime context of its operator's functions: where they work, and where their state is."""
         return replace(TaskSpec.runtime_context(self), state=self.operator.state_of_functions)
 
     def user_functions(self) -> list[Any]:
@@ -65,7 +65,7 @@ class OperatorTaskSpec(TaskSpec):
         return self.operator.user_functions()
 
     def describe(self) -> list[tuple[str, str]]:
-        """What the operator says of itself."""
+        """Return the operator's own lines."""
         return self.operator.describe()
 
 
@@ -76,7 +76,7 @@ class OperatorTask:
     Point by point, the elements are handled first, under the watermark as it stands; then what was reported takes
     effect together, the operator fires what the new watermark passes, and the results go out before the watermark.
     Processing time is that of the micro-batch: what was due before it fires before the elements, what is due at it
-    behind them.
+    after them.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class OperatorTask:
         return min((ms for ms in times if ms is not None), default=None)
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted, and, from the first subtask, where its watermark and those of the splits stand."""
+        """Return the counters, and, from the first subtask, the watermarks of the operator and of the splits."""
         content: dict[str, Any] = {
             "operators": self._metrics.counters(),
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
@@ -188,7 +188,7 @@ class OperatorTask:
         return progress.watermark is None or not self._operator.reacts_to(progress.watermark)
 
     def _report(self, point: int, progress: Progress) -> None:
-        """Take note of what changed at a point, for the operators behind."""
+        """Take note of what changed at a point, for the operators downstream."""
         if progress.watermark is not None:
             self.passed.append(progress.watermark)
             self._moment.watermark = progress.watermark
@@ -250,7 +250,7 @@ class OperatorTask:
         return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}
 
     def _reports_on(self, edge: Edge) -> list[Report]:
-        """What this subtask says on an edge; an assigner on the way replaces all but the last watermark."""
+        """The reports of this subtask on an edge; an assigner on the way replaces all but the last watermark."""
         if edge.assigner is None:
             return self._reports
         first = [Report(r.channel, r.point, MIN_MS) for r in self._reports if r.point == START_OF_BATCH]
@@ -258,7 +258,7 @@ class OperatorTask:
         return [*first, *self._watermarks_of[edge.assigner].reports(), *last]
 
     def _remember(self, inbox: Inbox) -> None:
-        """Write down what the splits brought and who holds the watermark, for who asks."""
+        """Write down what the splits brought and which one holds the watermark, for later questions."""
         before = remembered(self._backend.get(EVENT_TIME))
         log = EventTimeLog() if before is None else EventTimeLog.of(before)
         names = {edge.edge: edge.name for edge in self._spec.edges if edge.is_source}

@@ -1,4 +1,4 @@
-"""What an operator remembers for those who ask about it: results depend on none of it."""
+"""Memory of an operator for questions about it: results depend on none of it."""
 
 from __future__ import annotations
 

@@ -50,11 +50,11 @@ class SplitTaskSpec(TaskSpec):
         return []
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         return [("state", "the generator of each split")]
 
     def channel(self, edge: str, split: str) -> str:
-        """The name of a split behind these tasks; of several sources, each has the name of its edge before it."""
+        """The name of a split downstream of these tasks; of several sources, it begins with the name of its edge."""
         return split if len(self.edges) == 1 else f"{edge}/{split}"
 
     def channels(self) -> tuple[str, ...]:
@@ -86,10 +86,10 @@ class _Split:
 class SplitTask:
     """One subtask of the generators of splits during one micro-batch.
 
-    Each of its splits goes through the chain by itself, in order. What its generators say behind an element takes
-    effect there, what they say when they are asked at the end of the micro-batch takes effect then. A split whose
-    source says that it is idle is not asked until it has elements again. A source that speaks as an operator does is
-    not heard in this, unless the generators are its own: they take the place of all that it says.
+    Each of its splits goes through the chain by itself, in order. What its generators say after an element takes effect
+    there, what they say when they are asked at the end of the micro-batch takes effect then. A split whose source says
+    that it is idle is not asked until it has elements again. A source that speaks as an operator does is not heard in
+    this, unless the generators are its own: they take the place of all that it says.
 
     Of the splits that the program expects, those that have ended are remembered; all others that end, or that the
     program does not expect any more, are forgotten with their generators.
@@ -137,14 +137,14 @@ class SplitTask:
         self._store()
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted."""
+        """Return the counters."""
         return {
             "operators": self._metrics.counters(),
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
         }
 
     def _splits(self, frames: Iterable[Frame]) -> list[_Split]:
-        """What there is of each split, by edge and name: also of those without frames."""
+        """Return the frames of each split, by edge and name: also of splits without any."""
         splits = {at: _Split(*at) for at in self._open}
         for frame in frames:
             edge = self._name_of[frame.edge]
@@ -218,7 +218,7 @@ def subtask_of_split(split: str, parallelism: int) -> int:
 
 
 def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
-    """What the generator of a split is kept under."""
+    """The key that the generator of a split is kept under."""
     return json.dumps([*at, step.id])
 
 

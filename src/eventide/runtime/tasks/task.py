@@ -1,4 +1,4 @@
-"""What every task behind a shuffle is: its description, and one subtask of it during one micro-batch."""
+"""Base classes of tasks after a shuffle: the description, and one subtask of it during one micro-batch."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Task(Protocol):
         """
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted, as plain values, and how things stand.
+        """Return counters and watermarks, as plain values.
 
         ``operators`` has counters by operator, ``functions`` the metrics of functions, ``held`` what an operator holds
         in a subtask, ``watermarks`` those of operators, and ``splits`` those of splits by their source.
 
-        Called once, behind :meth:`run`.
+        Called once, after :meth:`run`.
         """
 
 
@@ -55,9 +55,9 @@ class TaskSpec(ABC):
         parallelism: the number of its subtasks.
         max_parallelism: the number of key groups.
         identity: what its stored state depends on.
-        audience: a name for all who wait for what others say; to another one, a task says again where it stands.
-        speed: whether it works on columns or elements, and why.
-        in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
+        audience: a name for all tasks that wait for reports of others; to another one, a task says again where it
+        stands. speed: whether it works on columns or elements, and why. in_batch: whether all input comes at once: no
+        watermark comes before its end, and what waits for the clock
             happens then.
         job_parameters: what its functions may ask for.
         function_metrics: what its functions count with, where they are open.
@@ -99,7 +99,7 @@ class TaskSpec(ABC):
         """
 
     def runtime_context(self) -> RuntimeContext:
-        """What the functions of its operator are told about where they work, in the first subtask."""
+        """The runtime context of its operator's functions in the first subtask."""
         return RuntimeContext(
             self.name,
             self.parallelism,
@@ -115,4 +115,4 @@ class TaskSpec(ABC):
 
     @abstractmethod
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it: topic and text, line by line."""
+        """Return the lines of ``explain``: topic and text."""

@@ -1,4 +1,4 @@
-"""What a window keeps of its elements: all of them, or what a reduce or aggregate function makes of them."""
+"""Contents of windows: all of their elements, or the value of a reduce or aggregate function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Contents(Protocol):
     """How elements gather in a window; what is kept is a plain value that can be pickled."""
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """What is kept after one more element; ``kept`` is None in a window that has nothing."""
+        """Return the contents after one more element; ``kept`` is None in a window that has nothing."""
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add many elements, in their order, to what is kept of their keys: the same as :meth:`add` with each.
@@ -41,7 +41,7 @@ class Contents(Protocol):
         """
 
     def merge(self, left: Any, right: Any) -> Any:
-        """What is kept after two windows became one."""
+        """Return the contents after two windows became one."""
 
     def view(self, kept: Any) -> Iterable[Any] | None:
         """The contents as the window function sees them; None where there are none, so that the window does not fire.
@@ -54,7 +54,7 @@ class Contents(Protocol):
     def is_associative(self) -> bool:
         """Whether elements may be added to several, which :meth:`merge` puts together in order, with the same result.
 
-        If not, each element has to be added behind the one before it.
+        If not, each element has to be added after the one before it.
         """
 
     @property
@@ -62,7 +62,7 @@ class Contents(Protocol):
         """The reduce or aggregate function, to be opened and closed; None where there is none."""
 
     def describe(self) -> str:
-        """What is kept, in words that stay the same: they are part of what a checkpoint remembers of a program."""
+        """Describe the contents in words that never change: they are part of a program's identity in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class AllElements:
     is_associative: bool = True
 
     def describe(self) -> str:
-        """What is kept."""
+        """Describe the contents."""
         return "AllElements"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
@@ -120,7 +120,7 @@ class Reduced:
         return self.function.is_associative is True
 
     def describe(self) -> str:
-        """What is kept."""
+        """Describe the contents."""
         return "Reduced, associative" if self.is_associative else "Reduced"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
@@ -174,7 +174,7 @@ class Aggregated:
         return self.function
 
     def describe(self) -> str:
-        """What is kept."""
+        """Describe the contents."""
         return "Aggregated"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
@@ -228,7 +228,7 @@ class Evictable:
         return None if self.incremental is None else self.incremental.user_function
 
     def describe(self) -> str:
-        """What is kept."""
+        """Describe the contents."""
         return "Evictable" if self.incremental is None else f"Evictable, {self.incremental.describe()}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:

@@ -1,4 +1,4 @@
-"""What triggers, evictors, assigners and window functions see of the operator that calls them."""
+"""Contexts of triggers, evictors, assigners and window functions: their view of the operator that calls them."""
 
 from __future__ import annotations
 

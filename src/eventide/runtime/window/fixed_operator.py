@@ -36,7 +36,7 @@ _WINDOW_STATE = "window state"
 """The name that is there when functions have asked for state by window: most never do."""
 
 _ROWS_OF_AN_ELEMENT = 16
-"""An element is appended to so many rows of chunks at most: where it is in more windows, a row has several."""
+"""Most rows of chunks that an element is appended to: where it is in more windows, a row has several."""
 
 _NO_LIMIT = 2 * MAX_MS
 
@@ -217,7 +217,7 @@ class FixedWindowOperator(WindowOperator):
         return [keys[i] for i in np.argsort(groups, kind="stable").tolist()]
 
     def _failed(self, failed: AtElement) -> Exception:
-        """What to say of an element that the user's function could not handle."""
+        """Return the error for an element that the user's function could not handle."""
         return self._failed_at(failed.error, failed.key, failed.element)
 
     def _take_partials(self, parts: list[Partials]) -> None:

@@ -28,7 +28,7 @@ class FiringFunction(Protocol):
 
     @property
     def user_function(self) -> Any:
-        """What the user wrote, to be opened and closed; None where there is nothing."""
+        """The user's function, to be opened and closed; None where there is none."""
 
     @property
     def has_clear(self) -> bool:
@@ -41,7 +41,7 @@ class _Firing:
 
     @property
     def user_function(self) -> Any:
-        """What the user wrote."""
+        """The user's function."""
         return self.function
 
     @property

@@ -42,7 +42,7 @@ CONTENTS = "contents"
 FIRING = "when a window fired"
 
 OnTime: TypeAlias = Callable[[int, Window, TriggerView], TriggerResult]
-"""What a trigger decides when a timer is due: its ``on_event_time`` or ``on_processing_time``."""
+"""The method of a trigger for a due timer: its ``on_event_time`` or ``on_processing_time``."""
 
 
 class WindowOperator:
@@ -153,7 +153,7 @@ class WindowOperator:
         return self._keyed.event_timers.all()
 
     def all_processing_timers(self) -> list[tuple[int, Any, Hashable]]:
-        """The same for processing time."""
+        """Return all timers of processing time, with their keys and windows."""
         return self._keyed.processing_timers.all()
 
     def _timers_of(self, keyed: KeyedState) -> HasTimers:
@@ -257,11 +257,11 @@ class WindowOperator:
             raise self._failed_to_fire(error) from error
 
     def _failed_at(self, error: Exception, key: Any, element: Any) -> Exception:
-        """What to say of an element that could not be handled."""
+        """Return the error for an element that could not be handled."""
         return user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=element)
 
     def _failed_to_fire(self, error: Exception) -> Exception:
-        """What to say of the window at hand, which could not fire."""
+        """Return the error for the window at hand, which could not fire."""
         at = self._moment
         return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
 

@@ -1,4 +1,4 @@
-"""What travels where elements are reduced before the shuffle: one value for each key and pane, or few."""
+"""Partial results of elements that are reduced before the shuffle: one value for each key and pane, or few."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.runtime.elements.codec import column_of_keys, decode_table, encode
 
 _COUNTS = b"counts"
 _KEYS = b"keys"
-# What a frame ends with: behind the columns, which have to stay aligned.
+# The end of a frame: after the columns, which have to stay aligned.
 _PICKLED = b"P"
 _COLUMNS = b"C"
 

@@ -105,7 +105,7 @@ class InRuns:
 
 
 def _pane_of_each(groups: list[tuple[int, Indices | None]], count: int) -> list[int]:
-    """The pane of each of so many elements."""
+    """The pane of each of `count` elements."""
     panes = np.empty(count, np.int64)
     for pane, indices in groups:
         panes[slice(None) if indices is None else indices] = pane

@@ -112,18 +112,18 @@ class _Outbox:
             raise self._failed(no_timestamp(), element=element) from None
 
     def _failed(self, error: Exception, **what: Any) -> Exception:
-        """What to say of an element that the windows cannot take."""
+        """Return the error for an element that the windows cannot take."""
         return user_function_error(self._outlet.operator, error, during=HANDLING, advice=ADVICE, **what)
 
     def _as_declared(self, elements: Elements) -> list[Any]:
-        """The values as they would be behind the shuffle: of their declared type."""
+        """The values as they would be after the shuffle: of their declared type."""
         kind = self._outlet.codec.value_type
         if kind.is_pickled or elements.columns is not None:
             return elements.values
         return kind.as_declared(elements.values)
 
     def _pack(self) -> Iterator[tuple[int, bytes]]:
-        """What was reduced, for each subtask, in frames of a handy size."""
+        """Give the reduced values of each subtask, in frames of a handy size."""
         keys, values, panes = self._values.taken()
         counts, self._counts = list(self._counts.items()), Counter()
         for subtask, indices in self._dealt_out(keys, values):

@@ -60,7 +60,7 @@ class WindowSpec:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether time alone says which windows an element is in and when they fire, and nobody looks at elements.
+        """Whether time alone says which windows an element is in and when they fire, and no code looks at elements.
 
         Subclasses of the built-in assigners and triggers may do anything, so they do not count.
         """
@@ -92,7 +92,7 @@ class WindowSpec:
         return WindowOperator(self, keyed, context)
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
         return [

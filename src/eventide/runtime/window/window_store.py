@@ -1,4 +1,4 @@
-"""What fixed windows hold, by key: appended in chunks, put together when a window fires."""
+"""Contents of fixed windows, by key: appended in chunks, put together when a window fires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eventide.runtime.state.collection import without_collection
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
 ByKey: TypeAlias = dict[Any, Any]
-"""What a window keeps of each key, or a list of the elements that it must still add; in the order of arrival."""
+"""Contents of a window by key, or a list of the elements that it must still add; in the order of arrival."""
 
 Chunk: TypeAlias = dict[int, ByKey]
 """The windows of a row by their number."""
@@ -28,11 +28,11 @@ _NO_TIMES = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class _WindowChunks:
-    """What a chunk holds, and how chunks merge.
+    """Form of chunks: their contents, and how they merge.
 
     The oldest chunk of a row holds what windows keep. If contents are associative, so do the others, and it is merged
     in their order. If not, the others hold elements, which are added to the oldest one by one, in the order of arrival;
-    to merge the others alone is to put their elements behind each other. So a fold goes from left to right in any case.
+    to merge the others alone is to join their lists of elements. So a fold goes from left to right in any case.
     """
 
     contents: Contents
@@ -59,7 +59,7 @@ class _WindowChunks:
         return base
 
     def add(self, kept: ByKey, more: ByKey) -> None:
-        """Put what another chunk has of a window behind what it keeps.
+        """Append what another chunk has of a window to its contents.
 
         Raises:
             AtElement: if the user's function raised.
@@ -104,7 +104,7 @@ def size_of(chunk: Chunk) -> int:
 class WindowStore:
     """The contents of fixed windows, which are known by their number: later windows have higher ones.
 
-    A row of chunks holds so many windows, one after the other; one each, unless windows overlap so much that an
+    A row of chunks holds `in_row` windows, one after the other; one each, unless windows overlap so much that an
     element is in a great many. What a micro-batch brings and fires is never stored.
     """
 
@@ -162,20 +162,20 @@ class WindowStore:
         return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
 
     def open(self, window: int) -> ByKey:
-        """What a window keeps of each key, by first arrival: of a window that will still be added to.
+        """Return the contents of a window that will still be added to, by key in the order of first arrival.
 
         Raises:
             AtElement: if the user's function raised.
         """
         opened = self._opened.get(window)
         if opened is None:
-            # What is stored is other objects than what is opened, so that whoever changes these changes no state.
+            # What is stored is other objects than what is opened, so that a change of these changes no state.
             self._store(window // self._in_row)
             opened = self._opened[window] = self._put_together(window)
         return opened
 
     def take(self, window: int) -> ByKey:
-        """What a window keeps of each key, by first arrival: of a window that nobody will ask for again.
+        """Return the contents of a window for the last time, by key in the order of first arrival.
 
         Raises:
             AtElement: if the user's function raised.
@@ -228,7 +228,7 @@ class WindowStore:
 
 
 def append(elements: ByKey, more: ByKey) -> None:
-    """Put elements behind those that there are of their keys."""
+    """Append elements to the present ones of their keys."""
     for key, others in more.items():
         mine = elements.get(key)
         if mine is None:
