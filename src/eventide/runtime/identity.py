@@ -1,4 +1,4 @@
-"""What changed between the program that made a state and the one that finds it."""
+"""Changes between the program that made a state and the one that finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a user's function is said with the operator, the key and the element."""
+"""Calls of a user's function, and errors of it with the operator, the key and the element."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def no_results(returned: Any) -> tuple[()]:
 
 
 def no_timestamp() -> DataError:
-    """What to say of an element without the timestamp that its windows need."""
+    """Return the error for an element without the timestamp that its windows need."""
     return DataError(
         "the element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a strategy with a "
         "timestamp assigner"

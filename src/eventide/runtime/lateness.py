@@ -1,4 +1,4 @@
-"""What came too late in one subtask of an operator: how many elements, how late, and a few of them."""
+"""Late elements of one subtask of an operator: how many, how late, and a few of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _KEPT = 8
 class LateOne(NamedTuple):
     """A late element, or several that were summed up before they came: all times are in milliseconds.
 
-    ``timestamp`` is the event time, of several the latest that one of them can have; ``watermark`` is that which they
-    were behind; ``clock`` is when that was.
+    ``timestamp`` is the event time, of several the latest that one of them can have; ``watermark`` is the one that had
+    passed them; ``clock`` is when that was.
     """
 
     timestamp: int
@@ -38,7 +38,7 @@ class Lateness:
         self.behind = Lengths(EIGHTHS)
         """How far they were behind the watermark."""
         self.last: deque[LateOne] = deque(maxlen=_KEPT)
-        """Those that came last, oldest first."""
+        """The last late elements, oldest first."""
         self.from_panes = False
         """Whether some had been summed up before they came, so that the end of their pane stands for their times."""
 

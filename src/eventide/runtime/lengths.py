@@ -66,7 +66,7 @@ class Lengths:
         self.longest_ms = max(self.longest_ms, min(length_ms, _LONGEST))
 
     def merge(self, other: Lengths, further_ms: int = 0) -> None:
-        """Add what another has counted, in the same steps; each so much longer.
+        """Add what another has counted, in the same steps; each longer by `further_ms`.
 
         Raises:
             ValueError: if the other has other steps.
@@ -130,14 +130,14 @@ class Lengths:
         return lengths
 
     def _steps_of(self, lengths_ms: Ints) -> Ints:
-        """The step of each: 0 for nothing, then by the power of two, and the first bits behind it, as a float."""
+        """The step of each: 0 for nothing, then by the power of two, and the first bits after it, as a float."""
         shift = 52 - self.bits
         known = np.minimum(lengths_ms, _LONGEST).astype(np.float64)
         steps: Ints = np.maximum((known.view(np.int64) >> shift) - ((0x3FF << self.bits) - 1), 0)
         return steps
 
     def _lasts_of(self, steps: Any) -> Ints:
-        """The last length of each step; the step behind it begins one further."""
+        """The last length of each step; the next step begins one further."""
         power, part = np.divmod(np.asarray(steps), 1 << self.bits)
         first, up = (1 << self.bits) + part, power - self.bits
         begins = np.where(up >= 0, first << np.maximum(up, 0), -(-first >> np.maximum(-up, 0)))

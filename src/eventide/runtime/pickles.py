@@ -24,7 +24,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules, bring_modules
 
 _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
-"""Large packages that are nobody's program: what data may have of them is listed elsewhere, or registered."""
+"""Large packages that are not part of a program: what data may have of them is listed elsewhere, or registered."""
 
 
 _NO_CLASSES = ProgramClasses()
@@ -53,7 +53,7 @@ def classes_of(parts: Iterable[tuple[Any, str]], registered: Iterable[Any] = ())
     """The classes of a program in some parts, each given with what a message may call it.
 
     Those that travel are of the main file, or were made inside functions, and anything in the parts refers to them.
-    Where two have one name, nobody could tell which of them a name means, so neither is among them.
+    Where two have one name, a name could mean either, so neither is among them.
 
     Args:
         parts: all parts of the program.
@@ -86,7 +86,7 @@ def _is_made_into(before: type, kind: type) -> bool:
 def dumps_program(
     value: Any, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "", modules: Modules = NO_MODULES
 ) -> bytes:
-    """Pickle a part of the user's program, functions and classes by value, behind the modules that they are from.
+    """Pickle a part of the user's program, functions and classes by value, after the modules that they are from.
 
     Raises:
         ProgramError: if it holds something that cannot travel, such as an open file, a lock or a SparkSession.

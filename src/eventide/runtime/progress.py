@@ -1,4 +1,4 @@
-"""What the tasks of a micro-batch said, as one."""
+"""Progress of a micro-batch, merged from the reports of its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pip is asked for, so that executors have what the functions of a program import."""
+"""Requirements for pip, so that executors have what the functions of a program import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from eventide.errors import ProgramError
 
 OF_SPARK = ("pyspark", "py4j")
-"""What executors have in any case: that of their own Spark."""
+"""Packages that executors have in any case: those of their own Spark."""
 
 _OURS = "eventide"
 _ANOTHER_FILE = re.compile(r"((?:-r|-c|--requirement|--constraint)[ =]\s*)(?!\S*://)(\S.*)")
@@ -45,7 +45,7 @@ def asked_of_pip(requirements: Path, folder: Path, *, for_this_process: bool) ->
 
 
 def _of_eventide(line: str) -> Requirement | None:
-    """What a line asks of eventide; None if it is about something else.
+    """Return the requirement of eventide in a line; None if it is about something else.
 
     >>> _of_eventide("eventide[kafka]  # the source"), _of_eventide("-r eventide.txt"), _of_eventide("eventide-more")
     (<Requirement('eventide[kafka]')>, None, None)
@@ -68,7 +68,7 @@ def _from_anywhere(line: str, folder: Path) -> str:
 
 
 def _needed(extras: Iterable[str]) -> list[Requirement]:
-    """What eventide needs, with some extras, of which one may stand for others."""
+    """Return the requirements of eventide with some extras, of which one may stand for others."""
     known, wanted = metadata.metadata(_OURS).get_all("Provides-Extra") or [], {*extras}
     if unknown := wanted.difference(known):
         raise ProgramError(f"eventide has no extra {min(unknown)!r}; it has {', '.join(sorted(known))}")

@@ -1,1 +1,1 @@
-"""What runs between two shuffles: the user's functions, timestamps, and the ways out of a task."""
+"""Chains: the work between two shuffles, of the user's functions, timestamps, and the ways out of a task."""

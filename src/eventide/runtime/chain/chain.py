@@ -47,7 +47,7 @@ class Edge:
 
     @property
     def address(self) -> tuple[int, int]:
-        """What tells it apart from every other edge of the job."""
+        """Its address among all edges of the job."""
         return self.target, self.number
 
 
@@ -67,7 +67,7 @@ class ChainNode:
             yield from node.all_nodes()
 
     def assigners(self) -> list[AssignTimestamps]:
-        """Those who give timestamps and watermarks in the task, in a defined order."""
+        """The steps that give timestamps and watermarks in the task, in a defined order."""
         return [node.step for node in self.all_nodes() if isinstance(node.step, AssignTimestamps)]
 
     def shows_time(self) -> bool:
@@ -85,7 +85,7 @@ class ChainRun:
 
     ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
     the number of their assigner. ``metrics`` counts what is left out on the way. ``moment`` is where the task stands.
-    ``arrivals_of`` sums up the timestamps of a split, by the number of who assigns them.
+    ``arrivals_of`` sums up the timestamps of a split, by the number of their assigner.
     """
 
     send: Callable[[Edge, Batch], None]
@@ -95,7 +95,7 @@ class ChainRun:
     arrivals_of: Mapping[int, Arrivals] = field(default_factory=dict)
 
     def push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
-        """Run the outputs of who works at a node, by side output (None: the main one), through what follows it."""
+        """Run the outputs of a node, by side output (None: the main one), through the steps after it."""
         main = outputs.get(None)
         if main:
             self._hand_on(node, main)
@@ -136,13 +136,13 @@ class ChainRun:
                 self._put_aside(node, watermarks.step.name, watermarks.step.dead_letters, letters)
 
     def _put_aside(self, node: ChainNode, operator: str, tag: str | None, letters: Elements) -> None:
-        """Count dead letters, and hand them to all who listen."""
+        """Count dead letters, and hand them to all of their receivers."""
         if letters:
             self.metrics.count(operator, DEAD_LETTERS, len(letters))
             self._put_out(node, tag, letters)
 
     def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
-        """Hand a side output to all who listen to it."""
+        """Hand a side output to all of its receivers."""
         listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
         for child in listeners:
             self._run(child, _own_copy(batch) if batch and len(listeners) > 1 else batch)

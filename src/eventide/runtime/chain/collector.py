@@ -1,4 +1,4 @@
-"""What comes out of the functions of an operator, until it is sent on."""
+"""Outputs of the functions of an operator, until they are sent on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Collector:
         self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
 
     def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
-        """The same of one that nobody else has."""
+        """Add a letter that is not shared with other outputs."""
         output = self._beside[tag]
         output.append(value, timestamp, len(output) if number is None else number)
 
@@ -73,14 +73,14 @@ class Collector:
         return len(self._main), {tag: len(output) for tag, output in self._beside.items()} if self._beside else {}
 
     def cut(self, mark: Mark) -> None:
-        """Take back what came out behind a mark."""
+        """Take back what came out after a mark."""
         in_main, beside = mark
         self._main.shorten(in_main)
         for tag, output in self._beside.items():
             output.shorten(beside.get(tag, 0))
 
     def check_from(self, mark: Mark) -> None:
-        """Bring what came out behind a mark to the declared types.
+        """Bring what came out after a mark to the declared types.
 
         Raises:
             DataError: if a value does not fit; also one that would be found out only when it is sent.

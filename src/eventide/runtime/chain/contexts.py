@@ -1,4 +1,4 @@
-"""What process functions without keys see of the task that calls them."""
+"""Contexts of process functions without keys: their view of the task that calls them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ EXTRACTING = "when a key was extracted"
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """Hands elements on whose key can be found; it is found once more where they are dealt out."""
+    """Hands on the elements that have a key; the key is found once more where they are dealt out."""
 
     name: str
     select: Callable[[Any], Any]

@@ -20,7 +20,7 @@ from eventide.runtime.metrics import OperatorCounters
 _KEYS_TYPED = "when the keys of its elements were brought to their declared type"
 
 _MANY = 100
-"""Splits of one task from which on nobody is told of each how far out of order most of its elements are."""
+"""Number of splits of one task above which the usual disorder of each split is not reported."""
 
 
 class Router:
@@ -74,13 +74,13 @@ class Router:
 
 
 def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
-    """Tell every subtask behind an edge what channels say; sinks have no clock."""
+    """Tell every subtask after an edge what channels say; sinks have no clock."""
     said = [report for report in reports if report.says_something]
     return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
 
 
 def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[Frame]:
-    """Tell the first subtask behind an edge what splits brought: it remembers that for all."""
+    """Tell the first subtask after an edge what splits brought: it remembers that for all."""
     if arrived and edge.has_watermarks and edge.takes_elements:
         brief = len(arrived) > _MANY
         content = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
@@ -88,14 +88,14 @@ def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[
 
 
 def count_frames(edges: Sequence[Edge], counted: OperatorCounters) -> Iterator[Frame]:
-    """Tell the first subtask behind one of some edges what was counted by who keeps no state: it remembers that."""
+    """Tell the first subtask after one of some edges the counts of tasks without state: it remembers them."""
     hears = [edge for edge in edges if edge.has_watermarks and edge.takes_elements]
     if hears and counted:
         yield Frame(hears[0].target, 0, Signal.COUNTS, END_OF_BATCH, hears[0].number, "", counted)
 
 
 def end_frames(edge: Edge) -> Iterator[Frame]:
-    """Tell every subtask behind an edge that the source as a whole has ended."""
+    """Tell every subtask after an edge that the source as a whole has ended."""
     return _to_all(edge, Signal.END_OF_SOURCE, END_OF_INPUT, None)
 
 
@@ -106,7 +106,7 @@ def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Fr
 
 
 def packed(edge: Edge, outbox: Outbox, channel: str, point: int, task: int) -> Iterator[Frame]:
-    """What is waiting in an outbox, as frames.
+    """Give the elements that wait in an outbox, as frames.
 
     Raises:
         DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.

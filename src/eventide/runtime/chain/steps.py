@@ -32,7 +32,7 @@ class Step(Protocol):
 
     @property
     def user_function(self) -> Any:
-        """What the user wrote, to be opened and closed."""
+        """The user's function, to be opened and closed."""
 
     @property
     def takes_columns(self) -> bool:
@@ -167,7 +167,7 @@ class FlatMap:
 
 
 def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:
-    """What a function gave, as values of the type that was declared for it: so the next function finds its fields.
+    """Turn results of a function into values of its declared type: so the next function finds its fields.
 
     Raises:
         DataError: naming the operator, and the first value that does not fit.
@@ -182,6 +182,6 @@ def as_results(operator: str, values: list[Any], type_info: TypeInformation | No
 
 
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:
-    """What to say of an error in a function that was given the elements one by one from the iterator ``handled``."""
+    """Return the error of a function that took its elements one by one from the iterator ``handled``."""
     element = last_of(elements.values, handled)
     return user_function_error(name, error, during=HANDLING, advice=ADVICE, element=element)

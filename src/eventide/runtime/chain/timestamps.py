@@ -85,7 +85,7 @@ class AssignTimestamps:
         return timed
 
     def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None, Elements | None]:
-        """The same, apart from the elements without a timestamp, where the strategy does not fail for them.
+        """Assign timestamps, and sort out elements without one, where the strategy does not fail for them.
 
         And apart from all whose timestamp cannot be found, where dead letters are wanted: their letters.
         """
@@ -132,7 +132,7 @@ class AssignTimestamps:
         return timed, without, letters or None
 
     def _joined(self, columns: Columns, keeps_null: bool) -> tuple[Batch, Batch | None, Elements | None]:
-        """What comes of both halves."""
+        """Join the results of both halves."""
         middle = len(columns) // 2
         halves = columns.slice(0, middle), columns.slice(middle, len(columns))
         sorted_out = [self._halves_sorted_out(half, half, keeps_null) for half in halves]
@@ -271,7 +271,7 @@ def to_epoch_ms(value: Any) -> Any:
 
 
 def array_of(array: Any) -> pa.Array:
-    """What a column, or a vectorised assigner, gives, as an array.
+    """Return the timestamps of a column, or of a vectorised assigner, as an array.
 
     Raises:
         DataError: if it is none.
@@ -332,7 +332,7 @@ def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
 
 
 def no_timestamp_found(timestamp: Any) -> DataError:
-    """What to say of an element without a timestamp."""
+    """Return the error for an element without a timestamp."""
     return DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
 
 

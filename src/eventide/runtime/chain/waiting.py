@@ -39,7 +39,7 @@ class Wait:
     during: ClassVar[str] = WAITING
 
     def caller(self, values: list[Any]) -> Call:
-        """What the function gave for each element, or raised, when it had waited for all of them."""
+        """Return the function's result or error for each element, after waiting for all of them."""
         outcomes: Iterator[list[Any] | Exception] = iter(_run(self._all_outcomes(values)))
 
         def outcome(value: Any, _: Any) -> list[Any]:
@@ -61,14 +61,14 @@ class Wait:
         return out
 
     async def _all(self, values: list[Any]) -> list[list[Any]]:
-        """What comes of each element, in their order; the first that fails ends the others."""
+        """Return the results of each element, in their order; the first failure ends the others."""
         places = asyncio.Semaphore(self.capacity)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._one(value, places)) for value in values]
         return [task.result() for task in tasks]
 
     async def _all_outcomes(self, values: list[Any]) -> list[list[Any] | Exception]:
-        """The same, where one that fails ends no other."""
+        """Return the results or the error of each element, in their order; a failure ends no other."""
 
         async def outcome(value: Any) -> list[Any] | Exception:
             try:
@@ -94,7 +94,7 @@ class Wait:
             return self._listed("timeout", result, value)
 
     def _listed(self, method: str, result: Any, value: Any) -> list[Any]:
-        """What a method gave for an element.
+        """Return the results of a method for an element.
 
         Raises:
             UserFunctionError: if it is None, or nothing that has results in it: an element would be lost silently.
@@ -123,7 +123,7 @@ class Wait:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise
-                raise self._failed(error, value) from error  # nobody has cancelled it but the function itself
+                raise self._failed(error, value) from error  # only the function itself can have cancelled it
             except Exception as error:
                 if again_behind is None or not again_behind(error) or not strategy.can_retry(attempts):
                     raise self._failed(error, value) from error
@@ -158,7 +158,7 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _first_error_of(run: Callable[[], Any]) -> Any:
-    """What some work gives; of several errors, the first."""
+    """Return the result of some work; of several errors, raise the first."""
     try:
         return run()
     except ExceptionGroup as group:

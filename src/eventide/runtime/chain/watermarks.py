@@ -30,11 +30,11 @@ from eventide.runtime.state.backend import StateBackend
 _STATE = "generators"
 
 Kept: TypeAlias = tuple[Snapshot, int, bool, int]
-"""What a generator has learnt, its last watermark, whether it is idle, and when it was made first."""
+"""Stored form of a generator: its gained state, its last watermark, whether it is idle, and when it was first made."""
 
 
 class ChannelWatermarks(Protocol):
-    """Makes the watermarks of one channel, a split or a subtask, behind one assigner; ``step`` gives the timestamps."""
+    """Makes the watermarks of one channel, a split or a subtask, after one assigner; ``step`` gives the timestamps."""
 
     @property
     def step(self) -> AssignTimestamps:
@@ -51,15 +51,15 @@ class ChannelWatermarks(Protocol):
         """Take note that all elements of the micro-batch have come, but for those that the end of the input brings.
 
         A generator that is not asked for a watermark gives none; a watermark that follows from timestamps alone is
-        worked out in any case, and who hears it decides whether it counts.
+        worked out in any case, and the receiver decides whether it counts.
         """
 
     def reports(self) -> list[Report]:
-        """What the channel reports of this micro-batch; the last report is one of its end."""
+        """The channel's reports of this micro-batch; the last one is about its end."""
 
 
 class HighestTimestamp:
-    """Watermarks that follow from the highest timestamp; who gets them keeps the maximum over micro-batches."""
+    """Watermarks that follow from the highest timestamp; the receiver keeps the maximum over micro-batches."""
 
     takes_columns = True
 
@@ -179,7 +179,7 @@ class GeneratorRun:
         self.emitter.end_batch()
 
     def reports(self) -> list[Report]:
-        """What the channel reports of this micro-batch."""
+        """The channel's reports of this micro-batch."""
         return self.emitter.reports()
 
 
@@ -189,8 +189,8 @@ class Generators:
     Each is made by its supplier in every micro-batch, so that its code and its parameters are those of the program, and
     given what it has learnt, which is kept in the task's state. While it is made, the clock shows the time at which
     that happened first, so that it does not take each micro-batch for its beginning. What was learnt and the context
-    are stored together, so that what holds on to the context finds it again. In batch execution nobody hears what
-    generators say, because no watermark comes before the end of the input.
+    are stored together, so that what holds on to the context finds it again. In batch execution the watermarks of
+    generators are not heard, because no watermark comes before the end of the input.
     """
 
     def __init__(self, backend: StateBackend, clock_ms: int, *, in_batch: bool = False) -> None:
@@ -249,7 +249,7 @@ class Generators:
 
 
 def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept | None]) -> bytes | None:
-    """What several tasks have kept of their generators, as one task keeps it.
+    """Merge the stored generators of several tasks into those of one task.
 
     Args:
         stored: what each has stored.

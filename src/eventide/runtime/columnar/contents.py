@@ -23,7 +23,7 @@ _MANY_ELEMENTS = 1_024
 
 @dataclass(slots=True)
 class _Kept:
-    """Elements that wait to be aggregated, behind the partial aggregates of those before them."""
+    """Elements that wait to be aggregated, after the partial aggregates of those before them."""
 
     partials: pa.Table | None
     values: list[Any]
@@ -46,7 +46,7 @@ class AggregatedColumns:
     is_associative: bool = True
 
     def describe(self) -> str:
-        """What is kept: nothing of the aggregates may change while a checkpoint is in use."""
+        """Describe the contents: nothing of the aggregates may change while a checkpoint is in use."""
         return f"AggregatedColumns: {', '.join(map(repr, self.aggregates))}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:

@@ -94,7 +94,7 @@ class ContinuousOperator(PaneOperator):
         return firings.append_column(_TIME, pa.array(times)).append_column(_WINDOW, constant(number, len(rows)))
 
     def _multiples(self, fire: Array, fired_until: Array, until_ms: int) -> tuple[Array, Array]:
-        """Which rows fire at which multiples behind ``fired_until``, up to a time, in milliseconds."""
+        """Which rows fire at which multiples after ``fired_until``, up to a time, in milliseconds."""
         waiting = fire <= until_ms
         following = fire + ((fired_until - fire) // self._interval + 1) * self._interval
         counts = np.where(waiting & (following <= until_ms), (until_ms - following) // self._interval + 1, 0)
@@ -105,7 +105,7 @@ class ContinuousOperator(PaneOperator):
         return rows, following[rows] + nth * self._interval
 
     def merged_pane(self, partials: pa.Table) -> pa.Table:
-        """What is stored of one window, with one row for each key."""
+        """Return the stored content of one window, with one row for each key."""
         return self._by_group(partials, self.keys, self.spec.aggregation.merge)
 
     def _by_group(self, table: pa.Table, by: list[str], aggregate: Callable[..., pa.Table]) -> pa.Table:

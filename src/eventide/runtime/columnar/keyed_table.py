@@ -40,7 +40,7 @@ class KeyedTable:
 
     @property
     def count(self) -> int:
-        """How many rows there are, those that were not read among them; asked behind :meth:`flush`."""
+        """Number of rows, those that were not read among them; asked after :meth:`flush`."""
         return self._store.entries
 
     def read_keys_of(self, rows: pa.Table) -> None:

@@ -46,7 +46,7 @@ class TablePayload:
         return len(self.table)
 
     def cut(self, begin: int, point: int) -> tuple[TablePayload | None, int | None]:
-        """What stands from a row on up to a point, and the row where the rest begins (None: there is none)."""
+        """Return the rows from one on up to a point, and the row where the rest begins (None: there is none)."""
         if SEQUENCE not in self.table.column_names:
             return self, None
         end = int(np.searchsorted(self.table.column(SEQUENCE).to_numpy(), point, side="right"))

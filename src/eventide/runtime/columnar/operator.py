@@ -1,4 +1,4 @@
-"""What columnar windows have in common: where they stand, what is late, what comes out."""
+"""Base of columnar windows: where they stand, what is late, what comes out."""
 
 from __future__ import annotations
 

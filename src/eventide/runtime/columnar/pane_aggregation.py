@@ -1,4 +1,4 @@
-"""Aggregation by key and pane: before the shuffle where that is allowed, behind it otherwise."""
+"""Aggregation by key and pane: before the shuffle where that is allowed, after it otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.runtime.columnar.panes import Panes
 class PaneAggregation:
     """Puts rows into panes and aggregates each pane by key.
 
-    Whether a window is late is a property of the window and not of its elements, so that lateness can be judged behind
+    Whether a window is late is a property of the window and not of its elements, so that lateness can be judged after
     the shuffle, for many elements at once.
     """
 

@@ -90,7 +90,7 @@ class PaneOperator(ColumnarOperator):
         return self.first.partial(rows)
 
     def merged_pane(self, partials: pa.Table) -> pa.Table:
-        """What is stored of one pane, with one row for each key."""
+        """Return the stored content of one pane, with one row for each key."""
         return self.merged(partials)
 
     def drop_late(self, panes: list[int]) -> None:
@@ -101,7 +101,7 @@ class PaneOperator(ColumnarOperator):
         self._tree.drop_before(needed)
 
     def _of_partials(self, parts: list[TablePayload]) -> pa.Table:
-        """What was aggregated before the shuffle, one row for each key and pane, without what is late."""
+        """Return the rows that were aggregated before the shuffle, one for each key and pane, without late ones."""
         partials = pa.concat_tables([part.table for part in parts])
         panes = partials.column(PANE)
         until = self.last_late()

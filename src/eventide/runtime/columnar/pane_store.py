@@ -61,11 +61,11 @@ class PaneStore:
         self._read.pop(pane, None)
 
     def stored(self, pane: int) -> list[pa.Table]:
-        """What earlier micro-batches left in a pane, oldest first; a key may be in several."""
+        """Return the tables that earlier micro-batches left in a pane, oldest first; a key may be in several."""
         return self._chunks.chunks(pane)
 
     def added(self, pane: int) -> list[pa.Table]:
-        """What this micro-batch added to a pane, bit by bit."""
+        """Return the tables that this micro-batch added to a pane."""
         return self._added.get(pane, [])
 
     def read(self, pane: int) -> pa.Table:

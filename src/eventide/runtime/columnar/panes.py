@@ -90,7 +90,7 @@ class Panes:
 
     @property
     def per_window(self) -> int:
-        """How many panes a window has, one behind the other."""
+        """How many panes a window has, one after the other."""
         return self.size // self.slide * self.per_slide + (self.size % self.slide != 0)
 
     @property
@@ -126,7 +126,7 @@ class Panes:
         return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
 
     def last_time_of(self, number: int) -> int:
-        """The last time whose windows, or the gap behind them, come before the window that follows one of a number.
+        """The last time whose windows, or the gap after them, come before the window that follows one of a number.
 
         >>> Panes(size=10, slide=4).last_time_of(0), Panes(size=2, slide=10).last_time_of(0)
         (3, 9)

@@ -1,4 +1,4 @@
-"""What columnar windows give: tables of keys and partial aggregates become elements of the result type."""
+"""Results of columnar windows: tables of keys and partial aggregates become elements of the result type."""
 
 from __future__ import annotations
 

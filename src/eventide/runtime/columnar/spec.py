@@ -122,7 +122,7 @@ class ColumnarWindow(OnColumns):
         return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         kept = "sessions" if isinstance(self.assigner, EventTimeSessionWindows) else "panes"
         return [

@@ -1,1 +1,1 @@
-"""What flows: elements, as Python objects or as Arrow columns, their bytes, and the hash of their keys."""
+"""Elements, as Python objects or as Arrow columns; their bytes, and the hash of their keys."""

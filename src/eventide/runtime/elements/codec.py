@@ -28,7 +28,7 @@ class ElementCodec:
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all.
 
     A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
-    beside the columns as they are: who takes columns finds columns, and who takes values these.
+    beside the columns as they are: a receiver of columns finds columns, and a receiver of values finds these.
     """
 
     value_type: TypeInformation

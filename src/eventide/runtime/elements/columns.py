@@ -48,7 +48,7 @@ class Columns:
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
-        """Several, one behind the other."""
+        """Join several batches of columns."""
         if len(parts) == 1:
             return parts[0]
         timestamps = None
@@ -58,7 +58,7 @@ class Columns:
         return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.sequence for part in parts]))
 
     def slices(self) -> Iterator[Columns]:
-        """The same in parts, each of the size of a frame."""
+        """Cut the columns into parts of the size of a frame."""
         for start, rows in frame_slices(len(self), self.values.nbytes):
             yield self.slice(start, rows)
 
@@ -81,32 +81,32 @@ class Columns:
         return pa.nulls(len(self), pa.int64()) if self.timestamps is None else self.timestamps
 
     def to_elements(self) -> Elements:
-        """The same as Python objects."""
+        """Turn the columns into Python objects."""
         timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
         return Elements(self.type_info.from_arrow(self.values), timestamps, self.sequence.to_pylist(), columns=self)
 
     def filtered(self, mask: pa.Array) -> Columns:
-        """Those for which a truth value is true."""
+        """Return the elements for which a truth value is true."""
         timestamps = None if self.timestamps is None else self.timestamps.filter(mask)
         return Columns(self.type_info, self.values.filter(mask), timestamps, self.sequence.filter(mask))
 
     def at(self, indices: pa.Array) -> Columns:
-        """Those at some indices, in the order of the indices."""
+        """Return the elements at some indices, in the order of the indices."""
         timestamps = None if self.timestamps is None else self.timestamps.take(indices)
         return Columns(self.type_info, self.values.take(indices), timestamps, self.sequence.take(indices))
 
     def shifted(self, by: int) -> Columns:
-        """The same, numbered so much higher."""
+        """Return a copy whose sequence numbers are shifted by `by`."""
         return replace(self, sequence=pc.add(self.sequence, by))
 
     def slice(self, start: int, rows: int) -> Columns:
-        """So many from an index on, or fewer where they end."""
+        """Return `rows` elements from an index on, or fewer where they end."""
         timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
         return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
 
 
 def frame_slices(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """Cut so many rows of so many bytes into frames: where each starts, and how many rows it has.
+    """Cut `rows` rows of `size` bytes in total into frames: where each starts, and how many rows it has.
 
     A frame is a row of Spark's, which copies it whole, several times: half a MB is what Java's garbage collector still
     takes for an ordinary object, in a heap of the usual size.
@@ -126,7 +126,7 @@ def as_elements(batch: Batch) -> Elements:
 
 
 def pieces(batch: Batch) -> Iterator[Elements]:
-    """The same, some at a time: columns that are turned into Python objects all at once leave the processor's cache."""
+    """Give the elements of a batch, some at a time: Python objects of all columns at once leave the processor's cache."""
     if isinstance(batch, Columns):
         for start in range(0, len(batch), _HANDY):
             yield batch.slice(start, _HANDY).to_elements()

@@ -28,7 +28,7 @@ class Elements:
     without a key. ``sequence`` is the index of each element in its split or task within the micro-batch: elements of
     several channels interleave by it, which makes the order of a batch the same on every replay.
 
-    ``columns`` is the same in Arrow form, without keys, where elements came so and nobody changed them: their values
+    ``columns`` is the same in Arrow form, without keys, where elements came so and were not changed: their values
     have the declared type for certain, and need not be turned into columns once more.
     """
 
@@ -47,7 +47,7 @@ class Elements:
         return self.sequence[0]
 
     def at(self, indices: Sequence[int]) -> Elements:
-        """Those at some indices, in the order of the indices."""
+        """Return the elements at some indices, in the order of the indices."""
         return Elements(
             list(map(self.values.__getitem__, indices)),
             list(map(self.timestamps.__getitem__, indices)),
@@ -56,7 +56,7 @@ class Elements:
         )
 
     def cut(self, begin: int, point: int) -> tuple[Elements | None, int | None]:
-        """What stands from an index on up to a point, and the index of the rest (None: there is none)."""
+        """Return the elements from an index on up to a point, and the index of the rest (None: there is none)."""
         end = bisect_right(self.sequence, point, begin)
         rest = None if end == len(self) else end
         if begin == 0 and rest is None:
@@ -76,7 +76,7 @@ class Elements:
         self.keys += others.keys
 
     def shifted(self, by: int) -> Elements:
-        """The same, so many indices further back."""
+        """Return a copy whose sequence numbers are shifted by `by`."""
         return Elements(self.values, self.timestamps, [number + by for number in self.sequence], self.keys)
 
     def append(self, value: Any, timestamp: int | None, sequence: int) -> None:

@@ -26,7 +26,7 @@ Hashes: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 NUMBER, TEXT, DATE, TIME, MOMENT, STRETCH, FIELDS, NAME, SET, RECORD = (
     kind * 0x5851F42D4C957F2D & 0xFFFFFFFFFFFFFFFF for kind in range(1, 11)
 )
-"""What is added for each kind of value, so that those of different kinds differ."""
+"""Number that is added for each kind of value, so that values of different kinds differ."""
 
 NULL = 0x5851F42D4C957F2D
 """The hash of None, and of a null in a column."""

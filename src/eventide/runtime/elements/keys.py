@@ -33,7 +33,7 @@ _ADVICE = "let the key selector return text, a number, bytes, a date or time, or
 class NoKey(DataError):
     """An element has no key: its selector raised, or gave what cannot be one, or is not of the declared type.
 
-    Who sends elements says of which operator they are. ``of`` is the element, where it is known.
+    The sender of elements says of which operator they are. ``of`` is the element, where it is known.
     """
 
     def __init__(self, error: Exception, **of: Any) -> None:
@@ -123,7 +123,7 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
 
 
 def unhashable(key: Any) -> DataError:
-    """What to say of a key that Python cannot hash, such as a list."""
+    """Return the error for a key that Python cannot hash, such as a list."""
     return DataError(f"the key {key!r} is a {type(key).__name__} that cannot be hashed; {_ADVICE}")
 
 

@@ -20,13 +20,13 @@ class Dealing(Protocol):
     """Says which subtask each element goes to; picklable."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """What the user wrote, with a name for it, to be opened and closed."""
+        """The user's functions, each with a name, to be opened and closed."""
 
     def describe(self) -> str:
         """How elements are dealt out, for ``explain``."""
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
-        """The subtask of each element, of which there are so many; ``first`` counts those that went before."""
+        """Give the subtask of each element, of `subtasks` subtasks; ``first`` counts the elements that went before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class DealtOut:
         return f"{self.dealing.describe()}, {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """Those of the dealing."""
+        """The user's functions of the dealing."""
         return self.dealing.user_functions()
 
     def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:

@@ -21,7 +21,7 @@ _HEADER = struct.Struct("<BiiiI")
 
 
 class Signal(IntEnum):
-    """What a frame carries."""
+    """Kind of content of a frame."""
 
     ELEMENTS = 0
     REPORTS = 1
@@ -76,7 +76,7 @@ class Frame:
 
 
 def metrics_frame(content: dict[str, Any]) -> Frame:
-    """What a task counted, on its way to the driver."""
+    """Make the frame of a task's counts for the driver."""
     return Frame(METRICS, 0, Signal.METRICS, 0, 0, "", content)
 
 

@@ -1,4 +1,4 @@
-"""What a task gets in one micro-batch, put in order."""
+"""Input of a task in one micro-batch, put in order."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Inbox:
         self._reports: dict[int, list[tuple[int, Report]]] = {}
         self.ended_sources: list[int] = []
         self.arrivals: list[tuple[int, str, Any]] = []
-        """What splits brought, by edge and split, for the first subtask."""
+        """Arrivals by edge and split, for the first subtask."""
         self.counts: list[OperatorCounters] = []
-        """What tasks before counted that keep no state, for the first subtask."""
+        """Counts of upstream tasks without state, for the first subtask."""
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
                 payload = codecs[frame.edge].decode(frame.content)
@@ -58,11 +58,11 @@ class Inbox:
         return sorted({*self._reports, END_OF_BATCH, *end})
 
     def reports(self, point: int) -> list[tuple[int, Report]]:
-        """What is reported at a point, by edge and channel."""
+        """Return the reports at a point, by edge and channel."""
         return sorted(self._reports.get(point, ()), key=lambda entry: (entry[0], entry[1].channel))
 
     def all_reports(self) -> list[tuple[int, Report]]:
-        """What is reported at any point, by edge."""
+        """Return the reports at all points, by edge."""
         return [entry for reports in self._reports.values() for entry in reports]
 
     def elements_until(self, point: int) -> list[tuple[int, Payload]]:

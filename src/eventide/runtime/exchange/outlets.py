@@ -23,7 +23,7 @@ from eventide.runtime.invoke import last_of
 
 
 class Payload(Protocol):
-    """What one frame brings to an operator; ``first`` is the number of its first element in its channel."""
+    """Content of one frame for an operator; ``first`` is the number of its first element in its channel."""
 
     @property
     def first(self) -> int:
@@ -33,14 +33,14 @@ class Payload(Protocol):
         """How many elements it stands for."""
 
     def cut(self, begin: int, point: int) -> tuple[Any, int | None]:
-        """What stands from an index on up to a point of the channel, and the index of the rest.
+        """Return the elements from an index on up to a point of the channel, and the index of the rest.
 
         None for the one where there is nothing, None for the other where there is no rest.
         """
 
 
 class Codec(Protocol):
-    """Turns what a frame carries back into what the operator behind the edge takes."""
+    """Turns the content of a frame back into the input of the operator after the edge."""
 
     def decode(self, data: bytes) -> Payload:
         """The content of a frame."""
@@ -90,7 +90,7 @@ class Outlet(Protocol):
         """How elements travel, for ``explain``."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """What the user wrote and what works before elements leave, with its operator: to be opened and closed."""
+        """The user's functions that work before elements leave, with their operator: to be opened and closed."""
 
     def open(self, producer: str, slot: int, subtasks: int) -> Outbox:
         """An empty outbox of the task with a slot."""
@@ -174,7 +174,7 @@ class _ToAll:
 
 
 def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Iterator[bytes]:
-    """Batches, one behind the other, as the contents of frames: from their columns where they have them."""
+    """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
     parts = [batch if isinstance(batch, Columns) else batch.columns or batch for batch in batches]
     if not codec.columnar or not any(isinstance(part, Columns) for part in parts):
         together = Elements(keys=keys)

@@ -1,4 +1,4 @@
-"""What channels say of event time, and the points of a micro-batch behind which they say it."""
+"""Reports of channels on event time, and the points of a micro-batch after which they hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ START_OF_BATCH = -1
 """The point before the first element of a micro-batch."""
 
 END_OF_BATCH = 1 << 30
-"""The point behind the last element of a micro-batch."""
+"""The point after the last element of a micro-batch."""
 
 END_OF_INPUT = (1 << 31) - 1
 """The point at which the input as a whole ends."""
@@ -22,8 +22,8 @@ class Rest(StrEnum):
     """How a split of which more could be read is treated by what plans its source.
 
     One that is ``HELD`` is too far ahead of others: its clock of idleness stands still. Of one that is ``DONE`` nothing
-    more is read in this run, which ends with what was there at its start: nobody waits for it. ``NONE`` says that it is
-    neither any more.
+    more is read in this run, which ends with what was there at its start: no other waits for it. ``NONE`` says that it
+    is neither any more.
     """
 
     NONE = "none"
@@ -32,9 +32,9 @@ class Rest(StrEnum):
 
 
 class Report(NamedTuple):
-    """What a channel, a split or a subtask, says of event time behind one point of a micro-batch.
+    """Report of a channel, a split or a subtask, on event time after one point of a micro-batch.
 
-    ``point`` is where: behind the element of that number, or one of the constants of this module. ``watermark`` is
+    ``point`` is where: after the element of that number, or one of the constants of this module. ``watermark`` is
     in milliseconds (None: no statement). ``idle`` says that the channel has nothing to say for now (True), or counts
     again (False). ``spoke`` tells whether it had elements in this micro-batch. ``ended`` says that nothing will ever
     follow. ``joined`` says that it is new, and holds the watermark from now on. ``rest`` is one of `Rest`, where that

@@ -1,4 +1,4 @@
-"""Edges on which no elements leave: who is behind them wants to know where event time stands, and nothing else."""
+"""Edges on which no elements leave: the task after them only has to know where event time stands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReportsAlone:
 
     @property
     def codec(self) -> Codec:
-        """One that refuses: there is nothing to read."""
+        """A codec that refuses: there is nothing to read."""
         return _NoElements()
 
     def describe(self) -> str:

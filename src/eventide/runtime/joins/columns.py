@@ -1,4 +1,4 @@
-"""What joins on columns have in common: rows of two sides come in, pairs of them go out."""
+"""Base of joins on columns: rows of two sides come in, pairs of them go out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Side:
 
     @property
     def schema(self) -> pa.Schema:
-        """What is kept of it: its key and the fields that come out."""
+        """The schema of kept rows: the key and the fields that come out."""
         types = {field.name: field.type for field in self.value_type.arrow_type()}
         keys = [pa.field(name, types[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
         fields = [pa.field(name, types[name]) for name in self.columns]

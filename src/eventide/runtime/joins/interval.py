@@ -1,4 +1,4 @@
-"""The interval join: each element meets those of the other stream that are at most so much earlier or later."""
+"""The interval join: each element meets those of the other stream within bounds of its own time."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ class IntervalJoinSpec:
         return [self.function]
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         return [
             ("interval join", described_bounds(self.bounds)),
             ("late", described_late(self.late_tags)),

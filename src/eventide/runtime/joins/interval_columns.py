@@ -95,7 +95,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         return np.maximum(goes, add_ms(self.watermark, 1))
 
     def _without_gone(self, table: KeyedTable) -> pa.Table:
-        """What a side has kept, now without what nothing can meet any more."""
+        """Return the kept rows of a side, without those that nothing can meet any more."""
         gone = table.table.column(_GOES).to_numpy() <= self.watermark
         if gone.any():
             table.table = table.table.filter(pa.array(~gone))
@@ -132,7 +132,7 @@ class IntervalColumns(OnColumns):
         return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         return [
             ("interval join", described_bounds(self.bounds)),
             ("gives", repr(self.selection)),

@@ -76,7 +76,7 @@ def equal(keys: Array, other_keys: Array, keeps: tuple[bool, bool] = (False, Fal
 
 
 def later(times: Array, by_ms: int) -> Array:
-    """Times so much later; sums saturate at the ends of the 64-bit range.
+    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
 
     >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
     True

@@ -23,7 +23,7 @@ _COLUMNAR = "columns, rows go through the shuffle"
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoinOperation:
-    """What a program asks for with an interval join: a function for each pair, or some fields of it."""
+    """Description of an interval join: a function for each pair, or some fields of it."""
 
     bounds: Bounds
     gives: ProcessJoinFunction | Selection
@@ -60,7 +60,7 @@ class IntervalJoinOperation:
 
 @dataclass(frozen=True, slots=True)
 class WindowJoinOperation:
-    """What a program asks for with a window join whose result is some fields of each pair, on columns."""
+    """Description of a window join on columns that gives some fields of each pair."""
 
     assigner: WindowAssigner[Any, Any]
     panes: Panes

@@ -1,4 +1,4 @@
-"""What a join on columns gives for two elements that meet: some fields of either, and their window."""
+"""Result of a join on columns for two elements that meet: some fields of either, and their window."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Selection:
         return tuple(dict.fromkeys(column.column for column in self.columns if column.side == side))
 
     def row(self, sides: Sequence[Any], window: Any = None) -> Row:
-        """What comes out for two elements, of which one may be None."""
+        """Return the result for two elements, of which one may be None."""
         values = []
         for column, place in zip(self.columns, self.places, strict=True):
             element = window if column.side is None else sides[column.side]
@@ -49,7 +49,7 @@ class Selection:
         return Row.of_fields(self.names, values)
 
     def array(self, sides: Sequence[pa.Table], at: Sequence[pa.Array], windows: pa.Array | None = None) -> pa.Array:
-        """What comes out for rows of two tables, given by their indices, of which one of a pair may be null."""
+        """Return the results for rows of two tables, given by their indices; one of a pair may be null."""
         fields = list(self.type_info.arrow_type())
         arrays = []
         for column, field in zip(self.columns, fields, strict=True):

@@ -36,7 +36,7 @@ _PARTS = ("first/", "second/")
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Chunks are tables of rows, one behind the other."""
+    """Chunks are tables of rows; merged ones are joined."""
 
     patience: int = 8
 
@@ -151,7 +151,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
         self.put(tables, pairs, np.full(count, window.max_timestamp()), bounds)
 
     def _rows_of(self, side: int, window: int) -> pa.Table:
-        """What a side has in a window, in the order of panes."""
+        """Return the rows of a side in a window, in the order of panes."""
         first = window * self._panes.per_slide
         tables = [self.sides[side].schema.empty_table()]
         for pane in range(first, first + self._panes.per_window):
@@ -192,7 +192,7 @@ class WindowColumns(OnColumns):
         return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         return [
             ("windows", repr(self.assigner)),
             ("join", self.how),

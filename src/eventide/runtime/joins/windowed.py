@@ -81,7 +81,7 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
 
     @abstractmethod
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
-        """What the function makes of the two sides."""
+        """Return the function's results for the two sides."""
 
 
 class CoGroups(_OfBothSides):
@@ -90,7 +90,7 @@ class CoGroups(_OfBothSides):
     _function: CoGroupFunction
 
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
-        """What it makes of both groups."""
+        """Return the function's results for both groups."""
         return self._function.co_group(first, second)
 
 
@@ -126,5 +126,5 @@ class CallableJoin(JoinFunction):
         self.__dict__.update(join=function, __wrapped__=function)
 
     def join(self, first: Any, second: Any) -> Any:
-        """What the function makes of two elements."""
+        """Return the function's result for two elements."""
         return self.__dict__["join"](first, second)

@@ -55,7 +55,7 @@ class ProcessBeside:
 
 
 class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
-    """What the function sees with an element of the stream without keys; ``states`` is to be set."""
+    """Context of the function with an element of the stream without keys; ``states`` is to be set."""
 
     states: BroadcastStates
 
@@ -70,11 +70,11 @@ class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
 
 
 class _KeyContext(KeyContext, _ElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
-    """What the function sees with an element of the keyed stream, or a timer."""
+    """Context of the function with an element of the keyed stream, or a timer."""
 
 
 class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
-    """What the function sees with an element of the broadcast stream."""
+    """Context of the function with an element of the broadcast stream."""
 
     def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyAtHand) -> None:
         self.time_ms: int | None = None
@@ -110,7 +110,7 @@ class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessF
 
 
 def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -> Receive:
-    """Who handles elements of the broadcast stream, in the order that they have in every subtask."""
+    """The handler of elements of the broadcast stream, in the order that they have in every subtask."""
     handle = spec.processing.user_function.process_broadcast_element
 
     def receive(parts: list[Elements]) -> None:
@@ -183,14 +183,14 @@ class BroadcastSpec(ProcessSpec):
         return KeyedBroadcastOperator(self, keyed, states, context)
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         names = ", ".join(descriptor.name for descriptor in self.descriptors)
         return [*ProcessSpec.describe(self), ("broadcast state", f"{names}: a copy in each subtask")]
 
 
 @dataclass(frozen=True, slots=True)
 class BroadcastOperation:
-    """What a program asks for with a function of a stream beside a broadcast one."""
+    """Description of a function of a stream beside a broadcast one."""
 
     processing: ProcessBeside
     descriptors: tuple[MapStateDescriptor, ...]
@@ -200,7 +200,7 @@ class BroadcastOperation:
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay."""
+        """Its kind, in words that stay."""
         return self.processing.kind
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:

@@ -1,4 +1,4 @@
-"""What process functions with keys see of the operator that calls them."""
+"""Contexts of process functions with keys: their view of the operator that calls them."""
 
 from __future__ import annotations
 

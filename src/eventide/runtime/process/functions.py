@@ -15,7 +15,7 @@ from eventide.datastream.functions import (
 )
 
 Results: TypeAlias = Iterable[Any] | None
-"""What a function puts out; None stands for nothing."""
+"""Outputs of a function; None stands for nothing."""
 
 Handle: TypeAlias = Callable[[Any, Any], Results]
 """Handles an element, or the time of a timer, in a context."""
@@ -26,19 +26,19 @@ class Processing(Protocol):
 
     @property
     def user_function(self) -> Any:
-        """What the user wrote, to be opened and closed."""
+        """The user's function, to be opened and closed."""
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay."""
+        """Its kind, in words that stay."""
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """What is called with the elements of each input."""
+        """The handlers of the elements of each input."""
 
     @property
     def on_timer(self) -> Handle | None:
-        """What is called when a timer fires; None where there are no timers."""
+        """The handler of timers; None where there are no timers."""
 
     @property
     def may_wait_for_clock(self) -> bool:

@@ -30,7 +30,7 @@ ON_TIMER = "when a timer fired"
 
 
 class _ProcessOperator(ABC):
-    """What process operators have in common: elements go to the function one by one, in their one order.
+    """Base of process operators: elements go to the function one by one, in their one order.
 
     What comes out has the time of the element that it was made of. ``advice`` is what an error says of bad data.
     """

@@ -35,7 +35,7 @@ class HandOn:
 
 @dataclass(frozen=True, slots=True)
 class Redistribution:
-    """What a program asks for with ``rebalance`` and the like: another way to the subtasks.
+    """Description of ``rebalance`` and the like: another way to the subtasks.
 
     ``outlet`` makes the way out of the tasks before from the codec of elements.
     """

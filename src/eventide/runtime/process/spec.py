@@ -68,7 +68,7 @@ class ProcessSpec:
         return [] if function is None else [function]
 
     def describe(self) -> list[tuple[str, str]]:
-        """What ``explain`` says of it."""
+        """Return the lines of ``explain``."""
         state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
         timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
         function = ("function", type(self.processing.user_function).__name__)
@@ -77,7 +77,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True)
 class ProcessOperation:
-    """What a program asks for with a function of one input or two."""
+    """Description of a function of one input or two."""
 
     processing: Processing
     result_type: TypeInformation
@@ -87,7 +87,7 @@ class ProcessOperation:
 
     @property
     def kind(self) -> str:
-        """What it does, in words that stay."""
+        """Its kind, in words that stay."""
         return self.processing.kind
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
@@ -99,7 +99,7 @@ class ProcessOperation:
 
 
 def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[str, str]:
-    """What the state of a function depends on: where inputs have keys, on these."""
+    """Identity of a function's state: where inputs have keys, it depends on these."""
     keys = [source.key for source in inputs if source.key is not None]
     if len(keys) < len(inputs):
         return {}

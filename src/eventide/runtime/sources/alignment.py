@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 from eventide.common._ms import add_ms
 
 Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""What is known behind a micro-batch of the sources that are aligned, by their names, as JSON values.
+"""Facts about aligned sources after a micro-batch, by their names, as JSON values.
 
 ``splits`` has the watermark of each split that counts and has one, ``idle`` names those that do not count, ``done``
 those of which nothing more is read in this run; ``ended`` says that the source has. Where splits come and go, as files
-do, ``reached`` is how far the source as a whole has come, if it counts: who has no watermark yet stands there.
+do, ``reached`` is how far the source as a whole has come, if it counts: a split without a watermark stands there.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """How positions follow from event time: a watermark is ``lag_ms`` behind the highest timestamp of its split.
+    """How positions follow from event time: a watermark is the highest timestamp of its split minus ``lag_ms``.
 
     ``column`` has the timestamps; None if they are those that the source itself gives.
     """
@@ -30,7 +30,7 @@ class ByTime:
 
 @dataclass(frozen=True, slots=True)
 class SourceAlignment:
-    """What a source must know to wait for others.
+    """Settings of a source that waits for others.
 
     Attributes:
         group: the name of its group.
@@ -50,9 +50,9 @@ class SourceAlignment:
 class Standing:
     """Where a source and its group stand.
 
-    The watermark of a group is the lowest of all splits of all its sources. Those that are idle or have ended hold
-    nobody, and those that have none yet say nothing. A split is held if its watermark is above that plus the drift; one
-    that is idle never is. Flink: ``SourceCoordinator.announceCombinedWatermark`` and
+    The watermark of a group is the lowest of all splits of all its sources. Splits that are idle or have ended hold no
+    other, and splits without a watermark say nothing. A split is held if its watermark is above that plus the drift;
+    one that is idle never is. Flink: ``SourceCoordinator.announceCombinedWatermark`` and
     ``SourceOperator.checkSplitWatermarkAlignment``.
 
     >>> alignment = SourceAlignment("trips", 100, members=("taxis", "buses"))
@@ -97,7 +97,7 @@ class Standing:
 
 
 def lowest(source: Mapping[str, Any]) -> int | None:
-    """The lowest watermark of the splits of a source that count; None where nobody has to wait for it."""
+    """The lowest watermark of the splits of a source that count; None where no other has to wait for it."""
     if source.get("ended"):
         return None
     done = source.get("done", ())

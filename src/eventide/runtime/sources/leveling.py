@@ -1,4 +1,4 @@
-"""Splits that are planned to one time: where a source finds positions by event time, nobody runs ahead at all."""
+"""Splits that are planned to one time: where a source finds positions by event time, no split runs ahead at all."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _HALVINGS = 4
 class Leveling:
     """Plans the parts of a source up to one time, and each of their splits by one row further.
 
-    The one row is what brings the watermark of every split over that time, so that all before it is complete, and
-    nobody stands still at a gap. What is allowed is always good enough as that time. It may be later, as long as no
+    The one row is what brings the watermark of every split over that time, so that all before it is complete, and no
+    split stands still at a gap. What is allowed is always good enough as that time. It may be later, as long as no
     split runs out of rows before it that may have more one day: then all have passed it, and are as near to each other
     as their rows let them. Only what other sources allow is never passed.
 
@@ -27,7 +27,7 @@ class Leveling:
         by_time: how its positions follow from event time.
         split_of: the split of each part.
         ends_of: gives the positions that parts may be read up to.
-        is_over: whether a split has nothing behind a position of one of its parts, so that nobody waits for it then.
+        is_over: whether a split has nothing after a position of one of its parts, so that no other waits for it then.
     """
 
     def __init__(
@@ -77,21 +77,21 @@ class Leveling:
 
     def _up_to(self, level: int, sure: int, times: Mapping[str, int | None]) -> dict[str, int]:
         """All splits up to one time, and those that stood before it by one row further."""
-        # Who is at what is allowed is read, as by the rule.
+        # A split at the allowed time is read, as by the rule.
         before = add_ms(level, 1) if level == sure else level
         behind = {part: at for part, at in self._unread.items() if _is_before(times[self._split_of[part]], before)}
         planned = {part: reached for part in self._unread if (reached := self._reached(part, level)) is not None}
         return self._with_one_more(planned, behind)
 
     def _shared_out(self, sure: int, budget: int | None) -> dict[str, int]:
-        """The same up to what is allowed, where not even the oldest rows have room: each gets a share."""
+        """Plan up to the allowed time, where not even the oldest rows have room: each split gets a share."""
         free = {part: at for part, at in self._unread.items() if not self._standing.is_held(self._split_of[part])}
         limited = self._source.next_positions(free, budget) if free else {}
         planned = {part: min(at, self._reached(part, sure) or free[part]) for part, at in limited.items()}
         return self._with_one_more(planned, free)
 
     def _with_one_more(self, planned: dict[str, int], parts: Mapping[str, int]) -> dict[str, int]:
-        """What is planned, with one row more for some; what is not to be begun yet is named only if that begins it."""
+        """Add one row for some parts to the plan; a part that is not yet begun is named only if that begins it."""
         further = {part: planned.get(part, at) for part, at in parts.items()}
         return {**planned, **(self._source.next_positions(further, 1) if further else {})}
 
@@ -130,7 +130,7 @@ class Leveling:
         return MAX_MS if allowed is None else max(sure, add_ms(allowed, self._by_time.lag_ms))
 
     def _fits(self, time_ms: int, sure: int, budget: int | None) -> bool:
-        """Whether there is room for all rows up to a time, and nobody comes to an end before it, unless it is sure."""
+        """Whether there is room for all rows up to a time, and no split ends before it, unless it is sure."""
         rows = 0
         goes_on: dict[str, bool] = {}
         for part, position in self._unread.items():

@@ -31,7 +31,7 @@ would wait for ever. So what has ended is said again to another audience, in a m
 
 @dataclass(frozen=True, slots=True)
 class SplitRange:
-    """What one micro-batch reads of one split, part by part; ``ended`` says that nothing comes behind it.
+    """Range of one split that one micro-batch reads, part by part; ``ended`` says that nothing comes after it.
 
     A split that is gone has ended, and nothing of it is read. ``lost`` counts the parts that are gone and had not been
     read to their end. One that has ``joined`` is new, and holds the watermark from now on, also if nothing is read.
@@ -55,7 +55,7 @@ _RESTORED = "restored"
 
 
 def restored(offsets: Offsets) -> Offsets:
-    """Where a source begins that goes on where another job's has ended; nobody has heard of anything there."""
+    """Return the first offsets of a source that continues another job's; nothing of them has been reported here."""
     kept = {"start", "position", "ended", "stop", "identity"}
     return {
         part: {**{what: value for what, value in at.items() if what in kept}, _RESTORED: True}
@@ -81,9 +81,9 @@ def next_offsets(
         source: the source.
         start: where it stands.
         max_rows: how many rows to read at most.
-        target: the positions behind which nothing is read; what is neither here nor in ``start`` is not begun. What has
+        target: the positions after which nothing is read; what is neither here nor in ``start`` is not begun. What has
             a stop of its own is read up to that.
-        audience: a name for who listens.
+        audience: a name for the listeners.
         standing: where the source and its group stand, if it waits for others. What follows from that is in the answer,
             so that a micro-batch that is run again reads what it read before.
     """
@@ -110,7 +110,7 @@ def next_offsets(
 
 
 def everything(source: Source, audience: str = "") -> Offsets:
-    """Where a source stands behind all that it has now."""
+    """Return the offsets of a source after all that it has now."""
     end: Offsets = {}
     # What never ends, and never rests, would give ever more.
     now = None if source.is_bounded() else source.ends(source.parts({}))
@@ -120,12 +120,12 @@ def everything(source: Source, audience: str = "") -> Offsets:
 
 
 def identities(offsets: Offsets) -> dict[str, str]:
-    """What tells the parts of a source from others of their names, where something does."""
+    """Return what tells the parts of a source from others of their names, where something does."""
     return {part: at["identity"] for part, at in offsets.items() if "identity" in at}
 
 
 def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRange]:
-    """What is read between two offsets, split by split; one that merely ends, or has joined, has an empty range.
+    """Return the ranges between two offsets, split by split; one that merely ends, or has joined, is empty.
 
     Of the parts of one split, what was begun comes first, the others follow in the order of their names.
     """
@@ -173,7 +173,7 @@ def _open_splits(source: Source, offsets: Offsets) -> set[str]:
 
 
 def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]]:
-    """Whole splits for each of so many tasks, so that the work is even: the longest first, to who has the least."""
+    """Deal whole splits out to `count` tasks, so that the work is even: the longest first, to the idlest task."""
     tasks: list[list[SplitRange]] = [[] for _ in range(count)]
     loads = [(0, place) for place in range(count)]
     for part in sorted(ranges, key=lambda part: (-part.length, part.split)):
@@ -190,12 +190,12 @@ def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
 
 
 def _known(at: Mapping[str, Any]) -> dict[str, Any]:
-    """What stays known of a part behind the first micro-batch."""
+    """Return the facts about a part that are kept after the first micro-batch."""
     return {what: value for what, value in at.items() if what != _RESTORED}
 
 
 def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
-    """Whether those who listen know already that a part has ended."""
+    """Whether the listeners know already that a part has ended."""
     return before["ended"] and before.get("audience") == at.get("audience")
 
 

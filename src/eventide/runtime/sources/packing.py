@@ -1,7 +1,7 @@
 """Offsets as Spark's log stores them: with the time of their micro-batch, and compressed if many parts have ended.
 
 What has been read stays known for as long as its source names it, and every micro-batch says so again. Spark keeps the
-offsets of a micro-batch several times: in its log, in each report of progress, and on the way to who plans.
+offsets of a micro-batch several times: in its log, in each report of progress, and on the way to the planner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from eventide.runtime.sources.offsets import Offsets
 
 _FEW = 100
-"""So many stay legible."""
+"""Number of ended parts that stay legible."""
 _PACKED = "\0ended"
 _CLOCK = "\0clock"
 """Names that no part has."""

@@ -43,14 +43,14 @@ class SplitWay:
         self.idle = False
 
     def say(self, item: Any, behind: int) -> None:
-        """Take what the source itself says of event time, behind the element of a number."""
+        """Take a report of the source itself on event time, after the element of a number."""
         if isinstance(item, Watermark):
             self._own.point = behind
             self._own.emit_watermark(item)
         self.idle = not isinstance(item, Watermark)
 
     def mark_active(self, behind: int) -> None:
-        """Say, behind the element of a place, that the split counts again."""
+        """Say, after the element of a place, that the split counts again."""
         self._own.point = behind
         self._own.mark_active()
 
@@ -60,13 +60,13 @@ class SplitWay:
         yield from self._chain.send(batch, tag)
 
     def flush(self) -> Iterator[Frame]:
-        """What is waiting."""
+        """Give the waiting elements."""
         return self._chain.flush()
 
     def finish(
         self, *, ended: bool, joined: bool = False, rest: str | None = None, is_operator: bool = False
     ) -> Iterator[Frame]:
-        """What is still waiting, and nothing more in this micro-batch."""
+        """Give the elements that still wait, and end the micro-batch."""
         yield from self._chain.finish(
             self._own, idle=self.idle, ended=ended, joined=joined, rest=rest, is_operator=is_operator
         )
@@ -181,7 +181,7 @@ class SplitReading:
         return fitting
 
     def aside(self, types: Mapping[str, TypeInformation]) -> Iterator[tuple[str, Batch]]:
-        """What was put out beside the elements so far, by tag, of the types that were declared for it."""
+        """Give the side outputs so far, by tag, of the types that were declared for them."""
         given, self._aside = self._aside, {}
         for tag, elements in given.items():
             elements.values = types[tag].converted(elements.values)

@@ -38,14 +38,14 @@ class SplitChains:
         self.reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self.edges}
         self.arrived: dict[int, list[tuple[str, Arrivals]]] = {}
         self.counted: list[OperatorCounters] = []
-        """What tasks before this one counted."""
+        """Counts of the tasks before this one."""
 
     def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> SplitChain:
         """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
         return SplitChain(self, split, Router(self.root, split, self.task, slot, self.shared), watermarks_of)
 
     def last_frames(self) -> Iterator[Frame]:
-        """What all splits sent together, and what they reported."""
+        """Give the last frames: elements that all splits sent together, and their reports."""
         before = [dead_letters_of(self.metrics.counters()), *self.counted]
         yield from count_frames(self.edges, add_up(before))
         for edge in self._mixed:
@@ -80,7 +80,7 @@ class SplitChain:
             yield from self.flush()
 
     def flush(self) -> Iterator[Frame]:
-        """What is waiting."""
+        """Give the waiting elements."""
         return self._router.element_frames()
 
     def finish(
@@ -94,7 +94,7 @@ class SplitChain:
         is_asked: bool = True,
         is_operator: bool = False,
     ) -> Iterator[Frame]:
-        """What is still waiting, and nothing more in this micro-batch; what the split reports is kept for each edge.
+        """Give the elements that still wait, and end the micro-batch; the split's reports are kept for each edge.
 
         Args:
             own: what the source itself says, which counts where no assigner is on the way.

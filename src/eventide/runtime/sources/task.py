@@ -29,7 +29,7 @@ READING = "while it read its source"
 
 @dataclass(frozen=True, slots=True)
 class ChainSpec:
-    """What is chained to a source: its name, the type of its elements, and what they run through; picklable.
+    """Chain of a source: its name, the type of its elements, and the steps that they run through; picklable.
 
     ``parallelism``, ``max_parallelism`` and ``job_parameters`` are what the functions may ask for: a source has as many
     tasks at most, a DataFrame as many as Spark says. ``function_metrics`` is what they count with, where they are open.
@@ -60,7 +60,7 @@ class SourceSpec(ChainSpec):
     dead_letters: str | None = None
 
     def pruned(self) -> SourceSpec:
-        """The same, with a source that may leave out what nobody uses, and sorts out what is bad if that is wanted."""
+        """Return a copy whose source may leave out unused columns, and sorts out bad elements if that is wanted."""
         if self.dead_letters is not None:
             return replace(self, source=self.source.sorting_out())
         if self.fields is None or self.source.get_produced_type() != self.type_info:
@@ -131,7 +131,7 @@ class SourceTask:
             self._metrics.count(self._name, PARTS_LOST, done.lost)
 
     def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:
-        """Run rows of a DataFrame through the chain, as (split, elements), and report each split behind them.
+        """Run rows of a DataFrame through the chain, as (split, elements), and report each split after them.
 
         Several tasks may have rows of one split: each reports the highest watermark that it saw.
         """
@@ -184,7 +184,7 @@ class SourceTask:
         yield from way.send(batch)
 
     def _last_frames(self) -> Iterator[Frame]:
-        """What all splits sent together, what they reported, and what this task counted."""
+        """Give the last frames: elements that all splits sent together, their reports, and this task's counts."""
         yield from self._chains.last_frames()
         functions = [*self._counted, *self._function_metrics.take(self._task, self._clock_ms)]
         counters = self._metrics.counters()

@@ -1,4 +1,4 @@
-"""What is planned of a source that waits for others, and what its offsets remember of that."""
+"""Planning of a source that waits for others, and what its offsets remember of that."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_rests(
     """The offsets at the end of a micro-batch, with what has to rest; nothing has, where the source does not wait.
 
     A part is held if it might be read further, and is not. Where a run ends with what was there at its start, all that
-    it has read is done: nobody waits for it.
+    it has read is done: no other waits for it.
     """
 
     def is_read(part: str) -> bool:

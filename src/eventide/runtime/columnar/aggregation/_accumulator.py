@@ -1,4 +1,4 @@
-"""What is kept of a group for an aggregate: some columns, made of rows and merged with others of their kind."""
+"""Accumulators of a group for an aggregate: some columns, made of rows and merged with others of their kind."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from eventide.runtime.columnar.aggregation._sums import DecimalSum, DoubleSum, L
 
 @dataclass(frozen=True)
 class Measure:
-    """What an aggregate comes to.
+    """Computation of an aggregate.
 
     Attributes:
         accumulators: What is kept of each group.

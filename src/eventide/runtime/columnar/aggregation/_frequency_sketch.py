@@ -76,7 +76,7 @@ class FrequencySketch:
 
 
 def log2_size_for(max_items: int) -> int:
-    """Return the logarithm of the size of a sketch that counts so many different values exactly.
+    """Return the logarithm of the size of a sketch that counts `max_items` different values exactly.
 
     >>> log2_size_for(10_000), log2_size_for(1)
     (14, 3)

@@ -38,7 +38,7 @@ class ValueList:
         return lists
 
     def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
-        """Put the lists of each group one behind the other."""
+        """Join the lists of each group."""
         grouping.ask_rows()
         parts = grouping.column(names[0])
 

@@ -1,4 +1,4 @@
-"""What the sketches of the library datasketches have in common: one for each group, as bytes in a column."""
+"""Base of the sketches of the library datasketches: one for each group, as bytes in a column."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class LongSum:
 
 @dataclass(frozen=True)
 class DecimalSum:
-    """The sum of a column of decimals, with as many digits behind the point as they have; null without a value.
+    """The sum of a column of decimals, with as many digits after the point as they have; null without a value.
 
     As for integers: a look at the extremes, and 76 digits only where 38 might not be enough.
     """
