@@ -1,4 +1,4 @@
-"""What the functions of a program need where they run: modules, packages, files, an interpreter."""
+"""Dependencies of a program's functions where they run: modules, packages, files, an interpreter."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _ENTRY = re.compile(
 
 
 class Configurable(Protocol):
-    """What options are set in: an environment."""
+    """An object that options are set in: an environment."""
 
     def get_config(self) -> ExecutionConfig:
         """Settings of the whole job."""
@@ -139,4 +139,4 @@ OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "execution.checkpointing.dir": _checkpoint_directory,
     "state.checkpoints.dir": _checkpoint_directory,
 }
-"""What is known of Flink's options: the name, and what it sets. Those of restart strategies belong together."""
+"""Flink's options by name, and the setting of each. Those of restart strategies belong together."""

@@ -45,7 +45,7 @@ class Resuming:
         """Where a DataFrame stood, in Spark's words, to be given to the reader of the one that takes its place.
 
         Spark itself begins a new query where the options of its readers say. So a program asks here, and says it there;
-        a job with a DataFrame whose position nobody has asked for is refused. Once the job has a checkpoint of its own,
+        a job with a DataFrame whose position was not asked for is refused. Once the job has a checkpoint of its own,
         Spark passes over such options, so the call may stay in the program, as :meth:`from_savepoint` may.
 
         Args:
@@ -72,7 +72,7 @@ class Resuming:
         return offsets[0] if len(offsets) == 1 else offsets
 
     def _beginning(self) -> Beginning | None:
-        """What the job begins with."""
+        """The savepoint that the job begins with, if there is one."""
         if self._savepoint is None:
             return None
         return Beginning(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))

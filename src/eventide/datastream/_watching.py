@@ -1,4 +1,4 @@
-"""Who looks at the jobs of an environment while they run: a page, and systems that gather metrics."""
+"""Observers of the jobs of an environment while they run: a page, and systems that gather metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Watching:
 
         Args:
             port: its port; 0 for any that is free, which :meth:`get_dashboard_url` tells.
-            host: the address to listen at. Whoever reaches it can see the page, which asks for no password: with
+            host: the address to listen at. Everyone who reaches it can see the page, which asks for no password: with
                 another than this machine's own, let something stand before it that does.
             hosts: further names under which a browser may ask for it, such as that of a proxy. Addresses by their
                 numbers, ``localhost``, ``host`` and this machine's name are known; requests for others are refused,
@@ -91,7 +91,7 @@ class Watching:
             description = describe(plan)
             for watcher in self._watchers:
                 watcher.watch(name, client, description)
-        except Exception as error:  # the job runs, and who started it wants its client
+        except Exception as error:  # the job runs, and the caller wants its client
             with suppress(DashboardWarning):  # also where warnings are errors
                 _warn(f"the job {name!r} runs, and is not shown: {type(error).__name__}: {error}")
 

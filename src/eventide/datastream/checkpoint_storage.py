@@ -19,7 +19,7 @@ class CheckpointStorage(ABC):
     checkpoint_path: str | None
 
     def get_checkpoint_path(self) -> str | None:
-        """The directory, if one is named; a slash behind its name is left out, as in Flink."""
+        """The directory, if one is named; a slash after its name is left out, as in Flink."""
         if self.checkpoint_path is None:
             return None
         path = str(self.checkpoint_path)
@@ -41,7 +41,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     max_state_size: int | None = None
 
     def get_max_state_size(self) -> int:
-        """What was set, in bytes; it makes no difference."""
+        """Return the given size in bytes; it has no effect."""
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
 
 
@@ -67,11 +67,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             raise ProgramError("FileSystemCheckpointStorage needs the path of a directory")
 
     def get_min_file_size_threshold(self) -> int:
-        """What was set, in bytes; by default Flink's 20 kB."""
+        """Return the given size in bytes; by default Flink's 20 kB."""
         return 20 * 1024 if self.file_state_size_threshold is None else self.file_state_size_threshold
 
     def get_write_buffer_size(self) -> int:
-        """What was set, in bytes; by default Flink's 4 kB."""
+        """Return the given size in bytes; by default Flink's 4 kB."""
         return 4096 if self.write_buffer_size < 0 else self.write_buffer_size
 
 

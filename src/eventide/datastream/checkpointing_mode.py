@@ -1,4 +1,4 @@
-"""What a program is promised when a job goes on after a failure."""
+"""Guarantees for a job that goes on after a failure."""
 
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """How often an element may count in state behind a failure; every job of eventide's has `EXACTLY_ONCE`."""
+    """How often an element may count in state after a failure; every job of eventide's has `EXACTLY_ONCE`."""
 
     EXACTLY_ONCE = 0
     """Once, whatever happens."""

@@ -1,4 +1,4 @@
-"""What becomes of a checkpoint when its job is cancelled."""
+"""Retention of a checkpoint whose job is cancelled."""
 
 from enum import Enum
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What operators of Flink share, and how much of it. Spark has no slots: descriptions, without effect."""
+"""Slot sharing groups of Flink, and their resources. Spark has no slots: descriptions, without effect."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return None if declared == ExecutionConfig.PARALLELISM_DEFAULT else declared
 
     def _planned_parallelism(self) -> int:
-        """What the program says; else that of what it goes on with; else what the host has."""
+        """The parallelism of the program; else that of the savepoint or checkpoint; else that of the host."""
         location = self._checkpoint_config.get_checkpoint_storage_dir()
         return self._declared_parallelism() or self._parallelism_before(location) or self.get_parallelism()
 

@@ -1,4 +1,4 @@
-"""What a function does with time: ask for it, and have itself called at one."""
+"""Timer service: a function asks for the time, and has itself called at one."""
 
 from abc import ABC, abstractmethod
 

@@ -34,7 +34,7 @@ class Folder:
         return sorted(name for name in self._files() if not name.startswith(_HIDDEN))
 
     def read(self, name: str) -> bytes:
-        """What a file contains."""
+        """Return the content of a file."""
         with self._file_system.open_input_stream(f"{self._path}/{name}", compression=None) as stream:
             return bytes(stream.read())
 
@@ -64,7 +64,7 @@ class Folder:
         return [name.removeprefix(_HIDDEN) for name in self._files() if name.startswith(_HIDDEN)]
 
     def delete_unfinished(self, name: str) -> None:
-        """Delete a file that was being written; whoever still does so finds out at its end."""
+        """Delete a file that was being written; its writer, if there still is one, finds out at its end."""
         self.delete(f"{_HIDDEN}{name}")
 
     def _files(self) -> list[str]:

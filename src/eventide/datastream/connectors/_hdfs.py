@@ -46,10 +46,10 @@ def opened_hdfs(location: str) -> tuple[PyFileSystem, str]:
     """The file system of a location, and the path in it.
 
     Args:
-        location: what stands behind ``hdfs://``; in its path, each character stands for itself.
+        location: the text after ``hdfs://``; in its path, each character stands for itself.
 
     Raises:
-        ValueError: if it is none, or nothing tells which name nodes are behind its name.
+        ValueError: if it is none, or nothing tells which name nodes its name stands for.
     """
     authority, slash, path = location.partition("/")
     parts = urlsplit(f"//{authority}")

@@ -1,4 +1,4 @@
-"""Where files lie: local paths and URIs, in Arrow's spelling or in Hadoop's, and the file systems behind them."""
+"""Where files lie: local paths and URIs, in Arrow's spelling or in Hadoop's, and their file systems."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _uri_for_arrow(scheme: str, rest: str) -> str:
 
 
 def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
-    """What opens HDFS.
+    """Return the function that opens HDFS.
 
     Raises:
         ProgramError: if the library for it is not installed where this runs.

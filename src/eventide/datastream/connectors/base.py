@@ -1,4 +1,4 @@
-"""What all connectors have in common (PyFlink: ``pyflink.datastream.connectors.base``)."""
+"""Base classes of all connectors (PyFlink: ``pyflink.datastream.connectors.base``)."""
 
 from __future__ import annotations
 

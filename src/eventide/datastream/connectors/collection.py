@@ -10,7 +10,7 @@ from eventide.datastream.connectors.source import Source
 
 
 class CollectionSource(Source):
-    """What ``StreamExecutionEnvironment.from_collection`` reads.
+    """Source of ``StreamExecutionEnvironment.from_collection``.
 
     >>> list(CollectionSource(["a", "b", "c"]).read("collection", 1, 3))
     ['b', 'c']

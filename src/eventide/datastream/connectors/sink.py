@@ -13,7 +13,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class PrintSink(Sink):
-    """Prints each element on the driver, behind ``identifier> `` where one is given."""
+    """Prints each element on the driver, after ``identifier> `` where one is given."""
 
     identifier: str | None = None
 

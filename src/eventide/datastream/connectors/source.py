@@ -25,20 +25,20 @@ class _Idle(Enum):
 
 
 IDLE = _Idle.IDLE
-"""What :meth:`Source.read` may yield to say that its split has nothing to say for now: if nothing follows in the same
+"""Item of :meth:`Source.read` that says that its split has nothing to say for now: if nothing follows in the same
 micro-batch, it no longer holds the watermark back, until its next watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What :meth:`Source.read` may yield to say what the source has counted: readings of metrics, as JSON values."""
+    """Item of :meth:`Source.read` with the source's counts: readings of metrics, as JSON values."""
 
     by_name: Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampedBatch:
-    """What :meth:`Source.read` may yield: the elements of a record batch, each with its timestamp.
+    """Item of :meth:`Source.read`: the elements of a record batch, each with its timestamp.
 
     ``timestamps`` is a column of whole milliseconds, as long as ``rows``. See ``TimestampedValue`` for one element.
     """
@@ -49,7 +49,7 @@ class TimestampedBatch:
 
 @dataclass(frozen=True, slots=True)
 class SideOutput:
-    """What :meth:`Source.read` may yield: an element, with its timestamp, of one of :meth:`Source.side_outputs`."""
+    """Item of :meth:`Source.read`: an element, with its timestamp, of one of :meth:`Source.side_outputs`."""
 
     tag_id: str
     value: Any
@@ -58,7 +58,7 @@ class SideOutput:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What :meth:`Source.read` may yield: something that is there, and cannot be read.
+    """Item of :meth:`Source.read`: something that is there, and cannot be read.
 
     The job stops with its error. Where the program wants dead letters of the source, it becomes one, and the job goes
     on.
@@ -82,7 +82,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class PartRange:
-    """What is read of one part: from position ``start`` up to, not including, ``end``."""
+    """Range of one part that is read: from position ``start`` up to, not including, ``end``."""
 
     part: str
     start: int
@@ -91,11 +91,11 @@ class PartRange:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is found out once of a part, when it is first seen, and then is in the checkpoint.
+    """Facts about a part that are found out when it is first seen, and then are in the checkpoint.
 
     Attributes:
         start: the position that it is read from.
-        stop: the position that it ends at, whatever comes behind; None where :meth:`Source.has_ended` says it.
+        stop: the position that it ends at, whatever comes after it; None where :meth:`Source.has_ended` says it.
         identity: what tells it from another one that may have its name later, such as the id of a topic; None where a
             name is used once. :meth:`Source.resume` is told of it.
     """
@@ -139,7 +139,7 @@ class Source(ABC):
         """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
 
         Asked again before every micro-batch, so that new ones may appear; :meth:`holds_when_new` says from when on
-        those count. One that is not named any more is gone: it ends, and holds nobody.
+        those count. One that is not named any more is gone: it ends, and holds no other.
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
@@ -165,7 +165,7 @@ class Source(ABC):
 
     @abstractmethod
     def latest_position(self, split: str) -> int:
-        """The position behind the last element that is there now."""
+        """The position after the last element that is there now."""
 
     @abstractmethod
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
@@ -174,12 +174,12 @@ class Source(ABC):
         Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
         :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
         which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
-        place in the split on; and :data:`IDLE`. A strategy behind the source takes the place of its timestamps and
+        place in the split on; and :data:`IDLE`. A strategy after the source takes the place of its timestamps and
         watermarks. What cannot be read comes as an :class:`Unreadable`; an error that is raised stops the job.
         """
 
     def sorting_out(self) -> Source:
-        """The same source for a program that wants dead letters of it.
+        """Return the source for a program that wants dead letters of it.
 
         Asked of sources that read many elements at once, so that it costs something to find a bad one among them; by
         default, it is no other.
@@ -258,7 +258,7 @@ class Source(ABC):
         return False
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether nothing will ever come behind a position."""
+        """Whether nothing will ever come after a position."""
         return self.is_bounded() and position >= self.latest_position(split)
 
     def latest_positions(self) -> dict[str, int]:
@@ -270,14 +270,14 @@ class Source(ABC):
         return {part: self.latest_position(part) for part in parts}
 
     def with_columns(self, columns: Collection[str]) -> Source:
-        """The same source for a program that uses only these columns; it may leave out others.
+        """Return the source for a program that uses only these columns; it may leave out others.
 
         Asked of sources whose elements are rows with names; columns that they do not have are passed over.
         """
         return self
 
     def for_job(self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None) -> Source:
-        """The same source for one job, before it travels.
+        """Return the source for one job, before it travels.
 
         Args:
             operator: the name of its operator.
@@ -335,7 +335,7 @@ class Source(ABC):
 
 
 def shared_out(left: Mapping[_K, int], limit: int) -> dict[_K, int]:
-    """Deal a number of rows out to those who have rows left: equal parts, at least one each, no more than they have.
+    """Deal `limit` rows out to those that have rows left: equal parts, at least one each, no more than they have.
 
     >>> shared_out({"a": 9, "b": 1, "c": 0}, 4)
     {'a': 3, 'b': 1, 'c': 0}

@@ -1,4 +1,4 @@
-"""What streams ask of their arguments."""
+"""Checks of streams' arguments."""
 
 from __future__ import annotations
 

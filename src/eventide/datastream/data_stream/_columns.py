@@ -65,7 +65,7 @@ def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformatio
 def aggregated_by_column(
     source: Transformation, aggregates: Sequence[Any], *, has_window: bool
 ) -> tuple[AggregatedColumns, ColumnResult, TypeInformation]:
-    """What windows keep and give for aggregates by column, and the type of their results.
+    """Return the contents and results of windows for aggregates by column, and the type of the results.
 
     Raises:
         ProgramError: if the type of the elements is not declared, a field is not there or does not suit its aggregate,

@@ -61,17 +61,17 @@ class Distribution:
     def rebalance(self) -> DataStream:
         """Deal elements out to all subtasks in turn.
 
-        What follows a source runs in as many tasks as the source has splits; behind this, in as many as there are
+        Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
         subtasks. It costs a shuffle.
         """
         return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
 
     def rescale(self) -> DataStream:
-        """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
+        """Deal elements out as `rebalance` does: Spark has no pairs of tasks side by side that would save the way."""
         return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
 
     def shuffle(self) -> DataStream:
-        """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
+        """Deal elements out as `rebalance` does: in turn, so that a micro-batch that is run again gives the same."""
         return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
 
     def global_(self) -> DataStream:
@@ -88,7 +88,7 @@ class Distribution:
         """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
 
         These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
-        of this call; PyFlink asks with the parallelism of the operator behind it.
+        of this call; PyFlink asks with the parallelism of the operator after it.
 
         Raises:
             ProgramError: if one of the two is no function.

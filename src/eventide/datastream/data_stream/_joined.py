@@ -150,7 +150,7 @@ class _WithWindow:
         return self
 
     def allowed_lateness(self, new_lateness: Duration | Time | int) -> Self:
-        """Keep each window for late elements until the watermark has passed its end by so much."""
+        """Keep each window for late elements until the watermark has passed its end by `new_lateness`."""
         self._windows.allowed_lateness(new_lateness)
         return self
 

@@ -38,7 +38,7 @@ from eventide.runtime.state.key_at_hand import is_rich
 class KeyedStream(DataStream):
     """A stream dealt out by a key. Flink: ``KeyedStream``.
 
-    A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs behind the
+    A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs after the
     shuffle; a plain one runs before it, in the tasks of what it follows.
     """
 
@@ -107,7 +107,7 @@ class KeyedStream(DataStream):
         raise _dealt_out_by_key("partition_custom")
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Join each element with those of another keyed stream that are at most so much earlier or later."""
+        """Join each element with those of another keyed stream within bounds of its own time."""
         return IntervalJoin(self, other_stream)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:

@@ -1,4 +1,4 @@
-"""What a program selects of the elements that a join brings together."""
+"""Selection of fields of the elements that a join brings together."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SideOutputs:
-    """What a stream has beside its elements."""
+    """Outputs of a stream beside its elements."""
 
     _env: StreamExecutionEnvironment
     _transformation: Transformation
@@ -33,7 +33,7 @@ class SideOutputs:
         """Let the job go on where this operator meets data that it cannot handle, and have a dead letter for each.
 
         Call it on the stream that the operator gives; `get_side_output` with the same tag gives the letters. They are
-        counted, as ``numDeadLetters``, also if nobody takes them. Without it, such data stop the job. Not in Flink.
+        counted, as ``numDeadLetters``, also if they are not taken. Without it, such data stop the job. Not in Flink.
 
         What can be bad is, by the operator:
 
@@ -105,7 +105,7 @@ def _side_outputs(node: Transformation) -> dict[str, Any]:
 
 
 def _guarded_together(node: Transformation) -> list[Transformation]:
-    """What has its dead letters in one: a strategy and the source that it belongs to."""
+    """Return the nodes that share dead letters: a strategy and the source that it belongs to."""
     if isinstance(node, AssignTransformation) and isinstance(node.inputs[0], SourceTransformation):
         return [node.inputs[0], node]
     return [node]

@@ -1,4 +1,4 @@
-"""What a stream flows into."""
+"""Sinks of a stream."""
 
 from __future__ import annotations
 

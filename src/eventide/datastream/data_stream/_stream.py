@@ -85,7 +85,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
     def set_parallelism(self, parallelism: int) -> Self:
         """Let this operator run in fewer subtasks than the environment has.
 
-        Windows by key have a number of subtasks of their own, and watermark generators directly behind a source. All
+        Windows by key have a number of subtasks of their own, and watermark generators directly after a source. All
         else runs in the tasks of what it follows, and a warning says so. Where the environment has fewer, a warning
         says that when the program is planned.
 
@@ -157,8 +157,8 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         """Turn each element into any number of others with a function that sees its time, and has side outputs.
 
         It runs in the tasks of what it follows. There, ``current_watermark()`` is that of the operator, as it stands
-        before its results; in the tasks of a source there is none yet, because a source says its watermarks behind
-        all elements of a micro-batch.
+        before its results; in the tasks of a source there is none yet, because a source says its watermarks after all
+        elements of a micro-batch.
 
         Raises:
             ProgramError: if it is no ``ProcessFunction``.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class _Windowed:
-    """What keyed and unkeyed windows share: settings, checks, and the operator that they make."""
+    """Base of keyed and unkeyed windows: settings, checks, and the operator that they make."""
 
     _adapters: tuple[tuple[type, Callable[[Any], FiringFunction]], ...] = ()
 
@@ -106,7 +106,7 @@ class _Windowed:
         return self
 
     def allowed_lateness(self, time_ms: Duration | Time | int) -> Self:
-        """Keep each window for late elements until the watermark has passed its end by so much; each fires it again.
+        """Keep each window for late elements until the watermark has passed its end by `time_ms`; each fires it again.
 
         It has no meaning for windows that do not follow event time: nothing can be late for them.
 

@@ -22,7 +22,7 @@ _TIMESTAMP = rf"{_DATE}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?(Z|[
 
 
 def parsed_type(wanted: pa.DataType) -> pa.DataType:
-    """What Arrow is asked for: its own reading of points in time, and its rounding, are others."""
+    """Return the type that Arrow is asked for: its own reading of points in time, and its rounding, differ."""
     import pyarrow as pa
 
     if pa.types.is_date(wanted) or pa.types.is_timestamp(wanted):

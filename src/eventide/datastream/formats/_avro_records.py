@@ -1,4 +1,4 @@
-"""What all schemas have in common that read rows from records of Avro, wherever the schema of a record comes from."""
+"""Base of all schemas that read rows from records of Avro, wherever the schema of a record comes from."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ReadsAvroRecords(DeserializationSchema):
 
     @abstractmethod
     def _record(self, message: bytes | str) -> Any:
-        """What is in a message: a dict, by the names of fields."""
+        """Return the content of a message: a dict, by the names of fields."""
 
     def deserialize(self, message: bytes | str | None) -> Any:
         """Return the row; None where there is no message.
 
         Raises:
             DataError: It is no record of its schema, or does not say which schema that is where it must.
-            ProgramError: Whoever has to be asked for the schema does not answer.
+            ProgramError: The registry that has the schema does not answer.
         """
         if message is None:
             return None

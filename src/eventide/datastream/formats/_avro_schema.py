@@ -106,7 +106,7 @@ class AvroSchema:
 
 
 def _without_strange_types(node: Any) -> Any:
-    """What has a logical type that is not known is of the type below it, as the specification says."""
+    """Replace logical types that are not known by the type below, as the specification says."""
     if isinstance(node, list):
         return [_without_strange_types(part) for part in node]
     if not isinstance(node, dict):

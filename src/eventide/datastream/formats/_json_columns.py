@@ -17,10 +17,10 @@ ReadColumn: TypeAlias = "Callable[[Sequence[bytes]], pa.StructArray | None]"
 """Rows of many messages; or None where one of them must be looked at."""
 
 _PYTHON = {"BOOLEAN": bool, "BYTE": int, "SHORT": int, "INT": int, "LONG": int, "FLOAT": float, "DOUBLE": float}
-"""What a value of a type is; of the other types, text."""
+"""The Python type of a type's values; of the other types, text."""
 
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
-"""What stands in JSON with a backslash before it; msgspec does not take it in names."""
+"""Characters with a backslash before them in JSON; msgspec does not take them in names."""
 
 
 def are_for_columns(type_info: CompositeTypeInfo) -> bool:
@@ -51,10 +51,11 @@ def _has_plain_names(type_info: CompositeTypeInfo) -> bool:
 
 
 def reader_of_columns(type_info: CompositeTypeInfo) -> ReadColumn:
-    """What reads the rows of many messages.
+    """Return the function that reads the rows of many messages.
 
     A field that is not there is null, as is one that is ``null``. A value that is not plainly of its type, such as a
-    number in quotes, may still mean something; so does JSON that is not quite right. Both are for who looks closer.
+    number in quotes, may still mean something; so does JSON that is not quite right. Both are left to the reader of
+    single messages.
     """
     import msgspec
     import pyarrow as pa
@@ -71,7 +72,7 @@ def reader_of_columns(type_info: CompositeTypeInfo) -> ReadColumn:
     def read(messages: Sequence[bytes]) -> pa.StructArray | None:
         found = []
         try:
-            b"\n".join(messages).decode()  # which finds what is not UTF-8, also where nobody looks
+            b"\n".join(messages).decode()  # which finds what is not UTF-8, also in fields that are not read
             rows = list(map(decode, messages))
             for value_of, parsed, asked in columns:
                 column = as_wanted(pa.array(list(map(value_of, rows)), parsed), asked)

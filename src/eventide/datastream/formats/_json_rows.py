@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class JsonRowDeserializationSchema(DeserializationSchema):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
-    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its
-    point is left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
-    as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as in Flink.
+    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, digits after its
+    point are left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
+    as RFC 3339 has them, in UTC where they have no zone. Text after the object is not looked at, as in Flink.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
@@ -113,7 +113,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         _ignores_parse_errors: bool = False
 
         def type_info(self, type_info: TypeInformation) -> Self:
-            """Set the type of the rows, by whose names fields are found."""
+            """Set the type of the rows; fields are found by its names."""
             self._type_info = type_info
             return self
 

@@ -80,7 +80,7 @@ def _not_null(several: Any, null: Any, where: str) -> Any:
 
 
 def _found(reference: Any, root: dict[str, Any], where: str) -> Any:
-    """What a reference within the schema means."""
+    """Return the schema that a reference within the schema names."""
     node: Any = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")

@@ -32,7 +32,7 @@ def written_at_once(rows: pa.StructArray, type_info: CompositeTypeInfo) -> pa.Ar
 
 
 def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
-    """What stands for each value; null where it is null."""
+    """Return the text of each value; null where it is null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -37,7 +37,7 @@ class Unreadable(ValueError):
         self.path: list[str] = []
 
     def within(self, part: str) -> Unreadable:
-        """The same, seen from outside of a part."""
+        """Return the error as seen from outside of a part."""
         self.path.append(part)
         return self
 
@@ -64,7 +64,7 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_
 
 
 def parsed(message: bytes) -> Any:
-    """The first JSON value of a message, whatever comes behind it; numbers are text, as they are written.
+    """The first JSON value of a message, whatever comes after it; numbers are text, as they are written.
 
     Raises:
         ValueError: if there is none.
@@ -74,7 +74,7 @@ def parsed(message: bytes) -> Any:
 
 
 def reader(type_info: TypeInformation, *, lenient: bool, complete: bool) -> Read:
-    """What makes a value of a type out of parsed JSON.
+    """Return the function that makes a value of a type out of parsed JSON.
 
     Args:
         type_info: the type.
@@ -172,7 +172,7 @@ _TRUNCATED = {"INT": 32, "LONG": 64}
 
 
 def _truncated(number: str, bits: int) -> int:
-    """A number without what is behind its point, compared and cut as Java does it with a double."""
+    """A number without the digits after its point, compared and cut as Java does it with a double."""
     limit = 1 << (bits - 1)
     value = float(number)
     if not -limit <= value <= float(limit - 1):
@@ -192,7 +192,7 @@ def written(node: Any) -> str:
 
 
 def writer(type_info: TypeInformation) -> Write:
-    """What writes a value of a type as JSON, without spaces.
+    """Return the function that writes a value of a type as JSON, without spaces.
 
     Raises:
         ProgramError: if the type has no form in JSON.

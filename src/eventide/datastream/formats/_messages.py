@@ -1,4 +1,4 @@
-"""What the schemas of rows share: their type, how a message is shown, and reading many messages at once."""
+"""Base of the schemas of rows: their type, how a message is shown, and reading many messages at once."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class TextForm:
 def text_form(type_info: TypeInformation) -> TextForm | None:
     """The form of a type of single values; None for others.
 
-    Points in time are in UTC, with a Z behind them; without a zone, a text is taken to be in UTC too.
+    Points in time are in UTC, with a Z at their end; without a zone, a text is taken to be in UTC too.
 
     >>> from eventide.common import Types
     >>> form = text_form(Types.SQL_TIMESTAMP())
@@ -113,7 +113,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _big_decimal(text: str) -> Decimal:
-    """What fits into a column: up to 20 digits before the point and 18 behind."""
+    """Read a number that fits into a column: up to 20 digits before the point and 18 after it."""
     number = _decimal(text)
     if not (number == 0 or number.adjusted() < 20) or number.as_tuple().exponent < -18:  # type: ignore[operator]
         raise ValueError(text)

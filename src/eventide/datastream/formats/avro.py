@@ -21,7 +21,7 @@ __all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSc
 
 @dataclass(frozen=True)
 class _AvroRows:
-    """What both schemas have: the schema of Avro, and the type of rows that it describes."""
+    """Base of both schemas: the schema of Avro, and the type of rows that it describes."""
 
     record_class: str | None = None
     avro_schema_string: str | None = None

@@ -92,7 +92,7 @@ class JsonReaderFormat(StreamFormat):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The same, where lines that cannot be read come as such; see :meth:`FileFormat.sorted_out`."""
+        """Read the lines of a stream, those that cannot be read as `Unreadable`; see :meth:`FileFormat.sorted_out`."""
         rows = _Rows(file, type_info)
         before = 0
         for block in _whole_lines(stream):
@@ -139,7 +139,7 @@ class _Rows:
                 yield from self.sorted_out(block[middle:], before + block.count(b"\n", 0, middle))
 
     def what_is_wrong(self, block: bytes, before: int, error: Exception) -> DataError:
-        """What to say of lines that cannot be read; so many come before them."""
+        """Return the error for lines that cannot be read; `before` lines come before them."""
         if isinstance(error, DataError):
             return error
         text = _with_rows_from(before, str(error))

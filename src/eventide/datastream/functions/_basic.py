@@ -144,7 +144,7 @@ def associative(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceF
     """Return a function as a `ReduceFunction` that says of itself that it is associative; a decorator too.
 
     It is if ``f(f(a, b), c)`` equals ``f(a, f(b, c))`` for all elements. Then windows may reduce before the shuffle.
-    Nobody checks that; for one that is not, results depend on how elements happen to be dealt out.
+    That is not checked; for a function that is not, results depend on how elements happen to be dealt out.
 
     Raises:
         ProgramError: `function` is no function of two values; of a class, set ``is_associative = True`` in it.

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What functions with broadcast state have in common."""
+    """Base of functions with broadcast state."""
 
     class BaseContext(ABC):
-        """What the function may ask while it handles an element of either stream."""
+        """Context of an element of either stream."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
@@ -34,14 +34,14 @@ class BaseBroadcastProcessFunction(Function):
             """Return the operator's watermark, in milliseconds."""
 
     class Context(BaseContext):
-        """The same for the broadcast stream, whose elements may change the state."""
+        """Context of an element of the broadcast stream, which may change the state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
             """Return a broadcast state by one of the descriptors that `broadcast` was given."""
 
     class ReadOnlyContext(BaseContext):
-        """The same for the other stream, which may look at the state."""
+        """Context of an element of the other stream, which may look at the state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
@@ -56,10 +56,10 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     """
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """What the function may ask while it handles an element of the broadcast stream."""
+        """Context of an element of the broadcast stream."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """What the function may ask while it handles an element of the other stream."""
+        """Context of an element of the other stream."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
@@ -74,7 +74,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """Handles the elements of a keyed stream beside those of a broadcast stream; each key has state and timers."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """What the function may ask while it handles an element of the broadcast stream: no key is at hand."""
+        """Context of an element of the broadcast stream: no key is at hand."""
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
@@ -84,7 +84,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """What the function may ask while it handles an element of the keyed stream."""
+        """Context of an element of the keyed stream."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -95,7 +95,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """Return the key of the element, or of the timer."""
 
     class OnTimerContext(ReadOnlyContext):
-        """What the function may ask when a timer fires."""
+        """Context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:

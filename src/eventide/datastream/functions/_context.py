@@ -1,4 +1,4 @@
-"""What a function may ask about where it runs, and how it reaches its state."""
+"""Runtime context of a function: where it runs, and how it reaches its state."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ProcessJoinFunction(Function):
     """
 
     class Context(ABC):
-        """What the function may ask about the two elements; times are in milliseconds."""
+        """Context of the two elements; times are in milliseconds."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:

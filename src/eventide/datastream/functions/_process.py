@@ -12,7 +12,7 @@ from eventide.datastream.timerservice import TimerService
 
 
 class _Context(ABC):
-    """What a function may ask while it handles an element."""
+    """Context of an element."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
@@ -24,7 +24,7 @@ class _Context(ABC):
 
 
 class _KeyedContext(_Context):
-    """The same, for a key."""
+    """Context of an element with a key."""
 
     @abstractmethod
     def get_current_key(self) -> Any:
@@ -32,7 +32,7 @@ class _KeyedContext(_Context):
 
 
 class _TimerContext(_KeyedContext):
-    """The same, when a timer fires."""
+    """Context of a timer that fires."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
@@ -52,7 +52,7 @@ class ProcessFunction(Function):
     """
 
     class Context(_Context):
-        """What the function may ask. There are no keys, so setting a timer is refused."""
+        """Context of an element. There are no keys, so setting a timer is refused."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
@@ -63,7 +63,7 @@ class KeyedProcessFunction(Function):
     """Handles the elements of each key, with state and timers of its own for each.
 
     State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. What is
-    put out has the timestamp of the element, or of the timer of event time; none behind a timer of processing time.
+    put out has the timestamp of the element, or of the timer of event time; none after a timer of processing time.
 
     >>> from eventide.common import Types
     >>> from eventide.datastream.state import ValueStateDescriptor
@@ -81,10 +81,10 @@ class KeyedProcessFunction(Function):
     """
 
     class Context(_KeyedContext):
-        """What the function may ask while it handles an element."""
+        """Context of an element."""
 
     class OnTimerContext(_TimerContext):
-        """What the function may ask when a timer fires."""
+        """Context of a timer that fires."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
@@ -122,7 +122,7 @@ class CoProcessFunction(Function):
     """A `ProcessFunction` of two connected streams; the watermark is the lower one of the two."""
 
     class Context(_Context):
-        """What the function may ask. There are no keys, so setting a timer is refused."""
+        """Context of an element. There are no keys, so setting a timer is refused."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -137,10 +137,10 @@ class KeyedCoProcessFunction(Function):
     """A `KeyedProcessFunction` of two connected streams: equal keys of both share their state and timers."""
 
     class Context(_KeyedContext):
-        """What the function may ask while it handles an element."""
+        """Context of an element."""
 
     class OnTimerContext(_TimerContext):
-        """What the function may ask when a timer fires."""
+        """Context of a timer that fires."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:

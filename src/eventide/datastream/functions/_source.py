@@ -23,7 +23,7 @@ class SourceContext(ABC):
     def collect(self, value: Any) -> None:
         """Emit an element without a timestamp. It is as it was at this moment, whatever happens to it later.
 
-        Windows of event time need timestamps: use `collect_with_timestamp`, or a strategy behind the source.
+        Windows of event time need timestamps: use `collect_with_timestamp`, or a strategy after the source.
         """
 
     @abstractmethod
@@ -52,8 +52,8 @@ class SourceContext(ABC):
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
         """Return the lock under which elements are emitted, and under which `snapshot_state` is called.
 
-        Emit and change the state that goes with it under the lock, so that no snapshot falls between the two. It may
-        be taken again by who has it. What is emitted under it never waits for room; taking it does.
+        Emit and change the state that goes with it under the lock, so that no snapshot falls between the two. The
+        thread that has it may take it again. What is emitted under it never waits for room; taking it does.
         """
 
 
@@ -66,7 +66,7 @@ class SourceFunction(Function):
 
     When the job is started again on its checkpoint, the function runs again from its own start. If it has the methods
     ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, it goes on from where it
-    was: `restore_state` is called before `open`, with the snapshot that was taken behind the last element that the
+    was: `restore_state` is called before `open`, with the snapshot that was taken after the last element that the
     checkpoint has. It is not called at the first start.
 
     The source is one split and one subtask. Flink: ``SourceFunction``, with ``CheckpointedFunction``.

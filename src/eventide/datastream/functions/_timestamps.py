@@ -57,7 +57,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | None:
-        """Return the watermark that holds behind an element, or None.
+        """Return the watermark that holds after an element, or None.
 
         Args:
             last_element: The element, which has got its timestamp just now.
@@ -76,11 +76,11 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
     """
 
     class MonotonyViolationHandler(ABC):
-        """What to do about a timestamp that went back."""
+        """Handler of a timestamp that went back."""
 
         @abstractmethod
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Take note that `element_timestamp` came behind `last_timestamp`, both in milliseconds."""
+            """Take note that `element_timestamp` came after `last_timestamp`, both in milliseconds."""
 
     class IgnoringHandler(MonotonyViolationHandler):
         """Does nothing."""
@@ -119,7 +119,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
         return self
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the timestamp; one that is behind the last is handed to the handler."""
+        """Return the timestamp; one that is earlier than the last is handed to the handler."""
         timestamp = self.extract_ascending_timestamp(value)
         if timestamp < self._last:
             self._handler.handle_violation(timestamp, self._last)
@@ -200,7 +200,7 @@ class _OneForBoth(WatermarkGenerator, TimestampAssigner):
         self._learnt = Learnt(self._assigner)
 
     def snapshot_state(self) -> Snapshot:
-        """What the assigner has learnt."""
+        """Return the highest timestamp that the assigner has seen."""
         return self._learnt.snapshot()
 
     def restore_state(self, state: Snapshot) -> None:

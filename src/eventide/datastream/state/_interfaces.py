@@ -1,4 +1,4 @@
-"""What state offers to the functions and triggers that use it."""
+"""Interfaces of state for the functions and triggers that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long state lives that nobody uses."""
+"""Time to live of unused state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StateTtlConfig:
     """
 
     class UpdateType(Enum):
-        """What counts as use."""
+        """Kind of access that counts as use."""
 
         Disabled = 0
         """Nothing expires."""

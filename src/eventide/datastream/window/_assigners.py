@@ -30,7 +30,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask about its surroundings."""
+        """Context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:

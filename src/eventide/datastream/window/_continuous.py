@@ -16,7 +16,7 @@ from eventide.datastream.window._triggers import Trigger, TriggerResult
 
 @dataclass(frozen=True)
 class _ContinuousTrigger(Trigger[Any, Any]):
-    """What the triggers of both kinds of time share: the multiple of the interval that a window waits for."""
+    """Base of the triggers of both kinds of time: the multiple of the interval that a window waits for."""
 
     interval: int
 
@@ -50,7 +50,7 @@ class _ContinuousTrigger(Trigger[Any, Any]):
             fire_time.clear()
 
     def _wait_behind(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait for the multiple behind a time, unless a multiple is waited for already."""
+        """Wait for the multiple after a time, unless a multiple is waited for already."""
         if self._fire_time(ctx).get() is None:
             # The remainder is that of Java's %, which has the sign of the time.
             remainder = abs(time) % self.interval
@@ -62,7 +62,7 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        # Nothing is behind the last millisecond: to wait for that one again would be to fire for ever.
+        # Nothing is after the last millisecond: to wait for that one again would be to fire for ever.
         if time < window.max_timestamp():
             self._wait_from(time, window, ctx)
         return TriggerResult.FIRE

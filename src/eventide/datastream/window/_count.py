@@ -1,4 +1,4 @@
-"""Windows of so many elements of a key."""
+"""Windows of a number of elements of a key."""
 
 from __future__ import annotations
 

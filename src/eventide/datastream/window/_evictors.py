@@ -33,7 +33,7 @@ class Evictor(ABC, Generic[T, W]):
     """
 
     class EvictorContext(ABC):
-        """What an evictor may ask about its surroundings."""
+        """Context of an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -149,7 +149,7 @@ class TimeEvictor(_OneSidedEvictor):
 
     @staticmethod
     def of(window_size: Duration | Time | int, do_evict_after: bool = False) -> TimeEvictor:
-        """Return an evictor that keeps so much time, applied before the window function or after it."""
+        """Return an evictor that keeps `window_size` of time, applied before the window function or after it."""
         return TimeEvictor(to_ms(window_size, "time evictor"), do_evict_after)
 
     def _stay(self, elements: list[TimestampedValue[Any]]) -> list[TimestampedValue[Any]]:

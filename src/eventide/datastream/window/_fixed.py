@@ -15,7 +15,7 @@ from eventide.errors import ProgramError
 
 @dataclass(frozen=True)
 class _TumblingWindows(InTime):
-    """What tumbling windows of both kinds of time share."""
+    """Base of tumbling windows of both kinds of time."""
 
     size: int
     offset: int = 0
@@ -72,7 +72,7 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
 @dataclass(frozen=True)
 class _SlidingWindows(InTime):
-    """What sliding windows of both kinds of time share."""
+    """Base of sliding windows of both kinds of time."""
 
     size: int
     slide: int

@@ -20,11 +20,11 @@ class SessionWindowTimeGapExtractor(ABC):
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """Return the gap behind this element, in milliseconds, more than 0."""
+        """Return the gap after this element, in milliseconds, more than 0."""
 
 
 class _SessionWindows(InTime, MergingWindowAssigner[Any, TimeWindow]):
-    """What all kinds of sessions share."""
+    """Base of all kinds of sessions."""
 
     @property
     def merges_neighbours_only(self) -> bool:
@@ -40,7 +40,7 @@ class _SessionWindows(InTime, MergingWindowAssigner[Any, TimeWindow]):
 
 @dataclass(frozen=True)
 class _GapSessions(_SessionWindows):
-    """What sessions with one gap for all elements share, in both kinds of time."""
+    """Base of sessions with one gap for all elements, in both kinds of time."""
 
     session_gap: int
 
@@ -62,7 +62,7 @@ class _GapSessions(_SessionWindows):
 
 @dataclass(frozen=True)
 class _DynamicSessions(_SessionWindows):
-    """What sessions in which each element brings its own gap share, in both kinds of time."""
+    """Base of sessions in which each element brings its own gap, in both kinds of time."""
 
     session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
 

@@ -12,7 +12,7 @@ from eventide.errors import DataError
 
 
 class KindOfTime(Protocol):
-    """What windows must know of the time that they follow."""
+    """Kind of time that windows follow."""
 
     @property
     def is_event_time(self) -> bool:

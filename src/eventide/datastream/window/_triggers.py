@@ -19,7 +19,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
-    """What happens to a window: FIRE calls the window function, PURGE empties the window, in this order."""
+    """Decision of a trigger about a window: FIRE calls the window function, PURGE empties the window, in this order."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -206,7 +206,7 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
 
 @dataclass(frozen=True)
 class CountTrigger(_ElementTrigger):
-    """Fires with every so many elements. The elements stay: see `PurgingTrigger`.
+    """Fires each time a number of elements has come. The elements stay: see `PurgingTrigger`.
 
     Raises:
         ProgramError: The count is no positive integer.

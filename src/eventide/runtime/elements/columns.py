@@ -126,7 +126,7 @@ def as_elements(batch: Batch) -> Elements:
 
 
 def pieces(batch: Batch) -> Iterator[Elements]:
-    """Give the elements of a batch, some at a time: Python objects of all columns at once leave the processor's cache."""
+    """Give the elements of a batch, some at a time: Python objects of all of them leave the processor's cache."""
     if isinstance(batch, Columns):
         for start in range(0, len(batch), _HANDY):
             yield batch.slice(start, _HANDY).to_elements()

@@ -24,7 +24,7 @@ _MANY = 10
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """What a listing says of a file: its size in bytes, and when it was changed, in nanoseconds since the epoch."""
+    """A file in a listing: its size in bytes, and when it was changed, in nanoseconds since the epoch."""
 
     size: int
     modified_ns: int

@@ -1,4 +1,4 @@
-"""What a file source must know of a format: where a file ends, how many rows it has, and how they are read."""
+"""Formats of a file source: where a file ends, how many rows it has, and how they are read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FileFormat(ABC):
         """The type of the rows; None while it is still to be found in a file."""
 
     def resolved(self, first: File | None) -> Self:
-        """The same format with its type known, from the first file if it was not declared.
+        """Return the format with its type known, from the first file if it was not declared.
 
         Raises:
             ProgramError: if there is no file to find it in.
@@ -46,7 +46,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def end(self, size: int, rows: Callable[[], int]) -> int:
-        """The position behind a file of a size in bytes, and a number of rows, which is found out only if asked for."""
+        """The position after a file of a size in bytes, and a number of rows, which is found out only if asked for."""
 
     @abstractmethod
     def rows(self, file: File) -> int:
@@ -59,7 +59,7 @@ class FileFormat(ABC):
         Args:
             file: the file.
             start: the position of the first row.
-            end: the position behind the last one.
+            end: the position after the last one.
             type_info: what :attr:`type_info` says, or fewer of its columns.
 
         Raises:
@@ -69,7 +69,7 @@ class FileFormat(ABC):
     def sorted_out(
         self, file: File, start: int, end: int, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The same for a program that wants dead letters: rows that cannot be read come as such, if there may be any.
+        """Read for a program that wants dead letters: rows that cannot be read, if there may be any, are `Unreadable`.
 
         By default, a file can be read as a whole or not at all.
         """
@@ -86,7 +86,7 @@ class BulkFormat(FileFormat):
     cuts: ClassVar[bool] = True
 
     def end(self, size: int, rows: Callable[[], int]) -> int:
-        """Half a row behind the last."""
+        """Half a row after the last."""
         return 2 * rows() + 1
 
     def position(self, row: int) -> int:
@@ -156,7 +156,7 @@ class StreamFormat(FileFormat):
     def sorted_out(
         self, file: File, start: int, end: int, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The same, where rows that cannot be read come as such; see :meth:`FileFormat.sorted_out`."""
+        """Read rows, those that cannot be read as `Unreadable`; see :meth:`FileFormat.sorted_out`."""
         check_size(file, end)
         if end > start:
             with file.reading(), file.stream() as stream:
@@ -169,7 +169,7 @@ class StreamFormat(FileFormat):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The same, where rows that cannot be read come as such, if there may be any."""
+        """Read the rows of a stream, those that cannot be read, if there may be any, as `Unreadable`."""
         return self.read_stream(file, stream, type_info)
 
 
@@ -192,7 +192,7 @@ class TextLineFormat(StreamFormat):
         return Types.STRING()
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        r"""Lines end with ``\n``, ``\r\n`` or ``\r``; what stands behind the last end is a line if it is not empty."""
+        r"""Lines end with ``\n``, ``\r\n`` or ``\r``; text after the last end is a line if it is not empty."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""What is known of the files of a source while they are planned: seen once, and not looked at again."""
+"""Knowledge of the files of a source while they are planned: each is looked at once."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class KnownFiles:
         return self._rows[path]
 
     def end(self, path: str) -> int:
-        """The position behind a file.
+        """The position after a file.
 
         Raises:
             DataError: if it is gone or cannot be read.
@@ -148,7 +148,7 @@ class Unread:
         return self.files.rows(path) - done
 
     def position_after(self, path: str, rows: int) -> int | None:
-        """The position so many rows further, fewer than are left; None where a file is read as a whole only."""
+        """The position `rows` rows further, fewer than are left; None where a file is read as a whole only."""
         if not isinstance(self.format, BulkFormat):
             return None
         return self.format.position(self.format.row(self.positions[path]) + rows)

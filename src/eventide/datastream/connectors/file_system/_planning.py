@@ -1,4 +1,4 @@
-"""What a micro-batch reads of the files that are waiting."""
+"""Planning of the waiting files that a micro-batch reads."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from eventide.datastream.connectors.source import shared_out
 
 
 class WaitingFiles(Protocol):
-    """What must be known of files to plan with them."""
+    """View of files that is needed to plan with them."""
 
     def rows_left(self, path: str) -> int:
         """How many rows are still to be read."""
 
     def position_after(self, path: str, rows: int) -> int | None:
-        """The position so many rows further, fewer than are left; None where a file is read as a whole only."""
+        """The position `rows` rows further, fewer than are left; None where a file is read as a whole only."""
 
     def latest_position(self, path: str) -> int:
         """The position at its end."""
 
 
 class TimedFiles(Protocol):
-    """What must be known of files to find a time in them."""
+    """View of files that is needed to find a time in them."""
 
     def position_at(self, path: str, column: str, timestamp_ms: int) -> int | None:
         """The position before the first row that is later; None where that is not known."""
 
     def end(self, path: str) -> int:
-        """The position behind a file."""
+        """The position after a file."""
 
 
 def next_positions(
@@ -56,7 +56,7 @@ def next_positions(
 
 
 def first_files(queues: Sequence[Sequence[str]], max_files: int | None) -> list[Sequence[str]]:
-    """Each queue's part of so many files, at least one."""
+    """Each queue's part of `max_files` files, at least one."""
     if max_files is None:
         return list(queues)
     parts = shared_out({i: len(queue) for i, queue in enumerate(queues)}, max_files)

@@ -37,11 +37,11 @@ class OutputFileConfig:
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """What the name of a part file is to begin with."""
+        """Return the beginning of the names of part files."""
         return self.part_prefix
 
     def get_part_suffix(self) -> str:
-        """What the name of a part file is to end with."""
+        """Return the end of the names of part files."""
         return self.part_suffix
 
     @dataclass
@@ -189,13 +189,13 @@ class FileSink(Sink):
         return isinstance(self.writer, Encoder)
 
     def row(self, value: Any) -> Any:
-        """What is written for one element: a line without its end, or the element as it is."""
+        """Return the written form of one element: a line without its end, or the element as it is."""
         if isinstance(self.writer, Encoder):
             return self.writer.encode(value).decode(self.writer.charset_name).removesuffix("\n")
         return value
 
     def format_sink(self) -> FormatSink:
-        """What Spark is asked to write."""
+        """Return the sink of a Spark format that writes the files."""
         if isinstance(self.writer, Encoder):
             return FormatSink("text", {"path": self.base_path})
         return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
@@ -203,7 +203,7 @@ class FileSink(Sink):
     @says_what_is_absent
     @dataclass
     class BaseBuilder:
-        """What the builders of both kinds have; each step changes the builder and returns it."""
+        """Base of the builders of both kinds; each step changes the builder and returns it."""
 
         sink: FileSink
 

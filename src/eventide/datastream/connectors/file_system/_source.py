@@ -257,7 +257,7 @@ class FileSource(Source):
         return dict.fromkeys(before.get(path, path) for path in found)
 
     def split_of(self, part: str) -> str:
-        """What the function of the path says; by default, each file is a split.
+        """The split that the function of the path names; by default, each file is a split.
 
         Raises:
             ProgramError: if the function gives something else than text.
@@ -271,7 +271,7 @@ class FileSource(Source):
         return split
 
     def latest_position(self, split: str) -> int:
-        """The position behind a file."""
+        """The position after a file."""
         return 0 if split == _NO_FILE else self._files().end(split)
 
     def latest_positions(self) -> dict[str, int]:
@@ -325,7 +325,7 @@ class FileSource(Source):
             yield from read(self._tree.at(split), start, end, self._type_info)
 
     def sorting_out(self) -> FileSource:
-        """The same source, where rows of text that cannot be read do not stop the job."""
+        """Return a copy of the source in which rows of text that cannot be read do not stop the job."""
         source = copy(self)
         source._sorts_out = True
         return source
@@ -343,7 +343,7 @@ class FileSource(Source):
         return False
 
     def with_columns(self, columns: Collection[str]) -> FileSource:
-        """The same source, which reads only these columns of rows with names; at least one."""
+        """Return a copy of the source that reads only these columns of rows with names; at least one."""
         source = copy(self)
         source._type_info = narrowed(self._type_info, set(columns))
         return source

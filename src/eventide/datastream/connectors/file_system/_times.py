@@ -67,7 +67,7 @@ class ColumnTimes:
 
 
 def row_groups(metadata: FileMetaData, column: str, kind: pa.DataType) -> list[RowGroup]:
-    """What the end of a Parquet file says of one of its columns."""
+    """Return the row groups of one column, as the end of a Parquet file describes them."""
     leaf = [metadata.schema.column(i).path for i in range(metadata.num_columns)].index(column)
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     return [RowGroup(group.num_rows, _highest(group.column(leaf).statistics, kind)) for group in groups]

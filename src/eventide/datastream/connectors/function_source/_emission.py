@@ -1,4 +1,4 @@
-"""What a function has emitted and nobody has taken yet, and the lock around it."""
+"""Elements that a function has emitted and that were not taken yet, and the lock around them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Cancelled(BaseException):
 class Emission:
     """Items in the order in which they were emitted, limited in number and size.
 
-    It is the lock of its function: entered, it keeps others from emitting, and nothing is taken. Who has entered it may
-    enter it again. Only who enters it for the first time waits for room, because there the function is not in the
-    midst of something: what is taken in that while fits the state of the function.
+    It is the lock of its function: entered, it keeps others from emitting, and nothing is taken. A thread that has
+    entered it may enter it again. Only a thread that enters it for the first time waits for room, because there the
+    function is not in the midst of something: what is taken in that while fits the state of the function.
 
     Args:
         max_items: how many items may wait.
@@ -77,12 +77,12 @@ class Emission:
         return self._is_over
 
     def is_full(self) -> bool:
-        """Whether who emits has to wait."""
+        """Whether the emitting thread has to wait."""
         max_items, max_bytes = self._limits
         return len(self._items) >= max_items or self._bytes >= max_bytes
 
     def take(self, keep: Callable[[list[bytes]], None]) -> None:
-        """Hand all items over to who keeps them, while nothing is emitted; if that fails, they stay."""
+        """Hand all items over to `keep`, while nothing is emitted; if that fails, they stay."""
         with self._changed:
             if self._items:
                 keep(self._items)
@@ -96,10 +96,10 @@ class Emission:
             self._changed.notify_all()
 
     def cancel(self) -> None:
-        """Let nothing more be emitted: whoever tries, or waits for room, is thrown out.
+        """Let nothing more be emitted: a thread that tries, or waits for room, is thrown out.
 
-        It does not wait for who has entered, which may take a cancelled function. Who waits for room behind that one is
-        thrown out when it is called again.
+        It does not wait for the thread that has entered, which may take a cancelled function. A thread that waits for
+        room after that one is thrown out when it is called again.
         """
         self._is_cancelled = True
         if self._changed.acquire(timeout=_MOMENT_S):

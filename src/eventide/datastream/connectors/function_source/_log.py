@@ -1,4 +1,4 @@
-"""What a function emitted, written ahead of its being read: files of items, numbered by their positions."""
+"""Log of a function's emissions, written ahead of their being read: files of items, numbered by their positions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file: the items from position ``start`` up to, not including, ``end``, and who wrote it."""
+    """One file: the items from position ``start`` up to, not including, ``end``, and its writer."""
 
     start: int
     end: int
@@ -45,11 +45,11 @@ class Segment:
 class WriteAheadLog:
     """The items of one source by their positions, which count from 0 and go on for ever; as its readers see it.
 
-    Each segment also has the state of the function behind its last item, so that the end of the log is where the
+    Each segment also has the state of the function after its last item, so that the end of the log is where the
     function goes on after a restart: whether Spark has planned all of the log by then does not matter.
 
     What counts is what the latest writer wrote, and what it found when it began, which it has written down. An earlier
-    writer that was taken over, and wrote one more segment all the same, wrote it for nobody.
+    writer that was taken over, and wrote one more segment all the same, wrote it in vain.
 
     Args:
         location: its folder.
@@ -76,16 +76,16 @@ class WriteAheadLog:
 
     @property
     def end(self) -> int:
-        """The position behind the last item."""
+        """The position after the last item."""
         return self._segments[-1].end if self._segments else 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing will ever come behind its end."""
+        """Whether nothing will ever come after its end."""
         return self._is_complete
 
     def state(self) -> bytes | None:
-        """The state behind the last item; None if there is none."""
+        """The state after the last item; None if there is none."""
         return self._content(self._segments[-1])[1] if self._segments else None
 
     def read(self, start: int, end: int) -> Iterator[bytes]:
@@ -114,11 +114,11 @@ class WriteAheadLog:
 class LogWriter(WriteAheadLog):
     """Writes at the end of a log and deletes at its beginning. There is one at a time: the latest.
 
-    Whoever begins to write leaves a file with its name first, and looks at what is there then. Whoever writes looks,
-    behind that, whether a later writer has left its name; if so, it stops, before anyone has heard of what it wrote.
-    One of the two sees the other, whichever way they meet: either the later one takes over what the earlier one wrote,
-    or the earlier one stops. That needs a store that shows a file, and lists it, as soon as it is written, and nothing
-    more: local disks, HDFS, S3, Google's and Microsoft's stores do.
+    A writer that begins leaves a file with its name first, and looks at what is there then. Each time after it has
+    written, a writer looks whether a later writer has left its name; if so, it stops, before anyone has heard of what
+    it wrote. One of the two sees the other, whichever way they meet: either the later one takes over what the earlier
+    one wrote, or the earlier one stops. That needs a store that shows a file, and lists it, as soon as it is written,
+    and nothing more: local disks, HDFS, S3, Google's and Microsoft's stores do.
 
     Raises:
         StateError: if another writer began at the same moment, and this one gives way.
@@ -141,7 +141,7 @@ class LogWriter(WriteAheadLog):
                 folder.delete_unfinished(name)
 
     def append(self, items: Sequence[bytes], state: bytes | None) -> None:
-        """Write items, and the state behind them; they are safe when this returns.
+        """Write items, and the state after them; they are safe when this returns.
 
         Raises:
             StateError: if a later writer has taken over.
@@ -151,7 +151,7 @@ class LogWriter(WriteAheadLog):
         self._segments.append(segment)
 
     def complete(self) -> None:
-        """Write down that nothing will come behind the end.
+        """Write down that nothing will come after the end.
 
         Raises:
             StateError: if a later writer has taken over.
@@ -195,7 +195,7 @@ def _writers(kind: str, names: Sequence[str]) -> list[Writer]:
 
 
 def _writer_of(name: str) -> Writer:
-    """Who has written a file."""
+    """The writer of a file."""
     _, epoch, random = name.rsplit("-", 2)
     return Writer(int(epoch), random)
 

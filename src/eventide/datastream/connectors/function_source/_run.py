@@ -63,11 +63,11 @@ class FunctionRun:
 
     @property
     def end(self) -> int:
-        """The position behind all that is written."""
+        """The position after all that is written."""
         return self._log.end
 
     def write_ahead(self, up_to: int | None = None) -> int:
-        """Write what has come so far, unless there is enough; return the position behind all that is written.
+        """Write what has come so far, unless there is enough; return the position after all that is written.
 
         Args:
             up_to: the position up to which the next micro-batch may read; None where there is no limit.
@@ -87,7 +87,7 @@ class FunctionRun:
         return self._log.end
 
     def write_ahead_for(self, seconds: float) -> int:
-        """Write what comes within some time, or until the end; return the position behind it.
+        """Write what comes within some time, or until the end; return the position after it.
 
         Raises:
             Exception: what the function raised, if it did.
@@ -107,10 +107,10 @@ class FunctionRun:
         self._log.forget(position)
 
     def stop(self) -> None:
-        """Cancel the function, and give it a moment to return. What it emitted and nobody wrote is gone."""
+        """Cancel the function, and give it a moment to return. What it emitted and was not yet written is lost."""
         self._emission.cancel()
         if self._thread.is_alive():
-            with suppress(Exception, Cancelled):  # nobody is there any more who could be told
+            with suppress(Exception, Cancelled):  # no caller is left to be told
                 self._function.cancel()
             self._emission.cancel()
             self._thread.join(_PATIENCE_S)
@@ -144,7 +144,7 @@ class FunctionRun:
             self._log.append(items, None if snapshot is None else dumps(snapshot()))
 
     def _counted(self) -> list[bytes]:
-        """What the function has counted since the last call, as the item that comes behind what it has emitted."""
+        """Return the function's counts since the last call, as the item that comes after what it has emitted."""
         clock_ms = time.time_ns() // 1_000_000
         metrics = [*self._where.metrics.metrics().items()]  # the function's thread may be making more
         readings = {name: metric.take(0, clock_ms) for name, metric in metrics}

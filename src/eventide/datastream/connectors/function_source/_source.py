@@ -22,13 +22,13 @@ _AVAILABLE_S = 1.0
 
 
 class FunctionSource(Source):
-    """What ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` and the log of what it emitted.
+    """Source of ``StreamExecutionEnvironment.add_source``: a :class:`SourceFunction` and the log of what it emitted.
 
     A position is a number of items: elements, watermarks, remarks that it is idle, and readings of its metrics. Where
     micro-batches are planned, the function runs in a thread; each planning writes what has come since the one before
     into the log, and says how far the log goes. Workers read the log. What has been committed twice is deleted.
 
-    It ends when the function returns, but nobody knows that beforehand, so that it is not bounded. A run that handles
+    It ends when the function returns, but that is not known beforehand, so it is not bounded. A run that handles
     what is there, and then stops, gives the function one second.
 
     Raises:
@@ -54,7 +54,7 @@ class FunctionSource(Source):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> FunctionSource:
-        """The same function with a log at this place.
+        """Return a copy of the source with its log at this place.
 
         Raises:
             ProgramError: if there is no place.
@@ -74,11 +74,11 @@ class FunctionSource(Source):
         return [_SPLIT]
 
     def latest_position(self, split: str) -> int:
-        """The position behind what has come so far."""
+        """The position after what has come so far."""
         return self._running().write_ahead()
 
     def latest_positions(self) -> dict[str, int]:
-        """The position behind what comes within one second, or until the end."""
+        """The position after what comes within one second, or until the end."""
         return {_SPLIT: self._running().write_ahead_for(_AVAILABLE_S)}
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
@@ -86,7 +86,7 @@ class FunctionSource(Source):
 
         Raises:
             Exception: what the function raised, if it did.
-            StateError: if the job stands behind the end of the log.
+            StateError: if the job stands after the end of the log.
         """
         if not positions:
             return {}
@@ -100,7 +100,7 @@ class FunctionSource(Source):
         return {_SPLIT: end if max_rows is None else min(end, position + max_rows)}
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """What the log has."""
+        """Read the items of the log."""
         for content in WriteAheadLog(self._place()).read(start, end):
             item = loads(content)
             if not isinstance(item, tuple):
@@ -119,7 +119,7 @@ class FunctionSource(Source):
         return True
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether the function has returned, and this is behind all that it emitted."""
+        """Whether the function has returned, and this is after all that it emitted."""
         return self._run is not None and self._run.has_ended and position >= self._run.end
 
     def is_bounded(self) -> bool:
@@ -170,5 +170,5 @@ class FunctionSource(Source):
 
 
 def _is_signal(value: Any) -> bool:
-    """Whether something that was emitted as an element would be taken for something else by who reads it."""
+    """Whether something that was emitted as an element would be taken for something else by its reader."""
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)

@@ -1,4 +1,4 @@
-"""What is asked of a cluster where a source is planned: its topics, their offsets, and those of a group."""
+"""Questions to a cluster where a source is planned: its topics, their offsets, and those of a group."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ class Cluster:
         return self._offsets("where partitions begin", dict.fromkeys(partitions, _spec().earliest()))
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets behind what may be read."""
+        """The offsets after what may be read."""
         return self._offsets("where partitions end", dict.fromkeys(partitions, _spec().latest()))
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets at or behind timestamps; partitions without one are left out."""
+        """The first offsets at or after timestamps; partitions without one are left out."""
         specs = {partition: _spec().for_timestamp(at_ms) for partition, at_ms in timestamps.items()}
         found = self._offsets("the offsets of timestamps", specs)
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """What the group has committed; partitions for which it has not are left out."""
+        """The committed offsets of the group; partitions without one are left out."""
         group = self._settings.group_id
         if group is None or not partitions:
             return {}
@@ -132,7 +132,7 @@ class Cluster:
             self._sent, self._commit = self._commit, {}
 
     def _not_committed(self, future: Any) -> dict[KafkaTopicPartition, int]:
-        """What of the last commit is worth another try; what is not is said."""
+        """Return the offsets of the last commit that are worth another try; log the others."""
         try:
             errors = [at.error for at in future.result().topic_partitions if at.error is not None]
         except library().KafkaException as error:

@@ -15,12 +15,12 @@ _DEFAULTS = {
     **CLIENT_DEFAULTS,
     "fetch.wait.max.ms": 10,  # by default 500, which a new assignment would have to wait for
     "fetch.queue.backoff.ms": 5,
-    "queued.min.messages": 20_000,  # of each partition; by default 100,000, most of it behind the end of a range
+    "queued.min.messages": 20_000,  # of each partition; by default 100,000, most of it after the end of a range
 }
 _FIXED = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    "enable.partition.eof": True,  # an end may lie behind messages that are never seen
+    "enable.partition.eof": True,  # an end may lie after messages that are never seen
     "auto.offset.reset": "error",  # what is gone is not passed over in silence
 }
 
@@ -29,14 +29,14 @@ _Key = tuple[int, tuple[tuple[str, str], ...], str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A consumer, and what it says when nobody asks."""
+    """A consumer, and the errors that it reports outside of a request."""
 
     consumer: Any
     complaints: Complaints
 
 
 _resting: dict[_Key, list[Reader]] = {}
-"""Those that nobody uses. A process that was forked has none: their threads stayed behind."""
+"""Readers that are not in use. A process that was forked has none: their threads did not come with it."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | 
     except Exception:
         reader.consumer.close()
         raise
-    except GeneratorExit:  # who reads has enough
+    except GeneratorExit:  # the reader has enough
         reader.consumer.unassign()
         resting.append(reader)
         raise

@@ -95,7 +95,7 @@ class Decoder:
     def _sorted_out(
         self, partition: KafkaTopicPartition, messages: list[Any], read: Callable[[list[Any]], _T]
     ) -> Iterator[tuple[list[Any], _T] | Unreadable]:
-        """What is read of messages at once; of halves, where one of them cannot be read, down to that one."""
+        """Read messages at once; where one of them cannot be read, read halves, down to that one."""
         try:
             found = read(messages)
         except ProgramError:
@@ -113,7 +113,7 @@ class Decoder:
 
 
 def unreadable(partition: KafkaTopicPartition, message: Any, error: Exception) -> Unreadable:
-    """What to say of a message that cannot be read."""
+    """Describe a message that cannot be read."""
     _, timestamp = message.timestamp()
     return Unreadable(error, message.value(), str(partition), message.offset(), message.key(), timestamp)
 

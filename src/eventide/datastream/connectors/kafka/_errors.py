@@ -1,4 +1,4 @@
-"""What the library's errors mean for who waits for an answer."""
+"""Meaning of the library's errors for a caller that waits for an answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NotThere(DataError):
 
 
 class Meaning(Enum):
-    """What is to be done about an error."""
+    """Kind of error, by what is to be done about it."""
 
     WAIT = "it passes"
     ABSENT = "a topic or partition is not there"
@@ -53,12 +53,12 @@ def _by_code() -> dict[int, Meaning]:
 
 
 def meaning_of(error: Any) -> Meaning:
-    """What an error of the library is about: a ``KafkaError``."""
+    """Return the kind of an error of the library: a ``KafkaError``."""
     return _by_code().get(error.code(), Meaning.BAD)
 
 
 class Complaints:
-    """What a client said by itself, for want of somebody who asked: that it is not let in, or that nobody is there.
+    """Errors that a client reports outside of a request: that it is not let in, or that no broker answers.
 
     Its :meth:`hear` is the client's ``error_cb``.
     """
@@ -80,11 +80,11 @@ class Complaints:
                 self._refused = self.last
 
     def forget(self) -> None:
-        """What was said before does not matter any more, because there was an answer."""
+        """Forget earlier errors, because there was an answer."""
         self.last, self._refused, self._handshakes = "", None, 0
 
     def check(self, servers: str) -> None:
-        """Nothing, if nobody was refused.
+        """Return if the client was not refused.
 
         Raises:
             ProgramError: if somebody was.
@@ -97,7 +97,7 @@ class Patience:
     """How long to wait for an answer: anew after each answer.
 
     Args:
-        servers: who is asked.
+        servers: the servers that are asked.
         patience_s: for how long.
         complaints: what the client has to say.
     """
@@ -164,7 +164,7 @@ class Patience:
 
 
 def refused(servers: str, why: str) -> EventideError:
-    """What to say where Kafka does not let us in."""
+    """Return the error for a client that Kafka does not let in."""
     return ProgramError(
         f"Kafka at {servers} does not let us in: {why}. Look at security.protocol, sasl.mechanism, sasl.username, "
         "sasl.password and ssl.ca.location, and at what the user is allowed to"

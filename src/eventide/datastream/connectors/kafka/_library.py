@@ -27,7 +27,7 @@ def library(part: str = "") -> Any:
 
 
 CLIENT_DEFAULTS = {
-    "log_level": 0,  # what is wrong is said by who waits for it
+    "log_level": 0,  # errors are reported by the code that waits
     "reconnect.backoff.max.ms": 1_000,  # as the Java client has it; by default, a broker that is back waits for 10 s
 }
 
@@ -48,7 +48,7 @@ def client(make: Any, properties: dict[str, Any]) -> Any:
 
 
 def said(error: Any) -> str:
-    """What an error of the library says, which may be an exception around one."""
+    """Return the text of an error of the library, or of an exception around one."""
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     return str(inner.str()) if hasattr(inner, "str") else str(inner)
 

@@ -33,7 +33,7 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """What takes the place of an offset that is not there, or is not known. PyFlink: ``KafkaOffsetResetStrategy``."""
+    """Replacement of an offset that is not there, or is not known. PyFlink: ``KafkaOffsetResetStrategy``."""
 
     LATEST = 0
     """The end of the partition."""
@@ -46,7 +46,7 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class PartitionOffsetsRetriever(Protocol):
-    """What a :class:`KafkaOffsetsInitializer` may ask of Kafka; what is asked for together is one request.
+    """Questions of a :class:`KafkaOffsetsInitializer` to Kafka; each call is one request.
 
     Flink: ``OffsetsInitializer.PartitionOffsetsRetriever``.
     """
@@ -55,13 +55,13 @@ class PartitionOffsetsRetriever(Protocol):
         """The first offsets that are still there."""
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets behind the last record; with ``isolation.level=read_committed``, before open transactions."""
+        """The offsets after the last record; with ``isolation.level=read_committed``, before open transactions."""
 
     def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """What the group has committed; a partition for which it has not is left out, and all are without a group."""
+        """The committed offsets of the group; a partition without one is left out, and so are all without a group."""
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets at or behind timestamps, in milliseconds; a partition without one is left out."""
+        """The first offsets at or after timestamps, in milliseconds; a partition without one is left out."""
 
 
 class KafkaOffsetsInitializer(ABC):
@@ -81,7 +81,7 @@ class KafkaOffsetsInitializer(ABC):
         """The offset of each of these partitions."""
 
     def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
-        """What holds where such an offset, as a start, is before or behind all that is there: by default, nothing."""
+        """The strategy for a start offset that lies before or after all that is there: by default, none."""
         return KafkaOffsetResetStrategy.NONE
 
     @staticmethod
@@ -99,7 +99,7 @@ class KafkaOffsetsInitializer(ABC):
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record in each partition whose timestamp is at or behind this one; its end if there is none.
+        """The first record in each partition whose timestamp is at or after this one; its end if there is none.
 
         Args:
             timestamp: Milliseconds since the epoch, UTC.
@@ -115,7 +115,7 @@ class KafkaOffsetsInitializer(ABC):
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the group of the source has committed; where it has not, what the strategy says.
+        """The committed offset of the source's group; where there is none, the strategy decides.
 
         Raises:
             ProgramError: It is no :class:`KafkaOffsetResetStrategy`.
@@ -167,7 +167,7 @@ class _Timestamp(KafkaOffsetsInitializer):
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
     ) -> Mapping[KafkaTopicPartition, int]:
-        ends = partition_offsets_retriever.end_offsets(partitions)  # before, so that what comes meanwhile is behind it
+        ends = partition_offsets_retriever.end_offsets(partitions)  # first, so that later records are after it
         return ends | partition_offsets_retriever.offsets_for_times(dict.fromkeys(partitions, self.at_ms))
 
     def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
@@ -245,7 +245,7 @@ def specified(
     partitions: Collection[KafkaTopicPartition],
     retriever: PartitionOffsetsRetriever,
 ) -> dict[KafkaTopicPartition, int]:
-    """What an initializer says of some partitions.
+    """Return the offsets of an initializer for some partitions.
 
     Raises:
         ProgramError: if it does not say it of all of them.

@@ -16,11 +16,11 @@ _PAUSE_S = 0.1
 
 
 class KnownPartitions:
-    """What has been found of what a source subscribes to; it looks again from time to time.
+    """Partitions that were found for the subscription of a source; it looks again from time to time.
 
     Args:
         settings: what the source was told.
-        cluster: who is asked.
+        cluster: the cluster that is asked.
         clock: seconds, for the intervals between two looks.
     """
 

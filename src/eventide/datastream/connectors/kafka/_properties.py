@@ -58,7 +58,7 @@ _PATIENCE = "default.api.timeout.ms"
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOptions:
-    """What properties say to the connector, and not to the client; the names are Flink's.
+    """Properties for the connector, and not for the client; the names are Flink's.
 
     Args:
         discovery_interval_ms: How often new partitions are looked for; None for never. 5 minutes by default.
@@ -74,7 +74,7 @@ class ConnectorOptions:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ConnectorOptions:
-        """What some properties say.
+        """Read the options from properties.
 
         Raises:
             ProgramError: One of them is no number, or neither true nor false.

@@ -1,6 +1,6 @@
 """Ranges of partitions, all at once and each exactly: what lies from one offset up to another, and where that is over.
 
-A range is over with a message at or behind its last offset, or with the end of the partition at or behind its end.
+A range is over with a message at or after its last offset, or with the end of the partition at or after its end.
 Nothing else tells: markers of transactions, aborted records and what compaction took away give no message, and any of
 them may be the last of a range.
 """
@@ -26,7 +26,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 _LOOK_S = 2.0
 
 Ranges: TypeAlias = Mapping[KafkaTopicPartition, tuple[int, int]]
-"""Of each partition, the first offset and the one behind the last."""
+"""Of each partition, the first offset and the one after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Lost:
     why: str
 
     def as_error(self, partition: KafkaTopicPartition) -> DataError:
-        """What to say of it where that is an error."""
+        """Return the error for the lost records, where they are an error."""
         return DataError(
             f"offsets {self.start} to {self.end - 1} of {partition} are gone before they were read: {self.why}. Let "
             "Kafka keep records for longer than the job may stand still; set_fail_on_data_loss(False) goes on with "
@@ -48,7 +48,7 @@ class Lost:
 
 @dataclass(slots=True)
 class _Range:
-    """What is still to be read of a partition; ``waiting`` has messages that nobody has been given yet."""
+    """The unread rest of a partition; ``waiting`` has messages that were not handed out yet."""
 
     at: int
     end: int
@@ -153,7 +153,7 @@ class _Reading:
         if error.code() == self._codes._PARTITION_EOF:
             if event.offset() >= way.end:
                 yield from self._over(partition, way)
-            # else a replica may be behind; who knows when nothing more comes
+            # else a replica may lag; it is not known when nothing more comes
         elif error.code() in {self._codes._AUTO_OFFSET_RESET, self._codes.OFFSET_OUT_OF_RANGE}:
             yield from self._pass_over(partition, way)
         else:
@@ -202,7 +202,7 @@ class _Reading:
         try:
             topic = self._consumer.list_topics(partition.topic, _LOOK_S).topics[partition.topic]
         except library().KafkaException:
-            return None  # nobody answers
+            return None  # no answer
         if topic.error is not None:
             return "the topic was deleted" if meaning_of(topic.error) is Meaning.ABSENT else None
         if partition.partition not in topic.partitions:
@@ -211,7 +211,7 @@ class _Reading:
         return None if edges is None or edges[1] >= self._left[partition].end else f"the partition ends at {edges[1]}"
 
     def _edges(self, partition: KafkaTopicPartition) -> tuple[int, int] | None:
-        """Where a partition begins and ends now; None if nobody answers."""
+        """Where a partition begins and ends now; None if there is no answer."""
         try:
             first, last = self._consumer.get_watermark_offsets(place(partition), _LOOK_S)
         except library().KafkaException:

@@ -57,7 +57,7 @@ class HeaderProvider(ABC):
 
 @dataclass(frozen=True)
 class KafkaRecordSerializationSchema:
-    """What becomes of an element in Kafka: topic, partition, key, value, headers; made with :meth:`builder`.
+    """Form of an element in Kafka: topic, partition, key, value, headers; made with :meth:`builder`.
 
     The timestamp of a record is the event timestamp of its element, where it has one that is not before 1970; else it
     is the time at which it is sent. The first millisecond of 1970 counts as none, too: the client library has no other

@@ -88,7 +88,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """What a schema of values makes of them."""
+    """Reads records by a schema of their values."""
 
     schema: DeserializationSchema
 
@@ -107,7 +107,7 @@ def sees_batches(deserializer: KafkaRecordDeserializationSchema) -> bool:
 
 
 def check_deserializer(deserializer: Any) -> KafkaRecordDeserializationSchema:
-    """What was given for a deserializer of records.
+    """Return the deserializer of records, checked.
 
     Raises:
         ProgramError: if it is none, or has neither of the two methods.

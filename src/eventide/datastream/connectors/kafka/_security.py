@@ -86,7 +86,7 @@ def _no_store(name: str) -> ProgramError:
 
 
 def _login(jaas: str) -> dict[str, str]:
-    """What a login of JAAS says, for the mechanisms with a name and a password."""
+    """Read a login of JAAS, for the mechanisms with a name and a password."""
     login = _LOGIN.match(jaas)
     module = login[1].rpartition(".")[2] if login else ""
     if login is None or module not in _WITH_PASSWORD:

@@ -1,4 +1,4 @@
-"""What a Kafka source is to do, as its builder was told."""
+"""Settings of a Kafka source, from its builder."""
 
 from __future__ import annotations
 

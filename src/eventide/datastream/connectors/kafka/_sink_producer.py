@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _AS_JAVA = {
-    # What the producer of Java does by itself: a key has the partition that it has for everybody else, and what is
-    # sent once more comes neither twice nor behind what was sent after it.
+    # The producer of Java has these by itself: a key has the partition that it has for all other producers, and a
+    # record that is sent once more comes neither twice nor out of order.
     "partitioner": "murmur2_random",
     "enable.idempotence": "true",
 }
 _OURS: dict[str, Any] = {
     "queue.buffering.max.messages": "1000000",
     "delivery.report.only.error": True,
-    "log_level": 0,  # what is wrong is said by who waits for it
+    "log_level": 0,  # errors are reported by the code that waits
 }
 _POLL_EVERY = 1_000
 _REST_S = 0.01
@@ -108,7 +108,7 @@ class SinkProducer:
         self._complaints.check(self.servers)
 
     def failure(self) -> EventideError | None:
-        """What to say of the first record that Kafka did not take, if there is one."""
+        """Return the error for the first record that Kafka did not take, if there is one."""
         return None if self._failed is None else self.refusal(*self._failed)
 
     @property
@@ -151,7 +151,7 @@ class SinkProducer:
             self._failed = error, message.topic()
 
     def refusal(self, error: Any, topic: str) -> EventideError:
-        """What to say where Kafka does not take records for a topic."""
+        """Return the error for a topic that Kafka takes no records for."""
         meaning = meaning_of(error)
         if meaning is Meaning.REFUSED:
             return refused(self.servers, said(error))
@@ -169,7 +169,7 @@ def _is_given_up(error: Any) -> bool:
 
 
 def _arguments(records: pa.RecordBatch, topic: str | None) -> Iterator[tuple[Any, ...]]:
-    """What ``produce`` takes of each record, by position, as names would cost half as much again.
+    """Give the arguments of ``produce`` for each record, by position, as names would cost half as much again.
 
     These are topic, value, key, partition, two callbacks, timestamp and headers.
     """

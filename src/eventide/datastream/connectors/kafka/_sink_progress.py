@@ -12,7 +12,7 @@ _TEMPORARY = "temporary "
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a transaction leaves behind: the number of the first micro-batch that is not there, and of which checkpoint.
+    """Mark of a transaction: the number of the first micro-batch that is not there, and the checkpoint's id.
 
     It is an offset of the sink's consumer group, with the checkpoint's id as its metadata.
     """
@@ -23,7 +23,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a sink must know of the run of a job.
+    """Run of a job, as a sink sees it.
 
     Args:
         checkpoint: the id of the checkpoint.
@@ -39,12 +39,12 @@ class Run:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether nobody will go on with the checkpoint."""
+        """Whether no run will go on with the checkpoint."""
         return self.checkpoint.startswith(_TEMPORARY)
 
 
 def temporary(name: str) -> str:
-    """The id of a checkpoint that nobody will go on with, so that its marks stand in nobody's way."""
+    """The id of a checkpoint that no run will go on with, so that its marks are in no job's way."""
     return f"{_TEMPORARY}{name}"
 
 

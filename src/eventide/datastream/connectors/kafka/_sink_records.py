@@ -105,7 +105,7 @@ class _Rows:
         return schema.serialize_column(self._elements, self._type_info)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
-        """What a function gives for each."""
+        """Return the results of a function for all elements."""
         if self._values is None:
             self._values = self._type_info.from_arrow(self._elements)
         results: list[Any] = []

@@ -31,7 +31,7 @@ _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 class Transactions:
     """Writes tables of records, each with a mark, in one transaction; one at a time has a sink's transactional id.
 
-    Who opens it ends what others of that id had begun, and those cannot write any more.
+    Opening it ends transactions that others of that id had begun, and those cannot write any more.
 
     Args:
         sink: the sink, which has a prefix of transactional ids.
@@ -47,7 +47,7 @@ class Transactions:
         self._initialise()
 
     def marks(self) -> list[Mark]:
-        """What the transactions of this group had left behind when this one was opened, that of each topic.
+        """The marks of this group's transactions when this one was opened, one of each topic.
 
         A mark of its own may take a moment to be seen.
 
@@ -161,7 +161,7 @@ class Transactions:
         That is its issue 5511. The producer has to be given up then; the next one ends what it had begun.
 
         Raises:
-            TimeoutError: if it does not come back in so many seconds.
+            TimeoutError: if it does not come back in `seconds` seconds.
         """
         outcome: Queue[BaseException | None] = Queue()
 
@@ -199,7 +199,7 @@ class Transactions:
                     patience.check_error(what, error.args[0])
 
     def _failure(self, error: Any, topics: Sequence[str]) -> EventideError:
-        """What to say of a transaction that failed."""
+        """Return the error for a transaction that failed."""
         codes = library().KafkaError
         if error.code() in {getattr(codes, name) for name in _FENCED.split() if hasattr(codes, name)}:
             return self._another_run()
@@ -217,7 +217,7 @@ class Transactions:
             self._producer.client.abort_transaction(10)
             self._producer.client.flush(10)  # says of each record that it was given up
         except library().KafkaException:
-            return  # whoever comes next with this id ends it, or its time-out
+            return  # the next producer with this id ends it, or its time-out
 
     def _wait_until_seen(self, mark: Mark, topics: Sequence[str]) -> None:
         """Wait for the end of the last transaction.

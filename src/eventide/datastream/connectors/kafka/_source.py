@@ -117,7 +117,7 @@ class KafkaSource(Source):
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """The offsets behind the last records that are not later, by the timestamps of records alone; one request."""
+        """The offsets after the last records that are not later, by the timestamps of records alone; one request."""
         if column is not None:
             return None
         if timestamp_ms < 0:

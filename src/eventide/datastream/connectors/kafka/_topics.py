@@ -1,4 +1,4 @@
-"""What may be the name of a topic."""
+"""Rules for the names of topics."""
 
 from __future__ import annotations
 
