@@ -1,7 +1,7 @@
 """The exceptions of eventide: one tree, so that one ``except EventideError`` catches all of them.
 
-Which branch says who can help: `ProgramError` the author of the program, `DataError` the owner of the data,
-`UserFunctionError` the author of a function, `StateError` whoever restarts a job. All of them pickle, because they
+The branch says which person can help: `ProgramError` the author of the program, `DataError` the owner of the data,
+`UserFunctionError` the author of a function, `StateError` the operator of a job. All of them pickle, because they
 travel from Spark's workers to the driver.
 """
 

@@ -1,4 +1,4 @@
-"""What a join on columns gives: ``select(left("id"), right("price").alias("paid"), window())``. Not in PyFlink."""
+"""Result of a join on columns: ``select(left("id"), right("price").alias("paid"), window())``. Not in PyFlink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about the disorder of a stream: how large a bound, and what it costs and loses."""
+"""Advice about the disorder of a stream: how large a bound, and what it costs and loses."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Choice:
         bound_ms: the bound, rounded up to a number that one would write.
         late: how many elements are behind the watermark of their split with that bound. A window has the lowest
             watermark of all splits, and loses no more than these.
-        delay_ms: how far results are behind the newest element, on average: the bound, and how far the slowest split
-            is behind the others.
-        late_with_one: how many elements are behind with the same bound under one watermark for all, such as Spark's.
-        bound_with_one_ms: the bound that one watermark for all needs to lose no more; also the delay of its results.
+        delay_ms: how old results are, compared with the newest element, on average: the bound, and the lag of the
+        slowest split. late_with_one: how many elements are late with an equal bound under one watermark for all, such
+        as Spark's. bound_with_one_ms: the bound that one watermark for all needs to lose no more; also the delay of its
+        results.
     """
 
     lose: float
@@ -64,7 +64,7 @@ class Early:
 
 @dataclass(frozen=True)
 class Advice:
-    """What the data say about watermarks: made by :func:`eventide.advisor.advise`, printed with ``print``.
+    """Advice on watermarks from data: made by :func:`eventide.advisor.advise`, printed with ``print``.
 
     Attributes:
         disorder: what was measured.
@@ -117,7 +117,7 @@ class Advice:
 
     @cached_property
     def wait_ms(self) -> int:
-        """How long results wait for the slowest split, on average: how far that is behind the others."""
+        """How long results wait for the slowest split, on average: the lag of that split."""
         return round(self.disorder.slowest[1].mean_apart_ms)
 
     @cached_property
@@ -176,7 +176,7 @@ class Advice:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What is odd about the data, and would make any bound a bad one; empty where nothing is."""
+        """Notes on faults of the data that would make any bound a bad one; empty where there are none."""
         return list(notes_on(self.disorder, self.recommended.bound_ms, self.has_splits))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is measured of a stream: how far elements are behind, how far splits are apart, and how long they are silent."""
+"""Measures of a stream: how far elements are out of order, how far splits are apart, and how long they are silent."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from eventide.runtime.lengths import Lengths
 
 @dataclass(slots=True)
 class Split:
-    """What is known of one split. All times are milliseconds since the epoch (UTC), all lengths milliseconds.
+    """Measures of one split. All times are milliseconds since the epoch (UTC), all lengths milliseconds.
 
     Attributes:
         rows: how many elements it has.
         newest_ms: the highest event time.
         begun_ms: when its first element came, by the clock of arrival.
         heard_ms: when its last element came, by the same.
-        most_behind_ms: how far an element was behind the newest one of the split before it, at most.
-        apart_ms: the sum, over its elements, of how far the split was behind the newest element of all splits.
+        most_behind_ms: how far an element was older than the newest one of the split before it, at most.
+        apart_ms: the sum, over its elements, of the split's lag after the newest element of all splits.
         least_apart_ms: the smallest of these.
         most_apart_ms: the largest of these.
         silence_ms: the longest time between two of its elements, by the clock of arrival.
-        leap_ms: how far an element was ahead of the newest one before it, at most, where those that came behind it were
-            not: so its time is most probably wrong.
+        leap_ms: how far an element was ahead of the newest one before it, at most, where later elements were not: so
+        its time is most probably wrong.
     """
 
     rows: int
@@ -38,7 +38,7 @@ class Split:
 
     @property
     def mean_apart_ms(self) -> float:
-        """How far it was behind the newest element of all splits, on average."""
+        """Its lag after the newest element of all splits, on average."""
         return self.apart_ms / self.rows
 
     @property
@@ -47,7 +47,7 @@ class Split:
         return (self.heard_ms - self.begun_ms - self.silence_ms) / max(1, self.rows - 2)
 
     def followed_by(self, later: Split) -> Split:
-        """The same split, over its elements here and those that came later."""
+        """Return the measures of the split over its elements here and those that came later."""
         return Split(
             rows=self.rows + later.rows,
             newest_ms=max(self.newest_ms, later.newest_ms),
@@ -67,8 +67,8 @@ class Disorder:
     """The disorder of a stream, or of a stretch of one: what stretches say adds up to what the whole does.
 
     Attributes:
-        own: how far each element is behind the newest one of its split before it; 0 for one that is the newest.
-        whole: the same, behind the newest one of all splits.
+        own: how far each element is older than the newest one of its split before it; 0 for one that is the newest.
+        whole: how far each is older than the newest one of all splits.
         gaps: the times between two elements of a split, by the clock of arrival.
         splits: what is known of each split, by its name.
         named: the names of splits that are there, though they may have no element.

@@ -90,7 +90,7 @@ def _format(path: str, declared: str | None) -> str:
 
 
 def _ahead(parts: Sequence[str], read: Callable[[str], Iterator[Stretch]], watch: Watch) -> Generator[Stretch]:
-    """What is read of each part, in the order of parts, while some of them are read further in threads."""
+    """Read each part, in the order of parts, while some of them are read further in threads."""
     stop = threading.Event()
     waiting = list(reversed(parts))
     reading: list[queue.Queue[Stretch | BaseException | None]] = []
@@ -124,7 +124,7 @@ def _ahead(parts: Sequence[str], read: Callable[[str], Iterator[Stretch]], watch
 
 
 def _put(into: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
-    """Whether there was place for it before nobody wanted it any more."""
+    """Whether there was place for it before the reader stopped."""
     while not stop.is_set():
         try:
             into.put(item, timeout=_PAUSE_S)

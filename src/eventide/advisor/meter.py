@@ -39,7 +39,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Fronts:
-    """What elements are compared with: the newest event time of each split so far, and when it was last heard of.
+    """Reference for elements: the newest event time of each split so far, and when it was last heard of.
 
     ``has_clock`` says whether the latter is a time of arrival; else it is the newest event time of all splits by then.
     """
@@ -201,7 +201,7 @@ def fronts_of(stretches: Iterable[Stretch]) -> Fronts:
 
 
 def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
-    """How far the element of each split was ahead that went furthest, if those behind it did not go there too."""
+    """How far the element of each split was ahead that went furthest, if later ones did not go there too."""
     ahead = np.where(before == MIN_MS, 0, times - np.where(before == MIN_MS, times, before))
     leaps = np.maximum.reduceat(ahead, runs.starts)
     leaps[leaps < _LEAP_MS] = 0
@@ -225,5 +225,5 @@ def _with_first(first: int, values: Ints) -> Ints:
 
 
 def _behind(newest: Ints, times: Ints) -> Ints:
-    """How far elements are behind; 0 where they are not, or nothing came before."""
+    """How far elements are out of order; 0 where they are not, or nothing came before."""
     return np.where(newest > times, newest - times, 0)

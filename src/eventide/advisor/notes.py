@@ -1,4 +1,4 @@
-"""What is odd about a stream, where that is certain, with what to do about it."""
+"""Notes on what is certainly odd about a stream, with what to do about it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
 
 
 def _zones(found: Disorder) -> Iterator[str]:
-    """Who is behind by whole hours, and never by less, most probably writes another time zone."""
+    """A split that lags by whole hours, and never by less, most probably writes another time zone."""
     for name, split in found.splits.items():
         hours = round(split.mean_apart_ms / _HOUR)
         off_ms = abs(split.mean_apart_ms - hours * _HOUR)

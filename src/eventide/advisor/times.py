@@ -17,7 +17,7 @@ from eventide.runtime.chain.timestamps import checked_column
 from eventide.runtime.lengths import Ints
 
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
-"""What whole numbers count: seconds, milliseconds, microseconds or nanoseconds since the epoch."""
+"""Unit of whole numbers: seconds, milliseconds, microseconds or nanoseconds since the epoch."""
 
 _FURTHEST_MS = 1 << 51  # lengths between two times must be whole numbers of a float: the year 73,000
 

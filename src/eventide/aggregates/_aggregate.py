@@ -1,4 +1,4 @@
-"""What an aggregate is before it is computed: a function, a column, options, and a name for the result."""
+"""Description of an aggregate: a function, a column, options, and a name for the result."""
 
 from __future__ import annotations
 

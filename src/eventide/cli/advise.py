@@ -12,7 +12,7 @@ from eventide.errors import ProgramError
 
 
 class Unit(StrEnum):
-    """What whole numbers count."""
+    """Unit of whole numbers."""
 
     S = "s"
     MS = "ms"
@@ -54,7 +54,7 @@ def advise(
     late results come, and the strategy to paste. Times are timestamps, text in ISO 8601, or milliseconds.
 
     The exit code is 1 if the data have something that makes any bound a bad one, such as a wrong time zone; it stands
-    in the answer, behind `!`.
+    in the answer, after `!`.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""What commands say: one answer, for a person or as JSON, on standard output; everything else on standard error."""
+"""Answers of commands: one answer, for a person or as JSON, on standard output; everything else on standard error."""
 
 from __future__ import annotations
 

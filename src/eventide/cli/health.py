@@ -1,4 +1,4 @@
-"""What a machine has of what jobs need: one finding for each thing, and what to do where it is not as it should be."""
+"""Health of a machine for jobs: one finding for each thing they need, and what to do where it is missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, what was found, how that is, and what to do if it is not fine."""
+    """Finding about one thing that jobs need: what was found, how that is, and what to do if it is not fine."""
 
     what: str
     found: str
@@ -47,7 +47,7 @@ class Finding:
     advice: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """The same as JSON values."""
+        """Return the finding as JSON values."""
         return {"what": self.what, "found": self.found, "state": str(self.state), "advice": self.advice}
 
 
@@ -102,7 +102,7 @@ def library(requirement: Requirement, extra: str = "") -> Finding:
 
 
 def _asked_for(extra: str) -> Iterator[Requirement]:
-    """What the package asks for by itself, or what an extra adds; extras that it is made of are taken apart."""
+    """Requirements of the package itself, or of an extra; an extra that is made of others is taken apart."""
     for text in metadata.requires(_PACKAGE) or ():
         one = Requirement(text)
         of_the_extra = one.marker is not None and "extra" in str(one.marker)

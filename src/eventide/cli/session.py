@@ -29,7 +29,7 @@ def started_spark() -> Any:
 
 
 def found_in(location: str) -> Inspection:
-    """What is in a checkpoint, from its files: without Spark, unless they lie where a server of Spark Connect is.
+    """Read a checkpoint from its files: without Spark, unless they lie where a server of Spark Connect is.
 
     Raises:
         ProgramError, StateError: as `eventide.spark.inspection.inspect`.

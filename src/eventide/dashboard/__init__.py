@@ -1,1 +1,1 @@
-"""What a running job shows of itself: a page, an endpoint for Prometheus, and metrics for OpenTelemetry."""
+"""Views of a running job: a page, an endpoint for Prometheus, and metrics for OpenTelemetry."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "page"
 
 _SHOWN = 6
-"""So many of the slowest splits have a line of their own."""
+"""Number of the slowest splits that have a line of their own."""
 
 _QUESTIONS = 4
 """The number of `why` questions that are answered at one time: each reads state and occupies a thread."""
@@ -125,7 +125,7 @@ def application(
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    """What cannot be known now, as of a checkpoint that is being written, may be known when somebody asks again."""
+    """Answer that something is not known now, as of a half-written checkpoint; it may be at the next request."""
     return JSONResponse({"error": str(error)}, 503)
 
 

@@ -1,4 +1,4 @@
-"""What monitoring systems get of jobs: samples under Flink's names, whoever asks for them."""
+"""Samples of jobs for monitoring systems, under Flink's names."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class _OfJob:
                 yield self.sample(OWN, number, operator=operator, name=name, subtask=subtask, statistic=statistic)
 
     def watermarks(self) -> Iterator[Sample]:
-        """Those that are times: one that has not come yet, and the one of the end, are none."""
+        """Give the watermarks that are times: one that has not come yet, and the one of the end, are none."""
         for operator, ms in self.progress.watermarks.items():
             if MIN_MS < ms < MAX_MS:
                 yield self.sample(INPUT_WATERMARK, ms, operator=operator)
@@ -144,7 +144,7 @@ class _OfJob:
 
 
 def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
-    """What there is to tell of some jobs at a time by the clock."""
+    """Give the samples of some jobs at a time by the clock."""
     for job in jobs:
         labels = {"job": job.name, "job_id": str(job.client.get_job_id())}
         yield Sample(RUNNING, labels, 0 if job.status.is_terminal_state() else 1)

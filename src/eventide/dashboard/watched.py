@@ -18,7 +18,7 @@ from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
 Json: TypeAlias = dict[str, Any]
 
 _ENDED = 20
-"""So many jobs stay to be looked at when they have ended."""
+"""Number of ended jobs that can still be looked at."""
 
 _LONGEST = 100_000
 """The number of characters after which an answer is cut off."""
@@ -59,19 +59,19 @@ class WatchedJob:
 
     @property
     def status(self) -> JobStatus:
-        """What the job is doing."""
+        """Return the state of the job."""
         return self.client.get_job_status().result()
 
     @property
     def failure(self) -> str | None:
-        """What made it fail, in words; None if nothing did."""
+        """The error that made it fail, in words; None if it did not fail."""
         if self.status is not JobStatus.FAILED:
             return None
         error = self.client.get_job_execution_result().exception()
         return None if error is None else without_secrets(f"{type(error).__name__}: {error}")
 
     def heading(self) -> Json:
-        """What tells it apart from other jobs, and how it fares."""
+        """Return its name and its state."""
         restarts = self.client.get_restarts()
         return {
             "number": self.number,
@@ -84,7 +84,7 @@ class WatchedJob:
         }
 
     def batches(self, after: int = -1) -> list[Json]:
-        """The micro-batches that are known, from the one behind a number on."""
+        """The micro-batches that are known, from the one after a number on."""
         with self._lock:
             self._look()
             return [batch for batch in self._batches if batch["batch"] > after]
@@ -190,7 +190,7 @@ class WatchedJobs:
                 self._jobs.remove(job)
 
     def __call__(self) -> list[WatchedJob]:
-        """Those that there are, the oldest first."""
+        """Return the watched jobs, the oldest first."""
         with self._lock:
             return list(self._jobs)
 

@@ -1,4 +1,4 @@
-"""What the state of a local run tells of its event time."""
+"""Evidence on event time from the state of a local run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eventide.why import Evidence
 
 
 def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evidence:
-    """What there is behind the last micro-batch.
+    """Return the evidence after the last micro-batch.
 
     Args:
         plan: the job's.

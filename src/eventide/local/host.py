@@ -43,7 +43,7 @@ def _why(
 
 
 def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
-    """What the run goes on with; None if it begins anew."""
+    """The checkpoint that the run goes on with; None if it begins anew."""
     beginning = settings.beginning
     if beginning is None:
         return None

@@ -1,4 +1,4 @@
-"""What each subtask works with: functions of its own, as on Spark, opened when it first has something to do."""
+"""Opened parts of each subtask: functions of its own, as on Spark, opened when it first has something to do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenedParts:
         self._opened: dict[tuple[int, int], Any] = {}
 
     def source(self, place: int, task: int) -> SourceSpec:
-        """The source of a place, with the functions behind it, as one of its tasks has them."""
+        """The source of a place, with the functions after it, as one of its tasks has them."""
         source: SourceSpec = self._part(place, task)
         return source
 
@@ -44,7 +44,7 @@ class OpenedParts:
         return level
 
     def close(self) -> None:
-        """Close the functions of all that were opened; who runs again gets others."""
+        """Close the functions of all that were opened; another run gets others."""
         while self._opened:
             _, part = self._opened.popitem()
             close_all(*_functions_in(part))

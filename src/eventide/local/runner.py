@@ -71,7 +71,7 @@ class LocalCheckpoint:
 
 @dataclass
 class BatchResult:
-    """What one micro-batch gave: elements with their timestamps by sink, and the progress of the job with it.
+    """Results of one micro-batch: elements with their timestamps by sink, and the progress of the job with it.
 
     ``passed`` are the watermarks on the way to those at its end, by operator and subtask.
     """
@@ -140,14 +140,14 @@ class LocalRunner:
             self._opened.close()
 
     def tick(self) -> BatchResult | None:
-        """Run a micro-batch for the clock alone; None if nobody has anything to do by it."""
+        """Run a micro-batch for the clock alone; None if no operator has anything to do by it."""
         clock_ms, planned = self._clock(), self.checkpoint.planned
         if planned is None and min(self.checkpoint.timers.values(), default=clock_ms + 1) <= clock_ms:
             planned = self._plan_batch(self.checkpoint.offsets, clock_ms)
         return None if planned is None else self._run_batch(planned)
 
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """What was counted and measured so far, by operator."""
+        """Return the metrics so far, by operator."""
         return self._metrics.values()
 
     def _resume(self) -> None:
@@ -229,7 +229,7 @@ class LocalRunner:
         return BatchResult(elements, progress, passed)
 
     def _source_frames(self, ends: dict[str, Offsets], clock_ms: int) -> Iterator[Frame]:
-        """What the tasks of all sources send; as on Spark, no more tasks than subtasks, and whole splits for each."""
+        """Give the frames of all sources' tasks; as on Spark, no more tasks than subtasks, with whole splits."""
         for place, spec in enumerate(self._sources):
             start, end = self.checkpoint.offsets.get(spec.name, {}), ends.get(spec.name, {})
             ranges = ranges_between(spec.source, start, end)

@@ -73,7 +73,7 @@ class Alignments:
             self._by_source[source.number] = _Aligned(source, stream, alignment)
 
     def node(self) -> AlignmentTransformation | None:
-        """What hears all of them; None where there is none."""
+        """The operator that hears all of them; None where there is none."""
         streams = {aligned.stream.number: aligned.stream for aligned in self._by_source.values()}
         return AlignmentTransformation(streams[number] for number in sorted(streams)) if streams else None
 
@@ -85,7 +85,7 @@ class Alignments:
         return {group: tuple(names) for group, names in sorted(found.items())}
 
     def of(self, source: InputTransformation) -> SourceAlignment | None:
-        """What a source must know; None for one that does not wait."""
+        """The alignment of a source; None for one that does not wait."""
         aligned = self._by_source.get(source.number)
         if aligned is None:
             return None

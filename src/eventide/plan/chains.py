@@ -1,4 +1,4 @@
-"""What is chained: the functions that run in the tasks of a source or an operator, up to the next shuffle or sink."""
+"""Chaining: the functions that run in the tasks of a source or an operator, up to the next shuffle or sink."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Targets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An edge as who it leads to sees it: whose tasks it comes from, and to which input it leads.
+    """An edge as its receiver sees it: the tasks that it comes from, and the input that it leads to.
 
     ``origin`` is the id of those tasks. ``strategy`` is what the watermarks on it follow from: the uid of the last
     strategy on the way, else its description; empty without one. ``name`` is what the edge's state is kept under.
@@ -67,7 +67,7 @@ class _Path:
     """How a stream got from its task's head to where the walk stands.
 
     ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's.
-    ``advice_on_type`` tells of the last on the way for whose elements a type was declared.
+    ``advice_on_type`` tells of the last on the way that declared a type of its elements.
     """
 
     head: Transformation
@@ -114,7 +114,7 @@ class Chains:
         self._strategies = {node.number: node.strategy for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
-        """Who takes the elements of a stream."""
+        """The nodes that take the elements of a stream."""
         return self._consumers[node.number]
 
     def arrivals(self, node: Transformation) -> list[Arrival]:
@@ -198,7 +198,7 @@ class Chains:
         return edge
 
     def _strategy(self, path: _Path) -> str:
-        """What the watermarks at the end of a path follow from, in words that stay when the program grows around it."""
+        """The origin of the watermarks at the end of a path, in words that stay when the program grows around it."""
         if path.assigner is None:
             return ""
         return self._ids.get(path.assigner) or self._strategies[path.assigner].describe()

@@ -218,7 +218,7 @@ class _Compiler:
         )
 
     def _sources_behind(self, arrival: Arrival) -> tuple[AlignedSource, ...]:
-        """The sources whose splits come on an edge; none behind an operator."""
+        """The sources whose splits come on an edge; none after an operator."""
         if isinstance(arrival.head, SourceTransformation):
             passing = not arrival.head.source.holds_when_new()
             return (AlignedSource(self._names[arrival.head.number], splits_pass=passing),)
@@ -288,7 +288,7 @@ class _Compiler:
 
 
 def _operation(node: OperatorTransformation) -> Operation:
-    """What the program asks for with an operator; with dead letters, if it wants them."""
+    """Return the description of an operator; with dead letters, if the program wants them."""
     if node.dead_letters is None:
         return node.operation
     return replace(node.operation, dead_letters=node.dead_letters)  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""A plan as plain values: the graph of a job for who shows it, long after the program is gone."""
+"""A plan as plain values: the graph of a job for its viewers, long after the program is gone."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def describe(plan: JobPlan) -> Json:
           ``sources``) or None.
         - ``operators``, level by level: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
           ``parallelism``, ``kind`` ("operator"; "splits" where a generator of the user's works on each split of a
-          source; "alignment" for who tells sources where the others are), ``speed``, ``says`` (topics and texts of
-          ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``, ``late_tag``, and
-          such of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` as they have.
+          source; "alignment" for the operator that tells sources where the others are), ``speed``, ``says`` (topics and
+          texts of ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``,
+          ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` that they have.
         - ``sinks``: ``name``, ``number``, ``kind``, ``text``.
         - ``edges``: ``from`` and ``to`` (names), ``number``, ``input`` and ``name`` (what its state is kept under; None
           to a sink), ``through`` (the functions on the way, and the tags of side outputs in brackets), ``travels``,

@@ -45,7 +45,7 @@ class Transformation:
 
     @property
     def begins_task(self) -> bool:
-        """Whether tasks of its own make its elements: those of a source, or those of an operator behind a shuffle."""
+        """Whether tasks of its own make its elements: those of a source, or those of an operator after a shuffle."""
         return False
 
     @property
@@ -55,7 +55,7 @@ class Transformation:
 
     @property
     def is_punctuated(self) -> bool:
-        """Whether a watermark may come between any two of its elements, not only behind those of a micro-batch."""
+        """Whether a watermark may come between any two of its elements, not only after those of a micro-batch."""
         return any(node.is_punctuated for node in self.inputs)
 
 
@@ -108,7 +108,7 @@ class SourceTransformation(InputTransformation):
         return self.source.is_bounded()
 
     def known_splits(self) -> tuple[str, ...]:
-        """What the source names now."""
+        """The splits that the source names now."""
         return tuple(self.source.splits())
 
 
@@ -125,7 +125,7 @@ class DataFrameTransformation(InputTransformation):
         return bool(self.reader.is_bounded())
 
     def known_splits(self) -> tuple[str, ...]:
-        """What the program expects."""
+        """The splits that the program expects."""
         return tuple(self.reader.known_splits())
 
 
@@ -168,14 +168,14 @@ class AssignTransformation(Transformation):
 
     @property
     def alignment(self) -> WatermarkAlignment | None:
-        """What its strategy says of sources that wait for each other."""
+        """The watermark alignment of its strategy."""
         return self.strategy.alignment
 
     @property
     def begins_task(self) -> bool:
         """Whether it is a generator of the user's on the splits of a source, whose tasks cannot keep its state.
 
-        Behind an operator, such a generator works in the operator's tasks.
+        After an operator, such a generator works in the operator's tasks.
         """
         return self.strategy.is_supplied and any(isinstance(head, InputTransformation) for head in heads(self.inputs))
 
@@ -216,7 +216,7 @@ class KeyTransformation(Transformation):
 
 
 class OperatorTransformation(Transformation):
-    """An operator behind a shuffle, with any number of inputs, each keyed or not.
+    """An operator after a shuffle, with any number of inputs, each keyed or not.
 
     ``side_outputs`` are the types of its side outputs, by tag.
     """
@@ -236,7 +236,7 @@ class OperatorTransformation(Transformation):
 
     @property
     def begins_task(self) -> bool:
-        """True: it runs behind a shuffle."""
+        """True: it runs after a shuffle."""
         return True
 
     @property
@@ -246,7 +246,7 @@ class OperatorTransformation(Transformation):
 
     @property
     def is_punctuated(self) -> bool:
-        """False: the watermarks of an operator come behind what it put out."""
+        """False: the watermarks of an operator come after its results."""
         return False
 
     @property
@@ -275,7 +275,7 @@ class OperatorTransformation(Transformation):
 class SideOutputTransformation(Transformation):
     """One side output of an operator; or the elements for which a strategy had no timestamp, so that they have none.
 
-    The dead letters of who gives timestamps have none either; where a source gave some before, they have these.
+    The dead letters of a timestamp assigner have none either; where a source gave some before, they have these.
     """
 
     def __init__(self, source: Transformation, tag: str, type_info: TypeInformation) -> None:
@@ -298,7 +298,7 @@ class SinkTransformation(Transformation):
 
 
 def heads(streams: Iterable[Transformation]) -> list[Transformation]:
-    """In whose tasks the elements of some streams are made, without repetition, in the order of the program."""
+    """The nodes whose tasks make the elements of some streams, without repetition, in the order of the program."""
     found: dict[int, Transformation] = {}
     seen: set[int] = set()
     waiting = [*streams]
@@ -331,7 +331,7 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
 def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
     """The graph of a program in Flink's form of an execution plan, which its visualiser draws.
 
-    Another way to the subtasks, as ``rebalance`` asks for, is no node there, but what is said of the edge behind it.
+    Another way to the subtasks, as ``rebalance`` asks for, is no node there, but a property of the edge after it.
     """
     nodes: list[dict[str, Any]] = []
     for node in reachable(ends):

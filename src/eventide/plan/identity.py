@@ -1,4 +1,4 @@
-"""What an operator's state is kept under, what it depends on, and whether a program fits a checkpoint."""
+"""Identity of operators' state: its id, what it depends on, and whether a program fits a checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 
 _MAY_CHANGE = ("max parallelism", "stored form")
-"""What an operator's identity has beside what the program says of it: that makes it no other one."""
+"""Parts of an operator's identity beside what the program says of it: they make it no other one."""
 
 
 def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, PlannedOperator]) -> dict[int, str]:
@@ -61,14 +61,14 @@ def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, Planne
 
 
 def function_names(node: OperatorTransformation, operator: PlannedOperator) -> str:
-    """What the user's functions of an operator are called, key selectors first; a message can show it."""
+    """Names of the user's functions of an operator, key selectors first, for messages."""
     keys = [source.key for source in node.inputs if isinstance(source, KeyTransformation)]
     functions = [*(key.select for key in keys if not key.columns), *operator.spec.user_functions()]
     return ", ".join(map(name_of, functions)) or "none"
 
 
 def name_of(function: Any) -> str:
-    """What a function, or the class of a function object, is called where it is defined.
+    """The name of a function, or of the class of a function object, where it is defined.
 
     >>> from functools import partial
     >>> name_of(len), name_of(partial(len)), name_of([].append)
@@ -90,7 +90,7 @@ def _has_generator(node: Transformation) -> bool:
 
 
 def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -> str:
-    """What a node says of itself, in words that are the same in every process."""
+    """Describe a node in words that are equal in every process."""
     if isinstance(node, OperatorTransformation):
         operator = operators[node.number]
         says = {what: text for what, text in operator.identity.items() if what not in _MAY_CHANGE}
@@ -108,7 +108,7 @@ def generators_identity(root: ChainNode) -> dict[str, str]:
 
 
 def audience_of(tasks: Iterable[TaskSpec]) -> str:
-    """A name for who waits for what sources and operators say; a new way, or a new channel, makes it another one."""
+    """A name for the tasks that wait for reports of sources and operators; a new way or channel makes it another."""
     ways = sorted((task.id, edge.name, *sorted(edge.channels)) for task in tasks for edge in task.edges)
     return hashlib.sha256(repr(ways).encode()).hexdigest()[:8]
 
@@ -120,7 +120,7 @@ def program_identity(
     parallelism: int,
     max_parallelism: int,
 ) -> dict[str, Any]:
-    """What a checkpoint remembers of a program, as JSON values: all that it must fit, and its sinks, for who looks."""
+    """Return a program as a checkpoint remembers it, in JSON values: all that must fit, and its sinks, for viewers."""
     return {
         "format": FORMAT,
         "parallelism": parallelism,

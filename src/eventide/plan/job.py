@@ -1,4 +1,4 @@
-"""What a host gets to run: sources, levels of operators, and sinks, joined by numbered edges."""
+"""Plan of a job for a host: sources, levels of operators, and sinks, joined by numbered edges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DataFrameSourceSpec:
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def pruned(self) -> DataFrameSourceSpec:
-        """The same, with a reader that leaves out what nobody uses."""
+        """Return a copy with a reader that leaves out unused columns."""
         if self.fields is None:
             return self
         reader = self.reader.with_columns(self.fields)
@@ -90,7 +90,7 @@ class JobPlan:
 
     @property
     def operators(self) -> tuple[TaskSpec, ...]:
-        """All that runs behind a shuffle, level by level."""
+        """All that runs after a shuffle, level by level."""
         return tuple(task for level in self.levels for task in level.tasks)
 
     def sources_by_level(self) -> list[SourceSpec | DataFrameSourceSpec]:
@@ -126,7 +126,7 @@ class JobPlan:
         return any(edge.idle_after_ms is not None for task in self.operators for edge in task.edges)
 
     def with_storage(self, location: str | None) -> JobPlan:
-        """The same job, whose sources may keep what they must remember below its checkpoint's location.
+        """Return a copy of the job whose sources may keep what they must remember below its checkpoint's location.
 
         Raises:
             ProgramError: if one of them must, and there is no location.
@@ -141,7 +141,7 @@ class JobPlan:
         return replace(self, sources=sources, levels=tuple(level.with_storage(standing) for level in self.levels))
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
-        """The same job, whose functions may ask for these parameters."""
+        """Return a copy of the job whose functions may ask for these parameters."""
         return replace(
             self,
             sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
@@ -149,11 +149,11 @@ class JobPlan:
         )
 
     def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:
-        """The same job, whose data may have objects of these classes too, or of what these functions make."""
+        """Return a copy whose data may have objects of these classes too, or of what these functions make."""
         return replace(self, registered_types=tuple(registered_types))
 
     def identity(self) -> dict[str, Any]:
-        """What must stay as it is for a checkpoint to fit, as JSON values."""
+        """The parts of the program that must stay as they are for a checkpoint to fit, as JSON values."""
         operators = {operator: one for level in self.levels for operator, one in level.program().items()}
         return program_identity(self.sources, operators, self.sinks, self.parallelism, self.max_parallelism)
 

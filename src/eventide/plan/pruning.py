@@ -1,4 +1,4 @@
-"""Which fields of a source's elements anything behind it uses: the others need not be read."""
+"""Which fields of a source's elements later operators use: the others need not be read."""
 
 from __future__ import annotations
 

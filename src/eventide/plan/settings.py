@@ -60,7 +60,7 @@ def refuse_savepoint(settings: JobSettings, why: str) -> None:
 
 
 class Host(ABC):
-    """What runs a plan: Spark, or this process."""
+    """Runner of a plan: Spark, or this process."""
 
     @abstractmethod
     def default_parallelism(self) -> int:

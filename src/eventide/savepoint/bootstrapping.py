@@ -43,7 +43,7 @@ class Bootstrap:
     clock_ms: int
 
     def identity(self) -> dict[str, str]:
-        """What its state depends on, as far as that is known without a program."""
+        """Identity of its state, as far as that is known without a program."""
         typed = {} if self.key_type is None else {"key type": str(self.key_type)}
         return {"name": self.operator, "stored form": "keyed state", BOOTSTRAPPED: "yes", **typed}
 
@@ -54,7 +54,7 @@ class Bootstrap:
 
         Raises:
             UserFunctionError: if the function raised.
-            ProgramError: if it gives something: nobody takes it.
+            ProgramError: if it gives elements: no sink takes them.
         """
         spec = ProcessSpec(self.operator, ProcessEach(self.function), has_keys=True)
         where = RuntimeContext(
@@ -84,7 +84,7 @@ class Bootstrap:
         return [(element, self.select(element)) for element in elements]
 
     def named(self, operator: str) -> Bootstrap:
-        """The same, for the operator of a ``uid``."""
+        """Return a copy for the operator of a ``uid``."""
         return replace(self, operator=operator)
 
 

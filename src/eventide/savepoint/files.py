@@ -98,7 +98,7 @@ class Directory:
         return SavedFile(size, rows, digest.hexdigest())
 
     def text(self, name: str) -> str | None:
-        """What a file says; None if it is not there."""
+        """Return the text of a file; None if it is not there."""
         try:
             with self._store.open_input_stream(self.path(name)) as stream:
                 return str(stream.read(), "utf-8")

@@ -24,7 +24,7 @@ from eventide.savepoint.tables import obstacle
 from eventide.savepoint.widening import KEPT_FIELDS, accepted
 
 _DEALT_OUT = ("level", "parallelism", KEPT_FIELDS)
-"""What may be another one for an operator: its state is dealt out anew, and the tables show which fields it keeps."""
+"""Parts of an operator's identity that may change: its state is dealt out anew, and tables show the kept fields."""
 
 _MOST_SHOWN = 200
 

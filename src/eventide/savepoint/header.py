@@ -45,7 +45,7 @@ class SavedFile:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a savepoint without its state.
+    """Description of a savepoint without its state.
 
     Attributes:
         checkpoint: where the checkpoint was that it was taken of; None where a program has written it.

@@ -45,7 +45,7 @@ class Keys:
 
 
 def rows_of_buckets(store: BucketStore, keys: Keys) -> Iterator[Row]:
-    """What keyed state has, bucket by bucket."""
+    """Give the rows of keyed state, bucket by bucket."""
     for content in store.get_many(range(store.count)).values():
         if content is not None:
             yield from _rows_of_bucket(Bucket.from_bytes(content, loads_anyway), keys)
@@ -72,7 +72,7 @@ def _rows_of_bucket(bucket: Bucket, keys: Keys) -> Iterator[Row]:
 
 
 def rows_of_windows(store: StoredChunks, keys: Keys) -> Iterator[Row]:
-    """What fixed windows of objects hold, chunk by chunk."""
+    """Give the rows of fixed windows of objects, chunk by chunk."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
             for window, by_key in decode_windows(content, loads_anyway).items():

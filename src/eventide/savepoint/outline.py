@@ -1,4 +1,4 @@
-"""What must be known of a savepoint to begin with it: all but the state, which each subtask reads for itself."""
+"""Outline of a savepoint for a job that begins with it: all but the state, which each subtask reads for itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Outline:
-    """A savepoint as who begins a job sees it, perhaps from a machine that cannot open it.
+    """A savepoint as the starter of a job sees it, perhaps from a machine that cannot open it.
 
     Args:
         location: the directory.

@@ -17,7 +17,7 @@ TIMERS = (EVENT_TIMER, CLOCK_TIMER)
 """The kinds of timers, in the order in which state has them."""
 
 BROADCAST = "broadcast/"
-"""What the part of state by key begins with that every subtask has."""
+"""The beginning of the name of state by key that every subtask has."""
 
 KEYED = pa.schema(
     [
@@ -54,10 +54,10 @@ KEPT = pa.schema(
         if field.name not in {"key", "namespace", "value"}
     ]
 )
-"""What a job reads of it; pickles of a subtask may be more than 2 GB together."""
+"""Columns that a job reads; pickles of a subtask may be more than 2 GB together."""
 
 TASKS = pa.schema([("operator", pa.string()), ("subtask", pa.int32()), ("name", pa.string()), ("content", pa.binary())])
-"""What is small in the state of a subtask: JSON, but for the generators of the user's."""
+"""Small values in the state of a subtask: JSON, but for the generators of the user's."""
 
 Small: TypeAlias = tuple[str, int, str, bytes]
 """A row of what is small: operator, subtask, name and content."""
@@ -81,7 +81,7 @@ def text_of(value: Any) -> str | None:
 
 
 def text_of_value(pickled: bytes) -> str | None:
-    """A plain value for people; None for an object of a class, which nobody has looked at.
+    """A plain value for people; None for an object of a class, which was not looked at.
 
     >>> from eventide.common._pickles import dumps
     >>> text_of_value(dumps(("a", 1))), text_of_value(dumps(TypeError()))

@@ -1,4 +1,4 @@
-"""A savepoint is read: by who begins a job with it, and by each subtask that takes its share."""
+"""Reading of a savepoint: by the job that begins with it, and by each subtask that takes its share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROWS = 65_536
 
 
 class Savepoint(Outline):
-    """What a stopped job has left.
+    """Savepoint of a stopped job.
 
     Args:
         location: the directory.
@@ -89,13 +89,13 @@ class Savepoint(Outline):
             backend.put(name, value)
 
     def small_rows(self) -> list[Small]:
-        """What is small of all subtasks."""
+        """Read the small values of all subtasks."""
         with self.directory.store.open_input_file(self.directory.path("tasks.parquet")) as file:
             columns = pq.read_table(file).columns
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
     def keyed_rows(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
-        """What belongs to keys of an operator, or what is wanted of it: some rows at a time, of many."""
+        """Read the keyed state of an operator, or what is wanted of it: some rows at a time, of many."""
         import pyarrow.dataset as ds  # takes a while to import, and few jobs need it
 
         paths = [self.directory.path(f"keyed/{name}") for name in self.files_in("keyed")]
@@ -113,7 +113,7 @@ class Savepoint(Outline):
         yield pa.concat_tables([KEPT.empty_table(), *some])
 
     def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
-        """What an operator keeps on columns, each table with the part of its state that it belongs to."""
+        """Read the columnar state of an operator, each table with the part of its state that it belongs to."""
         for table in self._read_tables(operator):
             yield table.schema.metadata[PART].decode(), table.replace_schema_metadata(None)
 
@@ -125,7 +125,7 @@ class Savepoint(Outline):
 
     @cached_property
     def _small(self) -> Mapping[str, dict[str, dict[int, bytes]]]:
-        """What is small, by operator, name and subtask."""
+        """The small values, by operator, name and subtask."""
         found: dict[str, dict[str, dict[int, bytes]]] = {}
         for operator, subtask, name, content in self.small_rows():
             found.setdefault(operator, {}).setdefault(name, {})[subtask] = content
@@ -216,7 +216,7 @@ def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, 
 def outlined(
     location: str, operators: Sequence[str], *, verify: bool
 ) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
-    """What an :class:`~eventide.savepoint.outline.Outline` is made of: its text, and its schemas of some operators.
+    """Return the parts of an :class:`~eventide.savepoint.outline.Outline`: its text, and schemas of some operators.
 
     Raises what :class:`Savepoint` raises.
     """

@@ -1,4 +1,4 @@
-"""What operators on columns keep, with the key group of each row, and from there to the state of another subtask."""
+"""Tables of operators on columns, with the key group of each row, and from there to the state of another subtask."""
 
 from __future__ import annotations
 

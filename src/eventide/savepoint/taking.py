@@ -26,7 +26,7 @@ from eventide.savepoint.tasks import SAVED
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"
 _PICKLE = b"\x80"
-"""What a pickle begins with, and no table."""
+"""The beginning of a pickle, which no table has."""
 _ROWS = 65_536
 _FILE = ""
 """An id that no operator has."""
@@ -153,7 +153,7 @@ def _write_tables(directory: Directory, operator: str, part: str, place: str, fo
 
 
 def _by_operator(small: Mapping[str, Mapping[str, bytes]], values: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
-    """What lies in the state of each operator, by name; an id may begin as another does."""
+    """The values in the state of each operator, by name; an id may begin as another does."""
     found: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
     for operator, of_it in small.items():
         found[operator].update(of_it)

@@ -1,4 +1,4 @@
-"""What is small in the state of tasks, under another parallelism: watermarks, generators, and what is remembered."""
+"""Small values in the state of tasks, under another parallelism: watermarks, generators, and what is remembered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
 
 
 def of_subtask(task: TaskSpec, saved: Saved, subtask: int) -> Iterator[tuple[str, bytes]]:
-    """What a subtask of an operator begins with, by name."""
+    """Give the first values of a subtask of an operator, by name."""
     for name, by_subtask in saved.items():
         content = _content(task, saved, name, by_subtask, subtask)
         if content is not None:
@@ -126,7 +126,7 @@ def _generators(task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, *
 
 
 def _all_remembered(by_subtask: Mapping[int, bytes]) -> list[Any]:
-    """What subtasks remember under a name, in their order."""
+    """The memories of subtasks under a name, in their order."""
     found = (remembered(content) for _, content in sorted(by_subtask.items()))
     return [content for content in found if content is not None]
 
@@ -139,7 +139,7 @@ def _late(by_subtask: list[Any]) -> bytes:
 
 
 def _numbers(by_subtask: list[Any]) -> bytes | None:
-    """What all subtasks have counted; what they hold they say anew."""
+    """Add up the counts of all subtasks; what they hold they report anew."""
     if not by_subtask:
         return None
     counters = add_up([one["counters"] for one in by_subtask])

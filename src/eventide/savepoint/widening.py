@@ -17,14 +17,14 @@ from eventide.runtime.window.operator import CONTENTS
 from eventide.savepoint.rows import VALUE, WINDOW
 
 Identity: TypeAlias = Mapping[str, str]
-"""What the state of an operator depends on."""
+"""Identity of an operator's state."""
 
 ELEMENT_TYPES = ("element type", "element types")
 BOOTSTRAPPED = "bootstrapped"
-"""What the identity of an operator has whose state no job has made: it says only what is known of it."""
+"""Mark in the identity of an operator whose state no job has made: it says only what is known of it."""
 
 KEPT_FIELDS = "kept fields"
-"""What follows from the types of elements, and is seen in the tables themselves."""
+"""Parts that follow from the types of elements, and are seen in the tables themselves."""
 
 _KEY_TYPE, _BROADCAST = "key type", "broadcast state"
 _CONTENTS = "window contents"
@@ -33,7 +33,7 @@ _BY_NAME = re.compile(rf"MapStateDescriptor\({_NAME}, (MAP\(.*?\))\)(?=, MapStat
 
 
 def accepted(before: Identity, now: Identity) -> dict[str, str]:
-    """What the state of an operator depended on, with the types of the program where those before widen to them."""
+    """Return the former identity of an operator's state, with the program's types where former ones widen to them."""
     if BOOTSTRAPPED in before:
         before = {**now, **{what: text for what, text in before.items() if what != BOOTSTRAPPED}}
     found = dict(before)
@@ -52,7 +52,7 @@ def accepted(before: Identity, now: Identity) -> dict[str, str]:
 
 
 class Widening:
-    """What becomes of the values of an operator's state by key.
+    """Widening of the values of an operator's state by key.
 
     Args:
         before: what it depended on in the program that was saved.
@@ -91,14 +91,14 @@ class Widening:
         return {**row, "value_pickle": dumps((convert({key: value})[key],))}
 
     def _of_values(self, row: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-        """What becomes of the value of a row; None where it stays."""
+        """Return the conversion of the value of a row; None where it stays."""
         if row["kind"] == VALUE and row["name"] == ELEMENTS and len(self._elements) == 2:
             side = self._elements[loads(row["namespace_pickle"])]
             return None if side is None else lambda kept: (kept[0], [side(value) for value in kept[1]])
         if len(self._elements) != 1 or self._elements[0] is None:
             return None
         of_window = row["kind"] == WINDOW or (row["kind"] == VALUE and row["name"] == CONTENTS)
-        is_accumulator = self._has_accumulators and not row["chunk"]  # behind the first chunk there are elements
+        is_accumulator = self._has_accumulators and not row["chunk"]  # after the first chunk there are elements
         if not of_window or is_accumulator:
             return None
         convert = self._elements[0]

@@ -42,7 +42,7 @@ class AlignmentFolder:
                     self._folder.delete_unfinished(name)
 
     def latest(self) -> Facts:
-        """What was written last; nothing is known before."""
+        """Return the facts that were written last; before that, there are none."""
         names = self._folder.names()
         facts: Facts = json.loads(self._folder.read(names[-1])) if names else {}
         return facts

@@ -56,7 +56,7 @@ def _sql(schema: pa.Schema) -> str:
 
 
 def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What deals the rows of a task out by key, in their order."""
+    """Return the function that deals the rows of a task out by key, in their order."""
 
     def deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bootstrap: Bootstrap = loads_program(payload).part
@@ -75,7 +75,7 @@ def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iter
 
 
 def _writing(payload: bytes, writer: StateWriter, place: str, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What makes and writes the state of those subtasks that a task has: all of each of them, in its order."""
+    """Return the function that makes and writes the state of a task's subtasks: all of each of them, in its order."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = chain.from_iterable(

@@ -1,4 +1,4 @@
-"""What a program is, kept beside Spark's own checkpoint: what must fit when the job comes back, and its graph."""
+"""Record of a program beside Spark's own checkpoint: what must fit when the job comes back, and its graph."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def fit_checkpoint(
 ) -> tuple[str, int | None]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
-    What is written down counts from the first micro-batch that is committed behind it: a program that never got so far
+    What is written down counts from the first micro-batch that is committed after it: a program that never got so far
     has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
     because it may have written there before it committed anything. It is written with Spark itself, so it works
-    wherever Spark's checkpoint does. The description of its graph and the job's name are there for who looks at the
+    wherever Spark's checkpoint does. The description of its graph and the job's name are there for viewers of the
     checkpoint without the program; they may change as they like. The ``savepoint`` is where the job began: see
     :func:`savepoint_of`.
 
@@ -61,7 +61,7 @@ def fit_checkpoint(
 
 
 def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Outline | None:
-    """What a job begins with, or has begun with: a subtask that has not run yet takes its share when it does.
+    """Return the savepoint that a job began with: a subtask that has not run yet takes its share when it does.
 
     Raises:
         StateError: if there is no savepoint where it should be, or the program does not fit it.
@@ -80,7 +80,7 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
 
 
 def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), *, verify: bool = False) -> Outline:
-    """What must be known of a savepoint, for the operators that have to fit it.
+    """Return the outline of a savepoint, for the operators that have to fit it.
 
     Args:
         spark: the session.

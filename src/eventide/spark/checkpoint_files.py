@@ -18,7 +18,7 @@ _KNOWN_LOG = "v1"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What Spark wrote down before a micro-batch: its time by the clock, and where each source is behind it."""
+    """A micro-batch as Spark planned it: its time by the clock, and where each source is after it."""
 
     number: int
     at_ms: int
@@ -68,7 +68,7 @@ class CheckpointFiles:
         return self._numbered(_PLANNED)
 
     def plan_of(self, number: int) -> Planned:
-        """What the log says of a planned micro-batch.
+        """Read a planned micro-batch from the log.
 
         Raises:
             StateError: if it is in a form that is not known here.
@@ -91,7 +91,7 @@ class CheckpointFiles:
         return (str(json.loads(self._text("metadata"))["id"]), _time_ms(there[0])) if there else None
 
     def records(self, folder: str) -> list[str]:
-        """What eventide has written down in a folder of its own, each as a line of JSON."""
+        """Read the records of eventide in a folder of its own, each a line of JSON."""
         parts = sorted(entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
         return [line for part in parts for line in self._text(f"{folder}/{part}").splitlines()]
 

@@ -15,14 +15,14 @@ class Stopped(Exception):
 
 
 class Collected:
-    """A queue with room for so many elements: who puts one in waits while it is full.
+    """A queue with limited room for elements: a producer waits while it is full.
 
     So a query goes no further than its program takes: while a micro-batch waits here, Spark begins no other.
 
-    It ends in one of two ways: the query says that it has ended, or somebody that no more is wanted. In either case
-    nobody waits any longer, what is put in from then on is dropped, and what is in it can still be taken. A query that
-    is stopped while an element waits ends it too, but must not think that the element has been taken: putting it in
-    raises `Stopped`.
+    It ends in one of two ways: the query says that it has ended, or the program that no more is wanted. In either case
+    no thread waits any longer, what is put in from then on is dropped, and what is in it can still be taken. A query
+    that is stopped while an element waits ends it too, but must not think that the element has been taken: putting it
+    in raises `Stopped`.
 
     >>> collected = Collected(most_waiting=2)
     >>> collected.put("a")
@@ -47,7 +47,7 @@ class Collected:
 
     @property
     def is_full(self) -> bool:
-        """Whether who has an element must wait."""
+        """Whether a producer must wait."""
         return len(self._elements) >= self._most_waiting
 
     def put(self, element: Any) -> None:
@@ -92,11 +92,11 @@ class Collected:
 
 
 class Taken:
-    """The elements of a queue as one program takes them; when it has forgotten them, nobody waits for it.
+    """The elements of a queue as one program takes them; when it has forgotten them, the job does not wait for it.
 
     Args:
         collected: the queue.
-        at_end: called behind the last element; it raises what made the job fail.
+        at_end: called after the last element; it raises what made the job fail.
     """
 
     def __init__(self, collected: Collected, at_end: Callable[[], Any]) -> None:

@@ -84,7 +84,7 @@ def frames_of(
 
 
 def shipping(plan: JobPlan, modules: Modules) -> Ship:
-    """What makes bytes of the parts of a job, with the classes of all of it; this process knows those from then on.
+    """Return the function that pickles parts of a job, with all of its classes; this process knows them from now on.
 
     Args:
         plan: the job.
@@ -101,7 +101,7 @@ def shipping(plan: JobPlan, modules: Modules) -> Ship:
 
 
 def shipped_of_sink(sink: SinkSpec) -> tuple[Any, str]:
-    """What of a sink travels to the workers, with what a message calls it."""
+    """Return the part of a sink that travels to the workers, with its name for messages."""
     return sink, f"the sink {sink.name!r} or a function of its serializer"
 
 
@@ -117,7 +117,7 @@ def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | No
 
 
 def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
-    """What of a source travels to the workers, with what a message calls it."""
+    """Return the part of a source that travels to the workers, with its name for messages."""
     if isinstance(source, DataFrameSourceSpec):
         chain = ChainSpec(
             source.name,
@@ -132,7 +132,7 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
 
 
 def _shipped_of_level(level: Level) -> tuple[Any, str]:
-    """What of a level travels to the workers, with what a message calls it."""
+    """Return the part of a level that travels to the workers, with its name for messages."""
     return level, f"an operator ({level.name}) or a function after it"
 
 

@@ -88,7 +88,7 @@ def there(spark: SparkSession, call: Callable[[], T]) -> T:
 
 
 def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordBatch]], schema: str) -> pa.Table:
-    """The same for a function that gives record batches, of which there may be many."""
+    """Ask a function that gives record batches, of which there may be many."""
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:

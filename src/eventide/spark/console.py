@@ -1,4 +1,4 @@
-"""What the JVM of a session made here says on standard error, without what nobody can use."""
+"""Standard error of the JVM of a session made here, without its useless lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOISE = re.compile(
     r"^(Streaming TransformWithStateIn\w+ Python worker|Starting Streaming TransformWithStateIn\w+"
     r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
     r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS"
-    # When a query is stopped, its workers find nobody to write to, and Spark looks through what was said of it.
+    # When a query is stopped, its workers find no reader to write to, and Spark looks through what was said of it.
     r'|  File ".*pyspark/daemon\.py", line \d+, in (?:manager|worker)$'
     r'|Exception in thread "stream execution thread for .* java\.lang\.StackOverflowError$'
     r"|\tat java\.base/java\.util\.regex\.Pattern)"

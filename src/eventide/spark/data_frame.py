@@ -39,7 +39,7 @@ _ONE_SPLIT = "data frame"
 class DataFrameReader:
     """A DataFrame with what identifies the split, the time and the order of its rows.
 
-    ``rows`` has the user's columns, and behind them, where there are any, the name of the split, the event time in
+    ``rows`` has the user's columns, and after them, where there are any, the name of the split, the event time in
     milliseconds, and the columns to order by.
     """
 
@@ -87,7 +87,7 @@ class DataFrameReader:
         )
 
     def with_columns(self, columns: Collection[str]) -> DataFrameReader:
-        """The same source without the columns that nobody uses: what stays in the JVM costs nothing."""
+        """Return the source without unused columns: what stays in the JVM costs nothing."""
         names = [name for name in self.type_info.field_names if name in columns]
         types = [self.type_info.field_types[self.type_info.field_names.index(name)] for name in names]
         behind = [name for name in self.rows.columns if name.startswith(_OURS)]

@@ -18,7 +18,7 @@ _SCHEMA = "station STRING, measured_at TIMESTAMP, arrived_at TIMESTAMP, celsius 
 
 @dataclass(frozen=True, slots=True)
 class SparkCount:
-    """What Spark counted by station and hour, its last watermark, and how many rows it says that it dropped."""
+    """Result of Spark: counts by station and hour, its last watermark, and how many rows it says that it dropped."""
 
     counts: Counter[tuple[str, int]]
     watermark_ms: int

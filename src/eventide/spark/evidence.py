@@ -1,4 +1,4 @@
-"""What a checkpoint tells of a job's event time, by Spark's own reader of state. Nothing is written."""
+"""Evidence on a job's event time from a checkpoint, by Spark's own reader of state. Nothing is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eventide.why import Evidence
 
 
 def inspected(spark: SparkSession, location: str) -> Inspection:
-    """What is in a checkpoint, from its files, wherever Spark has them.
+    """Read a checkpoint from its files, wherever Spark has them.
 
     Raises:
         ProgramError, StateError: as `eventide.spark.inspection.inspect`.
@@ -35,7 +35,7 @@ def inspected(spark: SparkSession, location: str) -> Inspection:
 def evidence(
     spark: SparkSession, location: str, asked_ms: int, loads: Callable[[bytes], Any] = shown_loads
 ) -> Evidence:
-    """Read what there is behind the last micro-batch that was committed, of a job that runs or does not.
+    """Read the evidence after the last committed micro-batch, of a job that runs or does not.
 
     Args:
         spark: the session.

@@ -82,7 +82,7 @@ def _moved_from(said: str) -> str | None:
 
 
 def _gone_from(said: str) -> str | None:
-    """What to say where an executor does not find a file of the state."""
+    """Return the message for an executor that does not find a file of the state."""
     path = _STATE_FILE.search(said)
     return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
 

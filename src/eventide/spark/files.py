@@ -25,7 +25,7 @@ _WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
 
 
 class FileDirectory:
-    """What one sink of a job writes: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
+    """Directory of one sink of a job: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
 
     Spark writes them into a hidden directory; how they appear is said by `PartFiles`.
 

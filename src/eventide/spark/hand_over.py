@@ -1,4 +1,4 @@
-"""What comes to the driver, to be printed or collected: each element once, though its micro-batch is run again."""
+"""Hand-over of elements to the driver, to be printed or collected: each once, though its micro-batch is run again."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class LevelProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803 - Spark passes it by this name
         expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
-        """Called by Spark, behind all rows, for a subtask whose time has come and that had no rows."""
+        """Called by Spark, after all rows, for a subtask whose time has come and that had no rows."""
         return self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
 
     def _sorted_out(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What is in a checkpoint, from its files alone: the program, the sources and where they are, the micro-batches."""
+"""Contents of a checkpoint, from its files alone: the program, the sources and where they are, the micro-batches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class OperatorState:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is in a checkpoint.
+    """Contents of a checkpoint.
 
     Attributes:
         location: its directory.
@@ -84,9 +84,9 @@ class Inspection:
         directories: where its file sinks write.
         transactions: the groups of its transactions in Kafka.
         committed: the last micro-batch that is committed.
-        unfinished: the micro-batch behind it, if one was begun: the job is in it, or ended in it and will repeat it.
+        unfinished: the micro-batch after it, if one was begun: the job is in it, or ended in it and will repeat it.
         listing: how large it is.
-        has_newer_program: whether another program was started behind the last micro-batch that is committed, so that
+        has_newer_program: whether another program was started after the last micro-batch that is committed, so that
             what there is of the next one is in its sinks.
     """
 
@@ -112,7 +112,7 @@ class Inspection:
 
 
 INSPECTED = (Inspection, SourceState, Part, OperatorState, MicroBatch, Listing)
-"""What an answer consists of."""
+"""The tables of an answer."""
 
 
 def inspect(location: str) -> Inspection:
@@ -173,7 +173,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
 
 
 def committed_offsets(found: Inspection) -> list[list[Any]]:
-    """Where each source stands behind the last micro-batch that is committed, as Spark's log has it.
+    """Where each source stands after the last micro-batch that is committed, as Spark's log has it.
 
     A source of eventide's has one entry, a DataFrame as many as it reads from.
     """

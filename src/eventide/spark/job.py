@@ -74,7 +74,7 @@ class StreamingJob(JobClient):
         self._explain = explain
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
-        self._result.set_running_or_notify_cancel()  # nobody who waits for it can take it away
+        self._result.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
         self._metrics = JobMetrics()
         self._progress: deque[BatchProgress] = deque(maxlen=KEPT)
         self._next_batch = 0
@@ -95,7 +95,7 @@ class StreamingJob(JobClient):
         return self._id
 
     def get_job_status(self) -> Future[JobStatus]:
-        """What the query is doing."""
+        """Return the state of the query."""
         return completed(self._status())
 
     def _status(self) -> JobStatus:
@@ -126,7 +126,7 @@ class StreamingJob(JobClient):
         return self._result
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """What the finished micro-batches counted and measured."""
+        """Return the metrics of the finished micro-batches."""
         return self._metrics.values()
 
     def get_progress(self) -> list[BatchProgress]:
@@ -138,14 +138,14 @@ class StreamingJob(JobClient):
         return self._restarts.known()
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
-        """What the last micro-batch that is committed left in the checkpoint."""
+        """Answer from the state that the last committed micro-batch left in the checkpoint."""
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:
         """The elements of collecting sinks, as they come; the job goes no further than they are taken.
 
-        Who asks again gets the same iterator. When the program has forgotten it, the job waits for nobody, and what
-        comes then is not kept.
+        A second call returns the same iterator. When the program has forgotten it, the job waits no longer, and later
+        elements are not kept.
         """
         with self._asked:  # not with the lock between runs: a run may take long to start
             taken = self._taken()
@@ -177,7 +177,7 @@ class StreamingJob(JobClient):
             self._collected.close()
 
     def _run_until_the_end(self) -> BaseException | None:
-        """One run behind the other, as long as they fail and the restart strategy says so; return what was the last."""
+        """One run after the other, as long as they fail and the restart strategy says so; return what was the last."""
         failure = self._look_until_the_end() or self._finish()
         while failure is not None and not self._cancelled.is_set():
             wait_s = self._restarts.wait_after(failure)
@@ -216,8 +216,8 @@ class StreamingJob(JobClient):
     def _look_until_the_end(self) -> BaseException | None:
         """Look at the query now and then; return what made it fail, once its last micro-batch is over.
 
-        Spark says that a query is not active from the moment on at which it is stopped, whatever it still does. Only
-        who waits without a limit waits for its end.
+        Spark says that a query is not active from the moment on at which it is stopped, whatever it still does. Only a
+        caller that waits without a limit waits for its end.
         """
         self._active_at = time.monotonic()
         self._is_over = False
@@ -230,7 +230,7 @@ class StreamingJob(JobClient):
             failure = None if running else ended.exception()
             try:
                 if running and self._is_stopped_by_others():
-                    self._collected.stop()  # who has stopped the query waits for its end, and takes nothing
+                    self._collected.stop()  # the caller that stopped the query waits for its end, and takes nothing
                 if failure is None or not is_of_a_gone_server(failure):
                     self._look()
             except Exception as error:  # what the query says of itself is not understood, so it must not go on
@@ -286,7 +286,7 @@ class StreamingJob(JobClient):
     def _tell_of_timers(self) -> None:
         left = None if self._cancelled.is_set() else warning_of_timers(self._view.title, self._metrics.values())
         if left is not None:
-            with suppress(Exception):  # who makes errors of warnings gets the result all the same
+            with suppress(Exception):  # where warnings are errors, the result is returned all the same
                 warnings.warn_explicit(left, TimersLeftWarning, *self._made_at)
 
     def _take_progress(self, last: StreamingQueryProgress, recent: list[StreamingQueryProgress]) -> None:

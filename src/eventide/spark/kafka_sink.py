@@ -38,7 +38,7 @@ class KafkaDelivery:
 
     Args:
         spec: the sink.
-        payload: the same, as it travels to the workers.
+        payload: the sink, as it travels to the workers.
         job: the run of the job, which knows its checkpoint when the first micro-batch comes.
 
     Raises:
@@ -65,13 +65,13 @@ class KafkaDelivery:
             self._commit(frames.sparkSession, records, batch_id)
 
     def _commit(self, spark: SparkSession, records: Sequence[pa.Table], batch_id: int) -> None:
-        """Write a micro-batch in a transaction, unless it is there: the one before may have ended behind it."""
+        """Write a micro-batch in a transaction, unless it is there: the run before may have ended after it."""
         transactions = self._transactions or self._open(batch_id)
         if batch_id < self._next_batch or not records:
             return
         topics, checkpoint = self._topics_of(records), self._job.checkpoint
         if not self._job.has_begun(transactions.group):
-            # Who finds no mark in Kafka then knows that it has expired, and not that nothing was written.
+            # A run that finds no mark in Kafka then knows that it has expired, and not that nothing was written.
             transactions.write([], Mark(batch_id, checkpoint), topics)
             self._job.begin(spark, transactions.group)
         transactions.write(records, Mark(batch_id + 1, checkpoint), topics)
@@ -123,7 +123,7 @@ def _sending(payload: bytes) -> Task:
 
 
 class _Producers(dict[bytes, SinkProducer]):
-    """The producers of this worker, by the sinks that they are of; those used last behind the others."""
+    """The producers of this worker, by the sinks that they are of; those used last at the end."""
 
     def of(self, payload: bytes) -> SinkProducer:
         """That of a sink."""
@@ -156,7 +156,7 @@ def records_of(
     Args:
         spec: the sink.
         batches: the frames.
-        producer: gives who knows the partitions of topics, for a partitioner.
+        producer: gives the producer that knows the partitions of topics, for a partitioner.
 
     Raises:
         UserFunctionError: if a function of the sink's raised, naming the element.
@@ -182,5 +182,5 @@ def records_of(
 
 
 def _channel(frame: Frame) -> tuple[int, int, str, int]:
-    """What is in order by the numbers of its elements, in whatever order its frames came."""
+    """The channel of a frame: its elements have one order by their numbers, in whatever order its frames came."""
     return frame.point, frame.edge, frame.channel, frame.task

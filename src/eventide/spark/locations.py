@@ -1,4 +1,4 @@
-"""Where a location lies that says no scheme, and what is at it: Spark knows, and nobody else."""
+"""Where a location lies that says no scheme, and what is at it: only Spark knows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
         _ = found.schema  # over Spark Connect, nothing is looked at before
     except AnalysisException as error:
         # PySpark's errors refer to themselves, and to all frames they came through: what a caller's caller holds would
-        # stay until a garbage collection, and an iterator that nobody has any more would keep its job waiting.
+        # stay until a garbage collection, and an iterator without a reader would keep its job waiting.
         error.__context__ = None
         return error.with_traceback(None)
     return found

@@ -1,4 +1,4 @@
-"""What a Python process of Spark's lacks, or Spark itself, in one sentence, from what Spark says of it."""
+"""Missing parts of a Python process of Spark's, or of Spark itself, in one sentence, from what Spark says of it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from eventide.errors import ProgramError
 from eventide.spark.failures import original
 
 Handle: TypeAlias = Callable[[int, Iterator[pa.RecordBatch]], bytes]
-"""What a worker makes of a stretch: given its place among all stretches, and its rows."""
+"""Function of a worker for a stretch: given its place among all stretches, and its rows."""
 
 _RESULT = "place INT, found BINARY"
 
@@ -44,7 +44,7 @@ class OrderedStretches:
         self._rows = frame.select(*(frame[name] for name in columns)).sort(order_by).persist()
 
     def map(self, handle: Handle) -> dict[int, bytes]:
-        """What is made of each stretch, by its place, in the order of places; empty stretches may be missing.
+        """Return the result of each stretch, by its place, in the order of places; empty stretches may be missing.
 
         Raises:
             EventideError: what ``handle`` has raised, where that is one.

@@ -17,7 +17,7 @@ from eventide.spark.hand_over import HandOver
 
 
 class ProgramSinks:
-    """Those sinks of a job.
+    """Sinks of a job that hand elements to its program.
 
     Args:
         sinks: the sinks of the job, of whatever kind.
@@ -49,7 +49,7 @@ def of_the_program(sinks: Iterable[SinkSpec]) -> dict[int, SinkSpec]:
 
 
 class HereAndNow:
-    """Hands over what a micro-batch has for the program in whose process it ends, before it is committed.
+    """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed.
 
     Args:
         sinks: those of the program.
@@ -70,5 +70,5 @@ class HereAndNow:
 
 
 def _channel(frame: Frame) -> tuple[int, int, int, str, int]:
-    """What is in order by the numbers of its elements, in whatever order its frames came."""
+    """The channel of a frame: its elements have one order by their numbers, in whatever order its frames came."""
     return frame.target, frame.point, frame.edge, frame.channel, frame.task

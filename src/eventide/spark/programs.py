@@ -35,7 +35,7 @@ def opened_sink(payload: bytes) -> SinkSpec:
 
 
 class OpenedPrograms:
-    """The parts of programs that this worker has at hand, each for one subtask, those used last behind the others.
+    """The parts of programs that this worker has at hand, each for one subtask, those used last at the end.
 
     Args:
         functions: the sources and the tasks of a part, whose functions are opened and closed.

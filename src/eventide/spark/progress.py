@@ -1,4 +1,4 @@
-"""What Spark tells of the micro-batches of a query."""
+"""Progress of the micro-batches of a query, from what Spark tells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQuery
 from eventide.runtime.sources.packing import unpacked
 
 OBSERVATION = "eventide"
-"""What Spark calls what tasks say in a micro-batch, among all that is observed of a query."""
+"""Spark's name for the reports of tasks in a micro-batch, among all that is observed of a query."""
 COUNTERS = "counters"
 """The one column of it."""
 
@@ -22,19 +22,19 @@ _SPENT = {
     "running": ("addBatch",),
     "committing": ("walCommit", "commitOffsets", "commitBatch"),
 }
-"""What users know by these words, of what Spark tells apart."""
+"""Durations of Spark, by the words that users know."""
 
 _LEVELS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
-"""What Spark calls a level; a DataFrame that is a source may have operators with state of its own."""
+"""Spark's name for a level; a DataFrame that is a source may have operators with state of its own."""
 
 
 def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
-    """What tasks have said in one micro-batch, in an order of its own: Spark's is another one each time."""
+    """Return the reports of tasks in one micro-batch, in a fixed order: Spark's is another one each time."""
     return [json.loads(text) for text in sorted(texts)]
 
 
 def said_in(progress: StreamingQueryProgress) -> list[dict[str, Any]] | None:
-    """The same from the progress of a micro-batch; None where tasks were not asked."""
+    """Read the reports of tasks from the progress of a micro-batch; None where tasks were not asked."""
     if OBSERVATION not in progress.observedMetrics:
         return None
     observed = progress.observedMetrics[OBSERVATION].asDict()
@@ -60,7 +60,7 @@ def about(progress: StreamingQueryProgress) -> dict[str, Any]:
 
 
 def _bytes_of(state: StateOperatorProgress) -> int:
-    """What lies in files; what Spark says of memory is mostly buffers, which are there however little is in them."""
+    """Return the bytes in files; Spark's figure for memory is mostly buffers, however little is in them."""
     return max(0, int(state.customMetrics.get("rocksdbSstFileSize", 0)))
 
 

@@ -1,4 +1,4 @@
-"""What a job's Python processes import that is installed on no machine of the cluster, and the way it takes to them.
+"""Modules that a job's Python processes import and that no machine of the cluster has, and their way to them.
 
 It lies in one folder. The processes beside the driver, which plan, have that folder on their path. Executors get it as
 an archive, which Spark unpacks in their working directory, under a name that is on the path of their workers. A server
@@ -41,7 +41,7 @@ def ship(spark: SparkSession) -> None:
 
 
 def modules_for_server(spark: SparkSession) -> Modules:
-    """What travels to a server of Spark Connect with each part of a program; elsewhere, nothing has to.
+    """Return the modules that travel to a server of Spark Connect with each part of a program; elsewhere, none has to.
 
     Raises:
         ProgramError: if there is more than sources.
@@ -124,7 +124,7 @@ class PythonFiles(PythonFolder):
 
 
 def uri_of(location: str) -> str:
-    """What Spark takes for a location whatever its name is: a path with blanks, and a name behind it, is none for it.
+    """Return a URI that Spark takes for any location: it does not take a path with blanks that ends in a name.
 
     >>> uri_of("/models/of all.tgz"), uri_of("s3a://bucket/models.tgz")
     ('file:///models/of%20all.tgz', 's3a://bucket/models.tgz')

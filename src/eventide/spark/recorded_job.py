@@ -67,11 +67,11 @@ class RecordedJob(JobClient):
         raise ProgramError("a checkpoint does not tell how its job ended")
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """What operators have counted since their state began."""
+        """Return the counts of operators since their state began."""
         return self._progress[-1].counters if self._progress else {}
 
     def get_progress(self) -> list[BatchProgress]:
-        """What is known behind the micro-batches that were looked at."""
+        """Return the progress after the micro-batches that were looked at."""
         with self._looking:
             found = self._files()
             last = self._progress[-1].batch if self._progress else -1
@@ -81,7 +81,7 @@ class RecordedJob(JobClient):
             return list(self._progress)
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Why:
-        """What the last micro-batch that is committed left in the checkpoint."""
+        """Answer from the state that the last committed micro-batch left in the checkpoint."""
         return why(evidence(self._spark, self._location, self._clock()), operator, at, key)
 
     def collected(self) -> Iterator[Any]:
@@ -89,7 +89,7 @@ class RecordedJob(JobClient):
         raise ProgramError("the elements of a job come where it runs, and not from its checkpoint")
 
     def _files(self) -> Inspection:
-        """What the files say, as they are or were a moment ago."""
+        """Return the contents of the files, as they are or were a moment ago."""
         now_ms = self._clock()
         if self._found is None or now_ms - self._found[0] >= _FRESH_MS:
             self._found = now_ms, inspected(self._spark, self._location)
@@ -121,7 +121,7 @@ class RecordedJob(JobClient):
 
 
 def _rows_by_source(known: Evidence) -> dict[str, int]:
-    """How many elements each source has given, as the operator behind it that had most of them remembers."""
+    """How many elements each source has given, as the later operator that had most of them remembers."""
     rows: dict[str, int] = {}
     for operator in known.operators:
         log = known.log(operator)

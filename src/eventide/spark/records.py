@@ -1,7 +1,7 @@
-"""What eventide writes down beside Spark's own checkpoint: one record for each program that was started on it.
+"""Records of eventide beside Spark's own checkpoint: one for each program that was started on it.
 
-The first micro-batch that a program commits makes its record count. Whoever reads them may have them from Spark or from
-the files themselves.
+The first micro-batch that a program commits makes its record count. They can be read by Spark or from the files
+themselves.
 """
 
 from __future__ import annotations

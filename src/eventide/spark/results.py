@@ -1,8 +1,8 @@
-"""What micro-batches have for a program that is not in their process: kept beside the checkpoint until it is taken.
+"""Results of micro-batches for a program in another process: kept beside the checkpoint until they are taken.
 
 Over Spark Connect a query ends in a process of the server's, and the program is elsewhere. So a micro-batch leaves what
 is printed or collected in a file, before it is committed; the program takes what is committed, and has it deleted. A
-file that nobody has taken is there for the next run of the program.
+file that was not taken is kept for the next run of the program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOOK_S = 0.05
 
 
 def sink_key(sink: SinkSpec) -> str:
-    """What tells the results of a sink from those of others, in this run of the program and the next."""
+    """Key of a sink's results, in this run of the program and the next."""
     return f"{sink.uid or sink.number} {sink.name} of {sink.type_info}"
 
 
@@ -98,7 +98,7 @@ class Results:
             run: the run that takes them.
             done: the micro-batch up to which its program has all elements: they are deleted.
             taken: the one up to which it has been given them.
-            committed: the one up to which they are committed: what those behind ``taken`` have is given.
+            committed: the one up to which they are committed: the elements of those after ``taken`` are given.
 
         Raises:
             StateError: if it is another run that takes them.

@@ -83,7 +83,7 @@ def take_savepoint(
 
 
 def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
-    """Write the state behind a micro-batch, level by level, and return what is small of it."""
+    """Write the state after a micro-batch, level by level, and return its small values."""
     small: list[Small] = []
     with reading_state(found.location):
         levels = levels_of_state(spark, found.location, batch) if found.operators else []
@@ -170,7 +170,7 @@ def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, 
 def _writing(
     writer: StateWriter, level: int, ids: tuple[int, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What writes the state of those subtasks of a level that a task of Spark's has: all of each of them."""
+    """Return the function that writes the state of a Spark task's subtasks of a level: all of each of them."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         values: dict[int, dict[str, bytes]] = {}

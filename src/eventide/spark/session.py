@@ -118,13 +118,13 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
 
 
 def _name_of_python() -> str:
-    """What the running interpreter is called on any machine, if one of its version is found under that name here."""
+    """The name of the running interpreter on any machine, if one of its version is found under that name here."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return name if shutil.which(name) else sys.executable
 
 
 def cores(spark: SparkSession) -> int:
-    """The number of cores that Spark counts on: so many tasks it makes where nobody says another number."""
+    """The number of cores that Spark counts on: its number of tasks where no other is set."""
     if over_connect():
         return int(spark.range(0, _MANY).select(F.spark_partition_id()).distinct().count())
     return int(spark.sparkContext.defaultParallelism)
@@ -141,7 +141,7 @@ def _remote_session(configuration: Configuration | None) -> SparkSession:
 
 @contextmanager
 def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[None]:
-    """Have the JVM, and with it its Python processes, start with this process's own module path, and a folder behind.
+    """Have the JVM, and with it its Python processes, start with this process's own module path, and a folder after it.
 
     Before all, they have a ``sitecustomize`` of ours, which Python runs at its start. A script's folder is on the path.
     The packages of this interpreter are too where another one may be started.

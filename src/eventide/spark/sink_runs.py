@@ -1,4 +1,4 @@
-"""What sinks must know of the run of a job that they write in, and of those before it."""
+"""Runs of a job as its sinks see them: the present one, and those before it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SinkRun:
         Args:
             spark: the session.
             checkpoint: the id of the checkpoint.
-            location: where it is; None if nobody will go on with it.
+            location: where it is; None if no run will go on with it.
             repeated: the number of the micro-batch that the run before began and did not finish.
             savepoint: what the job began with.
         """
@@ -57,7 +57,7 @@ class SinkRun:
         return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint)
 
     def has_begun(self, group: str) -> bool:
-        """Whether the checkpoint knows that the sink with a group has left a mark in Kafka; so if nobody will ask."""
+        """Whether the checkpoint knows that a group's sink has left a mark in Kafka; true if no later run will ask."""
         return self._location is None or group in self._begun
 
     def begin(self, spark: SparkSession, group: str) -> None:

@@ -173,7 +173,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             return self._partitions(begin, reached, _now_ms() if clock_ms is None else clock_ms)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What lies before an offset has been handled."""
+        """Take note that the data before an offset have been handled."""
         self._source.commit({part: at["position"] for part, at in unpacked(end).items()})
 
     def stop(self) -> None:

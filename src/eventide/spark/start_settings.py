@@ -1,4 +1,4 @@
-"""What a query reads from the session when it starts."""
+"""Settings that a query reads from the session when it starts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Holding:
 
 
 _holdings: list[_Holding] = []
-"""Those that there are: one, and more where a thread that holds one needs other settings within it."""
+"""The held settings: one, and more where a thread that holds one needs other settings within it."""
 _changed = threading.Condition()
 
 
@@ -70,12 +70,12 @@ def settings_for_start(
         # query leaves one that it has begun and not committed.
         wanted[BATCHES_WITHOUT_DATA] = "false"
     if rows:
-        # Spark adds up the size of all columns behind every row that it sends, unless it need not look at it at all:
+        # Spark adds up the size of all columns after every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
         wanted[ARROW_BYTES] = str(2**31 - 1)
     if not CAN_LIMIT:
         # Else a run that takes what is there is over with its first micro-batch, be that a repetition of one before it.
-        # Spark reads this some time behind the start of a query, so it is not put back.
+        # Spark reads this some time after the start of a query, so it is not put back.
         spark.conf.set(TAKES_IN_STEPS, "true")
     if not _is_on_disk(checkpoint):
         wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
@@ -113,7 +113,7 @@ def _may_share(spark: SparkSession, wanted: dict[str, str | None]) -> bool:
 
 
 def _may_set(me: int) -> bool:
-    """Whether nobody but this thread needs settings."""
+    """Whether only this thread needs settings."""
     return all(holder == me for holding in _holdings for holder in holding.holders)
 
 

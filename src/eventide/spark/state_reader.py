@@ -11,11 +11,11 @@ from eventide.errors import EventideError, StateError
 from eventide.spark.failures import original
 
 _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
-"""What tells the levels of a job from operators of Spark's own in its DataFrames."""
+"""Mark that tells the levels of a job from operators of Spark's own in its DataFrames."""
 
 
 def levels_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
-    """For each level, the values in its state behind a micro-batch: ``subtask``, ``name`` and ``content``."""
+    """For each level, the values in its state after a micro-batch: ``subtask``, ``name`` and ``content``."""
     _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
     stateful = spark.read.format("state-metadata").load(location).where(_OURS)
     levels = []
@@ -48,7 +48,7 @@ def reading_state(location: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What Spark says first, but for the call of Python's that it came through."""
+    """Return the first line of Spark's error, but for the call of Python's that it came through."""
     lines = str(error).splitlines() or [repr(error)]
     said = (line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling"))
     return next(said, lines[0])

@@ -29,7 +29,7 @@ class StateSize:
 
 
 def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
-    """The state behind the last micro-batch that was committed, level by level; nothing if none was.
+    """The state after the last micro-batch that was committed, level by level; nothing if none was.
 
     Args:
         spark: the session.

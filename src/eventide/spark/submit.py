@@ -69,7 +69,7 @@ from eventide.spark.taking import Taking
 from eventide.spark.worker import archives_are_here
 from eventide.why import Why, why
 
-_TICK_MS = 200  # the interval at which Flink asks for watermarks, if nobody says another
+_TICK_MS = 200  # the interval at which Flink asks for watermarks, if no other is set
 _in_use: set[str] = set()
 """The checkpoints of the jobs that run in this process."""
 _taking = threading.Lock()
@@ -139,7 +139,7 @@ class SparkHost(Host):
         return None if found is None else int(found["parallelism"])
 
     def savepoint(self, location: str) -> Outline:
-        """What must be known of the savepoint at a location, wherever Spark is.
+        """Return the outline of the savepoint at a location, wherever Spark is.
 
         Raises:
             ProgramError: if Arrow cannot open it there.
@@ -327,7 +327,7 @@ def _tell_of_temporary_checkpoint(spark: SparkSession, location: str, settings: 
 
 
 def _sinks_of(plan: JobPlan, spark: SparkSession) -> Callable[[SinkSpec], bytes]:
-    """What makes bytes of a sink of a job."""
+    """Return the function that pickles a sink of a job."""
     return lambda sink: shipping(plan, modules_for_server(spark))(*shipped_of_sink(sink))
 
 

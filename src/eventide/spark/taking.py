@@ -23,7 +23,7 @@ from eventide.spark.program_sinks import ProgramSinks
 from eventide.spark.results import ROWS, begin, end, is_taken_by, left, sink_key, take
 
 _MOST_UNDELETED = 4
-"""So many micro-batches of which the program has all wait for others, to be deleted together."""
+"""Most finished micro-batches that wait to be deleted together."""
 _LOOK_S = 0.1
 """How often it is looked how far the program has come."""
 
@@ -96,7 +96,8 @@ class Taking:
                 return
             self._is_closed = True
             self._changed.notify_all()
-        # Where all cores are busy it is heard when the query is stopped, for whose end its caller may wait.
+        # Where all cores are busy it is heard when the query is stopped, and the caller may wait for the end of the
+        # query.
         threading.Thread(target=self._let_go, daemon=True).start()
 
     def _let_go(self) -> None:

@@ -45,11 +45,11 @@ def work_where_archives_are() -> None:
 
 
 def settled(output: Iterable[T]) -> Iterator[T]:
-    """Pass on what a task gives; behind it, take what the worker has loaded out of the garbage collector's sight.
+    """Pass on what a task gives; after it, take what the worker has loaded out of the garbage collector's sight.
 
     Spark's workers collect garbage after every task. With Arrow and a program loaded, that looks through some hundred
     thousand objects, which all stay: 40 ms, for which the next task that Spark hands to this worker has to wait. It is
-    done for the first tasks of a program only, so that what later tasks leave behind is still found.
+    done for the first tasks of a program only, so that the garbage of later tasks is still found.
     """
     yield from output
     if _Worker.tasks_to_warm_up > 0:

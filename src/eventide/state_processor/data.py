@@ -1,4 +1,4 @@
-"""What state is made of: elements that are here, in any form, or the rows of a Spark DataFrame, which are not."""
+"""Data that state is made of: elements that are here, in any form, or the rows of a Spark DataFrame, which are not."""
 
 from __future__ import annotations
 

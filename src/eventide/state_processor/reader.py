@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SavepointReader:
-    """What a savepoint has, as tables of Arrow's; ``to_pandas()`` makes them those of pandas.
+    """Reader of a savepoint, as tables of Arrow's; ``to_pandas()`` makes them those of pandas.
 
     A column has the type that the program declared for the state, else one that its values have; objects of classes
     are shown as text.
@@ -101,7 +101,7 @@ class SavepointReader:
         return _table({"key": ([loads_anyway(row["key_pickle"]) for row in rows], None), "value": (values, None)})
 
     def read_tables(self, uid: str) -> Mapping[str, pa.Table]:
-        """What an operator on columns keeps, by the part of its state: panes, sessions, or the sides of a join.
+        """Read the tables of an operator on columns, by the part of its state: panes, sessions, or the sides of a join.
 
         Raises:
             ProgramError: if it has no state of that operator.

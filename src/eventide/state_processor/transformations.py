@@ -84,7 +84,7 @@ class KeyedOperatorTransformation:
 
 @dataclass(frozen=True)
 class StateBootstrapTransformation:
-    """What makes the state of an operator; it is done when the savepoint is written."""
+    """Transformation that makes the state of an operator; it is done when the savepoint is written."""
 
     data: Any
     bootstrap: Bootstrap

@@ -23,7 +23,7 @@ from eventide.state_processor.transformations import StateBootstrapTransformatio
 
 @dataclass(frozen=True)
 class SavepointWriter:
-    """What a savepoint will have. It is a value: each call returns another one, and `write` writes it.
+    """Builder of a savepoint. It is a value: each call returns another one, and `write` writes it.
 
     >>> import tempfile
     >>> from eventide.common import Types

@@ -42,7 +42,7 @@ class Why:
 
     Attributes:
         answer: the cause in one sentence, or that nothing is wrong.
-        standings: where each operator stands, and who holds it.
+        standings: where each operator stands, and which splits hold it.
         windows: the windows that were asked for, each with its operator.
         keys: what each operator has of the key that was asked for.
         advice: what is certain to be wrong, what matters most first.
@@ -138,7 +138,7 @@ _ORDER = (
 
 
 def _ranked(advice: list[Advice]) -> list[Advice]:
-    """What matters most first; what is said of several operators in the same words, once."""
+    """Order advice by weight; keep advice that several operators share once."""
     once: dict[tuple[str, str], Advice] = {}
     for one in advice:
         once.setdefault((one.kind, one.remedy), one)

@@ -1,4 +1,4 @@
-"""What is certain to be wrong, and what to do about it."""
+"""Advice: what is certain to be wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Advice:
         kind: what it is, for programs.
         cause: one sentence.
         remedy: what to do.
-        operator: whose watermark or windows it is about.
+        operator: the owner of the watermark or windows it is about.
     """
 
     kind: str
@@ -45,13 +45,13 @@ class Advice:
 
 
 def advice_on(evidence: Evidence, standing: Standing) -> list[Advice]:
-    """What is certain of one operator, what matters most first."""
+    """Give the advice on one operator, what matters most first."""
     rules = (_unit, _generator, _without_strategy, _silent, _behind, _late, _zone, _ahead, _nothing_new, _wide)
     return [one for rule in rules for one in rule(evidence, standing)]
 
 
 def notes_on(evidence: Evidence) -> list[str]:
-    """What is no fault, and good to know."""
+    """Give notes: what is no fault, and good to know."""
     parallelism = evidence.description["parallelism"]
     few = [one for one in evidence.description["sources"] if 0 < len(one["splits"]) < parallelism]
     return [
@@ -97,7 +97,7 @@ def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 
 
 def _without_strategy(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
-    """Windows of event time behind a source without watermarks."""
+    """Windows of event time after a source without watermarks."""
     windows = standing.operator["windows"]
     if windows is None or not windows["follows_event_time"] or standing.watermark == MAX_MS:
         return
@@ -142,7 +142,7 @@ def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 
 
 def _gain(standing: Standing, whom: str) -> str:
-    """Where the watermark would be without those who hold it."""
+    """Where the watermark would be without the splits that hold it."""
     hold = standing.hold
     if hold is None or hold.without is None or hold.without == standing.watermark:
         return ""
@@ -183,7 +183,7 @@ def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 
 
 def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
-    """Elements that came too late behind splits of which it is known how far they are out of order."""
+    """Late elements of splits of which it is known how far they are out of order."""
     count = standing.late.behind.total
     if not count:
         return
@@ -247,7 +247,7 @@ def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         first, others = known[-1], known[:-1]
         ahead = _newest(first) - median_high(map(_newest, others))
         if len(others) == 1 and not _is_ahead_of_the_clock(first):
-            continue  # it is the other one that is behind
+            continue  # it is the other one that lags
         if ahead >= _FAR_MS:
             yield Advice(
                 "split ahead",
@@ -295,7 +295,7 @@ def _wide(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 
 
 def _by_newest(splits: list[Split]) -> list[Split]:
-    """Those that have had elements, the furthest behind first."""
+    """The splits that have had elements, the slowest first."""
     return sorted((split for split in splits if split.newest is not None), key=_newest)
 
 
@@ -348,7 +348,7 @@ def _named(splits: list[Split]) -> str:
 
 
 def _sources(standing: Standing) -> str:
-    """Those that an operator hears itself, or the one behind others that holds it."""
+    """The sources that an operator hears itself, or the one upstream that holds it."""
     own = [repr(name) for name, _ in _by_source(standing)]
     held_by = [] if standing.hold is None else [repr(standing.hold.splits[0].source)]
     return " and ".join(own or held_by) or "its sources"

@@ -1,4 +1,4 @@
-"""What the state of a key holds, as it is stored: values by name and namespace, and timers."""
+"""Entries in the stored state of a key: values by name and namespace, and timers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """The kind of the entry, in words."""
         if self.name in _TIMERS:
             return self.name + self._place
         if self.name == ELEMENTS and self.namespace in (0, 1):
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """What is kept, in words."""
+        """The kept value, in words."""
         if self.name in _TIMERS:
             return str(self.value)
         if self.name == ELEMENTS and self.namespace in (0, 1):
@@ -62,7 +62,7 @@ class Entry:
 
 
 def entries_of_key(bucket: bytes, loads: Callable[[bytes], Any], is_asked: Callable[[Any], bool]) -> Iterator[Entry]:
-    """What a bucket has of the keys that are asked for: values first, then timers.
+    """Give the entries of a bucket for the keys that are asked for: values first, then timers.
 
     Args:
         bucket: its content.
@@ -82,7 +82,7 @@ def entries_of_key(bucket: bytes, loads: Callable[[bytes], Any], is_asked: Calla
 
 
 def _values(column: Column, place: int, loads: Callable[[bytes], Any]) -> list[Any]:
-    """What the key of a place has in a column, if it has anything."""
+    """The value of the key of a place in a column, if it has one."""
     owners, are_pickled, values = column
     if owners is not None:
         if place not in owners:

@@ -1,4 +1,4 @@
-"""What is known of a job's event time: its graph, and what its operators keep in their state."""
+"""Evidence on a job's event time: its graph, and what its operators keep in their state."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Evidence:
     def of(
         cls, description: Json, heads: Iterable[tuple[int, bytes]], asked_ms: int, batch: int | None, **ways: Any
     ) -> Self:
-        """What is known from the heads of the state of subtasks, each with the subtask's number.
+        """Make the evidence from the heads of the state of subtasks, each with the subtask's number.
 
         Raises:
             StateError: if the state is of another form.
@@ -105,19 +105,19 @@ class Evidence:
         return GateState(self._before_anything(edges), edges)
 
     def log(self, operator: Json) -> EventTimeLog:
-        """What the operator remembers of its splits."""
+        """The operator's log of its splits."""
         found = remembered(self._small(operator).get(0, {}).get(EVENT_TIME))
         return EventTimeLog() if found is None else EventTimeLog.of(found)
 
     def lateness(self, operator: Json) -> Lateness:
-        """What came too late, in all subtasks."""
+        """The late elements of all subtasks."""
         late = Lateness()
         for one in self._remembered(operator, LATE):
             late.take(Lateness.of(one))
         return late
 
     def counters(self) -> OperatorCounters:
-        """What was counted since the state began, by operator and counter, as in the metrics of a job."""
+        """The counts since the state began, by operator and counter, as in the metrics of a job."""
         return add_up([one["counters"] for operator in self.operators for one in self._remembered(operator, NUMBERS)])
 
     def dead_letters(self, operator: Json) -> dict[str, int]:
@@ -130,7 +130,7 @@ class Evidence:
         return held_together([one["held"] for one in self._remembered(operator, NUMBERS)])
 
     def _remembered(self, operator: Json, name: str) -> list[Any]:
-        """What the subtasks of an operator remember under a name, in their order."""
+        """The memories of an operator's subtasks under a name, in their order."""
         found = (remembered(small.get(name)) for _, small in sorted(self._small(operator).items()))
         return [content for content in found if content is not None]
 

@@ -27,7 +27,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyStanding:
-    """What a key has in a window.
+    """Content of a window for a key.
 
     Attributes:
         window: the window.
@@ -42,7 +42,7 @@ class KeyStanding:
 
 @dataclass(frozen=True, slots=True)
 class KeyAnswer:
-    """What an operator has of a key: by window, and beside that, by its name, such as state and timers of a function.
+    """State of an operator for a key: by window, and beside that, by its name, such as state and timers of a function.
 
     Attributes:
         standing: the operator.
@@ -58,7 +58,7 @@ class KeyAnswer:
 
 
 def answer_of_key(evidence: Evidence, standing: Standing, key: str) -> KeyAnswer:
-    """What an operator has of a key.
+    """Return the state of an operator for a key.
 
     Args:
         evidence: what is known of the job.
@@ -118,7 +118,7 @@ def _in_panes(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple
 
 
 def _in_windows(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[int, None, str]]:
-    """What windows keep of each key, or the elements that they must still add."""
+    """Give the contents of windows for a key, or the elements that they must still add."""
     content: Any = evidence.loads(chunk)
     for window, keys, values in content:
         for one, value in zip(keys, values, strict=True):

@@ -53,7 +53,7 @@ def view(
 
 
 def _together(standings: Sequence[Standing]) -> list[tuple[Standing, list[str]]]:
-    """Operators, each with the names of those behind others that have nothing else to say than it does."""
+    """Operators, each with the names of operators downstream that have nothing else to say."""
     together: list[tuple[Standing, list[str]]] = []
     first: dict[Any, list[str]] = {}
     for standing in standings:
@@ -163,7 +163,7 @@ def _from(late: Sequence[LateFrom]) -> str:
 
 
 def histogram(late: Lateness) -> RenderableType:
-    """How far late elements were behind, in bars."""
+    """How late elements were, in bars."""
     steps = late.behind.steps()
     per_bar = -(-len(steps) // _BARS)
     bars: dict[str, int] = {}

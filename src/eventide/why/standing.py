@@ -1,4 +1,4 @@
-"""Where each operator stands, and who holds it there."""
+"""Where each operator stands, and which splits hold it there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventide.why.evidence import Evidence, GateState, Json
 
 
 class Status(StrEnum):
-    """What a split is doing."""
+    """State of a split."""
 
     SPEAKS = "counts"
     NEVER = "has never had an element"
@@ -43,13 +43,13 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Who holds a watermark.
+    """Holder of a watermark.
 
     Attributes:
         splits: those that stand lowest, all of one source.
         through: the operators between them and the one that is held, nearest to the splits first.
         since: when, by the clock, the first of them became the one that holds; None if that is not known.
-        without: where the watermark would be without them; None if nobody else is there.
+        without: where the watermark would be without them; None if there is no other split.
     """
 
     splits: tuple[Split, ...]
@@ -60,7 +60,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class LateFrom:
-    """What of the late elements of an operator came from one split.
+    """Late elements of an operator that came from one split.
 
     Attributes:
         split: its name; None for all that have ended.
@@ -87,11 +87,11 @@ class Standing:
         heard: when, by the clock, an element last came; None if none did.
         splits: those that it hears itself, slowest first.
         ended: how many splits have ended.
-        hold: who holds it; None if nobody does.
+        hold: the splits that hold it; None if none does.
         late: what came too late.
         rows: how many elements its splits had, those that ended too.
         gone: what is remembered of the splits that ended, by edge.
-        moves: the last places of the watermark: the time by the clock, the watermark, and who held it there.
+        moves: the last places of the watermark: the time by the clock, the watermark, and its holder there.
         dead_letters: how many it has put out, and what is chained to it, by name.
     """
 
@@ -115,7 +115,7 @@ class Standing:
 
     @property
     def late_from(self) -> list[LateFrom]:
-        """Which splits the late elements came from, those with most first; none behind other operators."""
+        """Which splits the late elements came from, those with most first; none after other operators."""
         records = [(split.name, split.record) for split in self.splits if split.record is not None]
         known = [*records, *((None, record) for record in self.gone)]
         found, total = sum(record.late for _, record in known), self.late.behind.total
@@ -166,7 +166,7 @@ def _standing(evidence: Evidence, operator: Json) -> Standing:
 
 
 def source_name(evidence: Evidence, edge: Json) -> str:
-    """The name of the source behind an edge; of all of them, where a generator works on the splits of several."""
+    """The name of the source of an edge; of all of them, where a generator works on the splits of several."""
     return " and ".join(source["name"] for source in evidence.sources_behind(edge))
 
 
@@ -223,7 +223,7 @@ def _hold_before(evidence: Evidence, edge: Json) -> Hold | None:
 
 
 def _without(evidence: Evidence, operator: Json, left_out: set[tuple[str, str]]) -> int | None:
-    """Where an operator's watermark would be without some splits, by source and name; None if nobody is left."""
+    """Where an operator's watermark would be without some splits, by source and name; None if no split is left."""
     gate = evidence.gate(operator)
     inputs = []
     for channels in gate.channels.values():

@@ -31,7 +31,7 @@ class WindowStanding:
 
     Attributes:
         start: its first millisecond.
-        end: the first behind it.
+        end: the first millisecond after it.
         phase: how far it is.
         fires_at: the watermark with which it fires.
         gone_at: the watermark with which its state goes.
@@ -72,7 +72,7 @@ def is_on_columns(standing: Standing) -> bool:
 
 
 def standing_of(standing: Standing, window: TimeWindow, held: int | None) -> WindowStanding:
-    """How far a window is, which holds so much."""
+    """How far a window is that holds `held` keys or elements."""
     watermark = standing.watermark
     fires_at = window.max_timestamp()
     gone_at = add_ms(fires_at, standing.operator["windows"]["lateness_ms"])

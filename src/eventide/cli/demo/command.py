@@ -99,7 +99,7 @@ def _played(place: Path) -> dict[str, Any]:
 
 
 def view_of(story: dict[str, Any]) -> Group:
-    """What the demo gave, as a person reads it."""
+    """Show the results of the demo for a person."""
     ours, theirs, lagging = story["eventide"], story["spark"], story["lagging"]
     bound = length(story["bound_ms"])
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")

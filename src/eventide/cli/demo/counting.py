@@ -14,7 +14,7 @@ OPERATOR = "temperatures"
 
 @dataclass(frozen=True, slots=True)
 class EventideCount:
-    """What eventide counted, what came too late and was handed over, and the watermark at the end."""
+    """Result of eventide: the counts, the late readings that were handed over, and the last watermark."""
 
     counts: Counts
     late: Counts

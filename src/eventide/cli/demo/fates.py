@@ -1,4 +1,4 @@
-"""What became of every reading, by a plain count of all of them."""
+"""Fate of every reading, by a plain count of all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventide.cli.demo.readings import HOUR_MS, Counts
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of the readings on one side; ``lost`` are those that were in no result and were not handed over."""
+    """Fate of the readings on one side; ``lost`` are those that were in no result and were not handed over."""
 
     readings: int
     counted: int

@@ -23,7 +23,7 @@ _FARTHEST_BEHIND_MS = 3 * HOUR_MS
 
 
 def readings() -> pa.Table:
-    """What had arrived by the end of the day, in that order."""
+    """Return the readings that had arrived by the end of the day, in the order of arrival."""
     chance = random.Random(2026)
     rows = []
     for place, station in enumerate(STATIONS):
@@ -45,7 +45,7 @@ def readings() -> pa.Table:
 
 
 def _behind_ms(since_ms: int) -> int:
-    """How far the slow line is behind with what was measured so long after midnight."""
+    """Lag of the slow line for readings that were measured `since_ms` after midnight."""
     return min(max(0, since_ms - _SLOW_SINCE_MS) // 2, _FARTHEST_BEHIND_MS)
 
 

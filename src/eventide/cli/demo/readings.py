@@ -25,7 +25,7 @@ BOUND_MS = 300_000
 """How far readings of a station may be out of order and not be late."""
 
 EVERY_MS = 5_700_000
-"""What arrives in such a stretch of time is one micro-batch."""
+"""Length of time whose arrivals are one micro-batch."""
 
 SCHEMA = pa.schema(
     [
