@@ -1,1 +1,1 @@
-"""What eventide costs and what it gains, beside Spark's own windows: `./run bench`; docs/benchmarks.md tells of it."""
+"""Costs and gains of eventide, beside Spark's own windows: `./run bench`; docs/benchmarks.md tells of it."""

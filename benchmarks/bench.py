@@ -1,4 +1,4 @@
-"""What all parts share: the session, the data, a place for files, and how a query is timed."""
+"""Common means of all parts: the session, the data, a place for files, and how a query is timed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Run:
         return self.place / "out"
 
     def steady(self, warm_up: int, batches: int) -> float:
-        """The median time of the micro-batches behind the first few, without the last that has data."""
+        """The median time of the micro-batches after the first few, without the last that has data."""
         return statistics.median(self.seconds[warm_up : batches - 1])
 
 
@@ -80,7 +80,7 @@ class Bench:
         """Run a query to its end.
 
         Args:
-            what: its name, for who watches.
+            what: its name, for the viewer.
             start: starts it; it may write below the folder that it gets.
         """
         self._runs += 1
@@ -105,7 +105,7 @@ class Bench:
             shutil.rmtree(run.place, ignore_errors=True)
 
     def say(self, text: str) -> None:
-        """Tell who watches."""
+        """Tell the viewer."""
         self.console.print(f"[dim]{text}[/]", highlight=False)
 
 

@@ -1,7 +1,7 @@
 """The data: Parquet files, four for each micro-batch, which cover the same 50 seconds of event time.
 
-A row is (user, ts, value, extra); nobody asks for `extra`. Rows come up to a second too late. The files of a
-micro-batch were changed before those of the next, so that whoever reads four at a time, oldest first, reads the same.
+A row is (user, ts, value, extra); `extra` is not used. Rows come up to a second too late. The files of a
+micro-batch were changed before those of the next, so that every reader of four at a time, oldest first, reads the same.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ RACE_HEADINGS = {"what": 32, "eventide": 16, "Spark": 16, "Flink": 16, "who can'
 """Of the columns of a table of races."""
 NUMBERS = ("eventide", "ratio", "Spark", "Flink")
 DERIVED = ("ratio", "is_met")
-"""What a figure says in JSON beside its fields."""
+"""Properties of a figure that stand in JSON beside its fields."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Figure:
         unit: of both numbers: "rows/s", "ms", "min", "bytes", "MB", "rows" or "micro-batches".
         eventide: the number.
         other: the number beside it, if there is one.
-        beside: whose that is.
+        beside: the engine of the other number.
         least: what eventide's number, or the ratio where there is one, should at least be.
         most: what it should at most be.
     """
@@ -55,7 +55,7 @@ class Figure:
 
     @property
     def judged(self) -> float:
-        """What the aim is about."""
+        """The number that the aim is about."""
         return self.eventide if self.ratio is None else self.ratio
 
     @property
@@ -83,7 +83,7 @@ class Race:
     Attributes:
         what: what was measured.
         rates: the numbers, by engine; one that has none was not measured.
-        note: who can't, and why.
+        note: which engine can't, and why.
     """
 
     what: str
@@ -107,7 +107,7 @@ def headings_of(lines: Sequence[Line]) -> dict[str, int]:
 
 
 def as_json(line: Line) -> dict[str, Any]:
-    """What is stored of a line: its fields, and what follows from them."""
+    """Return a line as it is stored: its fields, and what follows from them."""
     return asdict(line) | ({} if isinstance(line, Race) else {name: getattr(line, name) for name in DERIVED})
 
 
@@ -135,7 +135,7 @@ def shown(number: float, unit: str) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """What is measured together, under one name."""
+    """Measurements under one name."""
 
     name: str
     title: str
@@ -177,7 +177,7 @@ def store(parts: Iterable[Part], sizes: Sizes) -> None:
 
 
 def machine() -> dict[str, str]:
-    """What it ran on."""
+    """Describe the machine."""
     versions = {name: version(name) for name in ("pyspark", "pyarrow", "polars", "pandas", "numpy")}
     return {"cores": str(os.cpu_count()), "cpu": _cpu(), "python": platform.python_version(), **versions}
 

@@ -1,4 +1,4 @@
-"""The same aggregation as a query of Spark's own and as a job of eventide, from a folder of files into another."""
+"""One aggregation as a query of Spark's own and as a job of eventide, from a folder of files into another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DISORDER_S = 2
 
 @dataclass(frozen=True)
 class Windows:
-    """The same windows twice."""
+    """Windows for both engines."""
 
     ours: WindowAssigner[Any, Any]
     theirs: Callable[[], Column]
@@ -45,7 +45,7 @@ SESSIONS = Windows(EventTimeSessionWindows.with_gap(Time.seconds(1)), lambda: F.
 
 @dataclass(frozen=True)
 class Job:
-    """What a query does: the files it reads, and its windows.
+    """Job of a query: the files it reads, and its windows.
 
     Attributes:
         files: the folder of the data.

@@ -1,6 +1,6 @@
 """Visits to a web shop as sessions, with clicks that arrive late, and some that arrive too late.
 
-A visit ends when a visitor has been quiet for 30 seconds. Each micro-batch takes two clicks, and behind each the
+A visit ends when a visitor has been quiet for 30 seconds. Each micro-batch takes two clicks, and after each the
 watermark rises to just below the highest time seen.
 
 What to see: Ada's visit comes out with 2 clicks. Her click at second 20 is late, but within the allowed lateness of

@@ -29,7 +29,7 @@ from soak.samples import Sampler, by_minute
 LOG = "log"
 _END_S = 60
 _MISSED = 2
-"""So many minutes may be lost, at the beginning and at the end."""
+"""Minutes that may be lost, at the beginning and at the end."""
 
 
 def main(arguments: list[str]) -> int:
@@ -80,7 +80,7 @@ def _show(table: pd.DataFrame, console: Console) -> list[str]:
 
 
 def _about(arguments: list[str], began: datetime.datetime) -> dict[str, object]:
-    """What ran, when, and on what."""
+    """Describe the run: its time, its machine and its code."""
     known = machine()
     versions = {name: known[name] for name in ("python", "pyspark", "pyarrow")} | {"eventide": version("eventide")}
     return {

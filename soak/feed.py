@@ -1,4 +1,4 @@
-"""What keeps coming: records of topics that come and go, files that come and go, keys that never come again."""
+"""Feed of the job: records of topics that come and go, files that come and go, keys that never come again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soak.program import READINGS, RESULTS
 
 _EACH_S = 1.0
 _RECORDS = 60
-"""So many records of topics, and half as many of each kind of files, come at a time."""
+"""Number of records of topics that come at a time; of each kind of files, half as many."""
 _RECORDS_OF_A_KEY = 40
 _DISORDER_MS = 2_000
 _LATE_MS = 60_000
@@ -70,7 +70,7 @@ class Feed:
                 self._speak(second)
                 self._clear(second)
                 second += 1
-        except Exception as error:  # whoever started it looks at it
+        except Exception as error:  # its starter looks at it
             self.error = error
 
     def _speak(self, second: int) -> None:
@@ -101,7 +101,7 @@ class Feed:
         return [self._record(now_ms) for _ in range(count)]
 
     def _record(self, now_ms: int) -> dict[str, object]:
-        """The next record; each key is that of a few that follow each other, and of none behind them."""
+        """The next record; each key is that of a few that follow each other, and of none after them."""
         self._number += 1
         behind = self._random.randrange(_DISORDER_MS) + (_LATE_MS if self._number % 200 == 0 else 0)
         key = f"key-{self._number // (_RECORDS_OF_A_KEY * 8)}-{self._number % 8}"

@@ -1,4 +1,4 @@
-"""What an hour showed: each measure at the tenth minute, at the end, and what an hour more would add."""
+"""Findings of an hour: each measure at the tenth minute, at the end, and what an hour more would add."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 SETTLED = 10
 """From this minute on everything should be level; from the sixth of ten."""
 _AROUND = 2
-"""A value at a minute is the median of the minutes around it, so many on each side."""
+"""A value at a minute is the median of the minutes around it, this many on each side."""
 _TELLING = 20
 """Fewer minutes say nothing about an hour."""
 
@@ -103,12 +103,12 @@ class Finding:
 
 
 def settled_minute(minutes: int) -> int:
-    """The minute from which everything should be level, in a run of so many."""
+    """The minute from which everything should be level, in a run of `minutes` minutes."""
     return min(SETTLED, minutes * 6 // 10)
 
 
 def findings(table: pd.DataFrame) -> dict[str, list[Finding]]:
-    """What is found in a table by minute, by group."""
+    """Return the findings in a table by minute, by group."""
     first = settled_minute(len(table))
     return {
         group: [_found(measure, table[measure.column], first) for measure in measures if measure.column in table]

@@ -1,4 +1,4 @@
-"""What lives in the JVM, from its own log of garbage collections."""
+"""Contents of the JVM's heap, from its own log of garbage collections."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _CLASSES = re.compile(r"\[gc,metaspace *\] GC\(\d+\) Metaspace: (\d+)K")
 
 
 def options(folder: Path) -> str:
-    """What tells a JVM to write its log into a folder, under the number of its process."""
+    """Options that tell a JVM to write its log into a folder, under the number of its process."""
     return f"-Xlog:gc,gc+metaspace=info:file={folder}/gc-%p.log:uptime,tags:filecount=0"
 
 
 def taken(folder: Path, process: int) -> dict[str, float]:
-    """The heap behind the last collection, and what classes take outside of it; nothing before there was one."""
+    """The heap after the last collection, and what classes take outside of it; nothing before there was one."""
     log = folder / f"gc-{process}.log"
     text = log.read_text() if log.exists() else ""
     heap, classes = _COLLECTED.findall(text), _CLASSES.findall(text)

@@ -69,7 +69,7 @@ def _write(lines: Any, client: JobClient, known: int) -> int:
 
 
 def said(progress: BatchProgress) -> dict[str, Any]:
-    """What is written of a micro-batch."""
+    """Return the record of a micro-batch."""
     return {
         "batch": progress.batch,
         "ended_ms": progress.ended_ms,

@@ -41,7 +41,7 @@ def filled(page: str, table: pd.DataFrame, about: dict[str, Any]) -> str:
 
 
 def name_of(group: str) -> str:
-    """What marks the place of a group's table.
+    """Return the mark of the place of a group's table.
 
     >>> name_of("Processes, threads, open files")
     'processes-threads-open-files'

@@ -1,4 +1,4 @@
-"""What the processes of the job take: memory, open files, threads, CPU time."""
+"""Resources of the job's processes: memory, open files, threads, CPU time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DAEMON = "pyspark.daemon"
 
 
 def taken(driver: psutil.Process) -> dict[str, float]:
-    """What the processes of a driver take, by kind, and their CPU time so far with that of those that have ended."""
+    """Return the resources of a driver's processes, by kind, and their CPU time so far, with ended ones."""
     found: dict[str, list[psutil.Process]] = {kind: [] for kind in KINDS}
     for process in [driver, *driver.children(recursive=True)]:
         with suppress(psutil.Error):
@@ -31,7 +31,7 @@ def jvm(driver: psutil.Process) -> int:
 
 
 def kind_of(process: psutil.Process, driver: psutil.Process) -> str:
-    """What a process is for."""
+    """Return the purpose of a process."""
     if process == driver:
         return "driver"
     if process.name() == "java":

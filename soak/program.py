@@ -24,7 +24,7 @@ from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTime
 from eventide.joins import left, right
 
 READINGS = "readings"
-"""What the names of the topics begin with."""
+"""The beginning of the names of the topics."""
 RESULTS = "results"
 """The topic of the results."""
 PARALLELISM = 2
@@ -56,7 +56,7 @@ class Trailing(WatermarkGenerator):
 
 
 class Notes(KeyedProcessFunction):
-    """A line for each key some time behind its last; its state is cleared then, but for what has a time to live."""
+    """A line for each key some time after its last; its state is cleared then, but for what has a time to live."""
 
     def open(self, runtime_context: Any) -> None:
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
@@ -161,7 +161,7 @@ def columns(readings: DataStream, events: DataStream) -> tuple[DataStream, DataS
 
 
 def elements(readings: DataStream, visits: DataStream) -> DataStream:
-    """Sessions with a function, and windows behind them."""
+    """Sessions with a function, and windows after them."""
     sessions = (
         readings.union(visits)
         .key_by(lambda e: e["key"], Types.STRING())

@@ -1,4 +1,4 @@
-"""What is seen of the job every few seconds, from outside of it, and of each of its micro-batches, from inside."""
+"""Samples of the job: every few seconds, from outside of it, and of each of its micro-batches, from inside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soak.life import DASHBOARD, PROGRESS
 SAMPLES = "samples.jsonl"
 _EACH_S = 5.0
 _PAGE = ("metrics", "api/jobs/1/batches")
-"""What the job's page and monitoring systems ask for."""
+"""Requests of the job's page and of monitoring systems."""
 _BY_MINUTE_LEAST = ("jvm: heap after a collection, MB",)
 """Of these, what a minute has least of counts: the rest is waiting to be collected."""
 

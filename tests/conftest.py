@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose a seed where nobody says one."""
+    """Choose a seed where none is given."""
     if config.getoption("--seed") is None:
         config.option.seed = random.randrange(10**6)
 
@@ -75,7 +75,7 @@ def env(spark: object, tmp_path: Path) -> StreamExecutionEnvironment:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[KafkaBroker]:
-    """A running broker; whoever kills it starts it again. Without one a build server must not pass."""
+    """A running broker; a test that kills it starts it again. Without one a build server must not pass."""
     try:
         jars = kafka_jars()
     except ProgramError as error:

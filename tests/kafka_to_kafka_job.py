@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 600
 
 
 class UserOf(SerializationSchema):
-    """The key of a record: whose it is."""
+    """The key of a record: its user."""
 
     def serialize(self, element: Row) -> bytes:
         return str(element["user"]).encode()

@@ -1,4 +1,4 @@
-"""What tests do with topics beside the program under test: fill them, and read what any reader would see."""
+"""Topics in tests, beside the program under test: fill them, and read what any reader would see."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ BATCHES = [
 RULES = [[(KEYS[i], i)] for i in range(4)]
 NARROW = Types.ROW_NAMED(["key", "amount", "at"], [Types.STRING(), Types.SHORT(), Types.INT()])
 TELLING = ("tumbling", "two", "process", "ruled", "listed", "joined")
-"""What is tried on Spark: the twin does the rest."""
+"""Cases that run on Spark: the twin does the rest."""
 
 
 def job(checkpoint: Path, parallelism: int) -> StreamExecutionEnvironment:
@@ -57,7 +57,7 @@ def goes_on(saved: Path, folder: Path, until: int = len(BATCHES)) -> None:
 
 
 def expected(together: int = 1) -> Counter[str]:
-    """What a job gives that is never stopped, in this process; its first micro-batches may come ``together``."""
+    """The results of a job that is never stopped, in this process; its first micro-batches may come ``together``."""
     batches, rules = ([[*chain(*steps[:together])], *steps[together:]] for steps in (BATCHES, RULES))
     streams = saved_program.streams(local_environment(), batches, rules, bounded=True)
     first, *others = (streams[name] for name in TELLING)
@@ -65,7 +65,7 @@ def expected(together: int = 1) -> Counter[str]:
 
 
 def lines(*outputs: Path) -> Counter[str]:
-    """What is in files, but for what only a later program has."""
+    """The lines in files, but for those that only a later program has."""
     found = Counter(
         line for output in outputs for file in output.glob("*.txt") for line in file.read_text().splitlines()
     )

@@ -46,7 +46,7 @@ def plan_of(*streams, parallelism=2, max_parallelism=128, mode=RuntimeExecutionM
 
 
 def run(plan, max_rows=None):
-    """What each micro-batch gave: the elements with their timestamps of each sink, in the order of the sinks."""
+    """The results of each micro-batch: the elements with their timestamps of each sink, in the order of the sinks."""
     return [by_sink(plan, batch) for batch in runner(plan, max_rows=max_rows).batches()]
 
 
@@ -61,7 +61,7 @@ def by_sink(plan, batch):
 
 
 def run_with_restarts(plan, every, max_rows=None):
-    """As `run`, but a new runner goes on from a copy of the checkpoint after every so many micro-batches."""
+    """As `run`, but a new runner goes on from a copy of the checkpoint after every `every` micro-batches."""
     checkpoint, results = LocalCheckpoint(), []
     while True:
         one = runner(plan, max_rows, deepcopy(checkpoint))

@@ -25,7 +25,7 @@ STEPS = [
 
 
 def finished(progress, metrics=None, name="trips", number=1, description=None):
-    """A watched job that has ended with some micro-batches behind it."""
+    """A watched job that has ended after some micro-batches."""
     client = FinishedJob(JobExecutionResult(JobID("the id"), 5, metrics or {}), [], progress)
     return WatchedJob(number, name, client, description or {})
 
@@ -64,5 +64,5 @@ def asked(url, method="GET", **headers):
 
 
 def json_of(url):
-    """What an address answers."""
+    """The answer of an address."""
     return json.loads(asked(url)[2])

@@ -1,1 +1,1 @@
-"""What is measured, a file for each kind of thing."""
+"""Measurements, a file for each kind of thing."""

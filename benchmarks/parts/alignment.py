@@ -62,7 +62,7 @@ class History(Source):
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """Behind the last row before which none is later."""
+        """The position after the last row before which none is later."""
         if not self._finds_times:
             return None
         return {split: bisect.bisect_right(self.highest[split], timestamp_ms) for split in positions}
@@ -82,7 +82,7 @@ class History(Source):
 
 @dataclass(frozen=True)
 class Distance:
-    """What was seen between micro-batches."""
+    """Distances seen between micro-batches."""
 
     minutes_apart: float
     """Between the furthest split and the slowest, the median."""

@@ -53,7 +53,7 @@ class Quiet(KeyedProcessFunction):
 
 
 class QuietBySpark(StatefulProcessor):
-    """The same, with PySpark's state and timers."""
+    """Quiet keys with PySpark's state and timers."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -87,7 +87,7 @@ def quiet_keys(bench: Bench) -> list[Figure]:
 
 
 def quiet_keys_by_itself(bench: Bench) -> list[Figure]:
-    """The same in larger micro-batches, with nothing beside it, 1,000 keys."""
+    """Quiet keys in larger micro-batches, with nothing beside them, 1,000 keys."""
     data = DataSet(_KEYS[0], bench.sizes.few_batches, bench.sizes.join_rows)
     rate = _quiet(bench, data, "eventide", _by_eventide)
     return [Figure(f"{_KEYS[0]:,} keys", "rows/s", rate, least=300_000)]

@@ -1,4 +1,4 @@
-"""What a micro-batch costs that touches few keys, as the number of keys grows of which there is state."""
+"""Cost of a micro-batch that touches few keys, as the number of keys with state grows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NOTES = ValueStateDescriptor("n", Types.LONG())
 
 @dataclass(frozen=True)
 class Cost:
-    """What a micro-batch costs: its time, the CPU time of the JVM and all Python workers, and what it writes."""
+    """Cost of a micro-batch: its time, the CPU time of the JVM and all Python workers, and what it writes."""
 
     ms: float
     cpu_ms: float
@@ -84,7 +84,7 @@ def growth(bench: Bench) -> list[Figure]:
 
 
 def _costs(bench: Bench, keys: int) -> dict[str, dict[str, Cost]]:
-    """What Spark and each stream spend, by what is touched, when there are so many keys."""
+    """Costs of Spark and each stream, by what is touched, when there are `keys` keys."""
     files = bench.place / "data" / f"growth-{keys}"
     _write(files, keys)
     starters = {_SPARK: by_spark} | {name: _starter(build) for name, build in STREAMS.items()}
@@ -215,7 +215,7 @@ def _sum(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 
 class CountsAndWaits(Trigger[Any, Any]):
-    """Counts the elements of a key in a state of its own, and sets a timer a day behind the first one."""
+    """Counts the elements of a key in a state of its own, and sets a timer a day after the first one."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """One more."""

@@ -45,7 +45,7 @@ class InWindow(JoinFunction):
 
 @dataclass(frozen=True)
 class Join:
-    """The same join three times."""
+    """One join in three forms."""
 
     name: str
     columns: Callable[[DataStream, DataStream], DataStream]

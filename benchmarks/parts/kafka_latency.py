@@ -89,7 +89,7 @@ def _measured(
     listening.start()
     try:
         sent = _produce(kafka, events, seconds, query)
-        last = sent[-1][1] // _WINDOW_MS * _WINDOW_MS  # nothing comes behind the last window, so it stays open
+        last = sent[-1][1] // _WINDOW_MS * _WINDOW_MS  # nothing comes after the last window, so it stays open
         deadline = time.monotonic() + _PATIENCE_S
         while not any(end == last for _, end in arrived) and time.monotonic() < deadline and query.isActive:
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What a million open windows take: bytes of state, and memory of a Python worker."""
+"""Memory of a million open windows: bytes of state, and memory of a Python worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs that operators remember what their splits brought, so that somebody can ask why."""
+"""Cost of the memory that operators have of their splits, for `why`."""
 
 from __future__ import annotations
 

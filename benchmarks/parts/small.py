@@ -1,4 +1,4 @@
-"""What a micro-batch costs that has almost nothing in it."""
+"""Cost of a micro-batch that has almost nothing in it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def side_by_side(bench: Bench) -> list[Figure]:
 
 
 def _windows(bench: Bench, job: Job, operators: int, place: Path) -> StreamingQuery:
-    """So many windows of different lengths, whose results go into one sink."""
+    """Start `operators` windows of different lengths, whose results go into one sink."""
     env = environment(bench.spark, place)
     source = FileSource.parquet(str(job.files)).set_max_files_per_batch(job.files_per_batch).build()
     users = env.from_source(source, job.strategy(), "events").key_by("user")

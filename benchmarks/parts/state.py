@@ -1,4 +1,4 @@
-"""What calls to the state store cost from Python."""
+"""Cost of calls to the state store from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to have a watermark for each split, and to make watermarks in Python."""
+"""Cost of a watermark for each split, and of watermarks that are made in Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHARE_OF_ROWS = 5  # of a usual micro-batch: these rows are made in Python whil
 
 
 class PerElement(WatermarkGenerator):
-    """What the built-in strategy does, written by hand."""
+    """The built-in strategy, written by hand."""
 
     highest = -(2**63)
 
@@ -50,7 +50,7 @@ class PerElement(WatermarkGenerator):
 
 
 class Vectorised(VectorizedWatermarkGenerator, PerElement):
-    """The same, many elements at a time."""
+    """The built-in strategy, many elements at a time."""
 
     def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
         """Remember the highest timestamp."""
@@ -58,7 +58,7 @@ class Vectorised(VectorizedWatermarkGenerator, PerElement):
 
 
 class VectorisedPeriodic(Vectorised):
-    """The same, with the promise to speak at the end of a micro-batch only."""
+    """A vectorised generator that promises to speak at the end of a micro-batch only."""
 
     is_periodic = True
 
@@ -100,7 +100,7 @@ def _supplied(generator: type[WatermarkGenerator]) -> WatermarkStrategy:
 
 
 class Meters(Source):
-    """Rows that are born in Python, in any number of splits: so many in each micro-batch, over one second."""
+    """Rows that are born in Python, in any number of splits: `rows` in each micro-batch, over one second."""
 
     def __init__(self, splits: int, rows: int, batches: int) -> None:
         self._splits = splits
@@ -120,7 +120,7 @@ class Meters(Source):
         return {split: position + self._rows for split, position in positions.items()}
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Rows of 1,000 users, each behind the one before it."""
+        """Rows of 1,000 users, each after the one before it."""
         places = np.arange(start, end)
         columns = {"user": places % 1_000, "ts": START_MS + places * 1_000 // self._rows, "value": places}
         yield pa.RecordBatch.from_pydict(columns)

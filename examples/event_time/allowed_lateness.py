@@ -15,7 +15,7 @@ from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 Vote = tuple[str, int]
 VOTE = Types.TUPLE([Types.STRING(), Types.LONG()])
-VOTES: list[Vote] = [  # for whom, at which second
+VOTES: list[Vote] = [  # for which drink, at which second
     ("tea", 2),
     ("tea", 7),
     ("tea", 12),  # the watermark is at 11.999: the window from 0 is complete

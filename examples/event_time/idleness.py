@@ -1,7 +1,7 @@
-"""A sensor falls silent, and with `with_idleness` it holds nobody back.
+"""A sensor falls silent, and with `with_idleness` it holds no other back.
 
-Two thermometers report. The one in the cellar stops after three readings, but nobody says that it has ended: it might
-speak again at any time. The watermark is the lower one of the two, so it stands where the cellar stands.
+Two thermometers report. The one in the cellar stops after three readings, but it is not said that it has ended: it
+might speak again at any time. The watermark is the lower one of the two, so it stands where the cellar stands.
 
 What to see: the cellar is in the first ten seconds only, and the windows of the next ones come out all the same, a
 second after it has fallen silent, while the roof goes on reporting. Leave `with_idleness` out, and this program waits
@@ -20,7 +20,7 @@ COUNT = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
 class Thermometer(SourceFunction):
-    """Gives a reading for each second, ten times as fast, and after so many is silent. It never ends by itself."""
+    """Gives a reading for each second, ten times as fast, and then is silent. It never ends by itself."""
 
     def __init__(self, place: str, readings: int | None = None) -> None:
         self._place, self._readings, self._running = place, readings, True

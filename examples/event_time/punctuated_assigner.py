@@ -1,10 +1,10 @@
 """Watermarks from elements that mark that something is complete: as a generator, and in Flink's older form.
 
 A till sends its sales and, at the end of each hour, a closing line: "all sales of this hour have been sent". The line
-is the watermark, and it takes effect right behind itself, in the middle of a micro-batch too: all of these sales are in
+is the watermark, and it takes effect right after itself, in the middle of a micro-batch too: all of these sales are in
 one.
 
-What to see: each hour has its sum, and the sale of 9:40 that the till sends behind the closing line of nine o'clock is
+What to see: each hour has its sum, and the sale of 9:40 that the till sends after the closing line of nine o'clock is
 too late. The older form, one object that gives timestamps and watermarks both, says the same.
 """
 
@@ -43,7 +43,7 @@ class ClosingLines(WatermarkGenerator):
 
 
 class TillAssigner(AssignerWithPunctuatedWatermarks):
-    """The same in Flink's older form, which gives timestamps too."""
+    """The till's watermarks in Flink's older form, which gives timestamps too."""
 
     def extract_timestamp(self, value: Line, record_timestamp: int) -> int:
         return value[1] * MINUTE_MS

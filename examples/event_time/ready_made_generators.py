@@ -3,13 +3,13 @@
 Packets arrive two in each micro-batch; the marker among them says that the first ten seconds are complete, which is not
 quite true. Windows of ten seconds list the packets.
 
-What to see: who waits longer loses less.
+What to see: a longer wait loses less.
 
 - "ascending" believes that time never goes back: 8 and 9 are too late, because 13 has been there.
-- "bounded" waits four seconds for those that are behind, which is long enough here.
+- "bounded" waits four seconds for late packets, which is long enough here.
 - "marked" believes the marker alone: 8 is in time, 9 is not.
 - "none" gives no watermark before the end, so that nothing is late, and nothing comes early.
-- "time lag" goes by the clock, and these packets are of 1970: all that come behind the first micro-batch are too late.
+- "time lag" goes by the clock, and these packets are of 1970: all that come after the first micro-batch are too late.
   It is for streams that are live.
 """
 

@@ -1,10 +1,10 @@
 """A source that knows the time: it emits elements with timestamps, and watermarks itself.
 
 A tide gauge is read every half hour. It stores what it measures, and sends a whole tide at once when the water turns:
-then it knows that there is nothing older, and says so with a watermark. No strategy is needed behind it.
+then it knows that there is nothing older, and says so with a watermark. No strategy is needed after it.
 
 What to see: the highest water of each six hours, as soon as the gauge has said that the tide is over. When the job is
-started again on its checkpoint, the gauge goes on behind what the job has seen, because it has a state.
+started again on its checkpoint, the gauge goes on after what the job has seen, because it has a state.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""A strategy on the source, and one behind a filter: who moves the watermark?
+"""A strategy on the source, and one after a filter: which entries move the watermark?
 
 Two machines write a journal, and each journal is a split. Most entries are heartbeats; only alarms are counted, in
-windows of ten seconds, once with the strategy on the source and once with the strategy behind the filter.
+windows of ten seconds, once with the strategy on the source and once with the strategy after the filter.
 
 What to see: "source>" has the first window as soon as the heartbeats of both machines have passed second 10. "filter>"
-has it later: behind the filter only alarms are seen, and the machine that has none holds the watermark until its
+has it later: after the filter only alarms are seen, and the machine that has none holds the watermark until its
 journal ends. The results are the same. Put the strategy on the source, if what is filtered out tells the time as well.
 """
 

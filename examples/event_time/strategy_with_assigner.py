@@ -5,7 +5,7 @@ report its time is, and that a report is out of order by ten seconds at most.
 
 What to see: a minute is complete when a report has come that is ten seconds beyond its end; the watermark is one
 millisecond more than ten seconds behind the latest report. So Bob counts in his own minute, though his report comes
-behind Cleo's. The last minutes come out when the input ends, with the largest watermark there is.
+after Cleo's. The last minutes come out when the input ends, with the largest watermark there is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ Report = tuple[str, int, str]
 REPORTS: list[Report] = [  # the post, the second, the runner
     ("bridge", 20, "Ada"),
     ("bridge", 64, "Cleo"),
-    ("bridge", 58, "Bob"),  # behind Cleo's report, but for a moment before it
+    ("bridge", 58, "Bob"),  # after Cleo's report, but for a moment before it
     ("tower", 59, "Ada"),
     ("tower", 71, "Bob"),  # the watermark reaches second 60.999
     ("bridge", 95, "Dan"),
@@ -26,7 +26,7 @@ REPORTS: list[Report] = [  # the post, the second, the runner
 
 
 class Passed(ProcessWindowFunction[Report, str, str, TimeWindow]):
-    """One line for a post and minute: who passed, and where the watermark stood when that was known."""
+    """One line for a post and minute: the people who passed, and where the watermark stood when that was known."""
 
     def process(
         self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[Report]

@@ -1,4 +1,4 @@
-"""The same hourly windows under each of the three kinds of time.
+"""Hourly windows under each of the three kinds of time.
 
 Cars pass a counter and carry the time at which they did. The reports reach the program all over the place: some at
 once, some later. `time_window` does not say which kind of time it means; the environment does. To make it short, an
@@ -61,7 +61,7 @@ class Cars(ProcessWindowFunction[tuple[str, int], str, str, TimeWindow]):
         yield f"{began:%Y, %H:%M:%S}: {len(list(elements))} cars"
 
 
-def main(hour: Time = Time.seconds(1)) -> None:  # noqa: B008 - a value, which nobody changes
+def main(hour: Time = Time.seconds(1)) -> None:  # noqa: B008 - a value, which is never changed
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     for characteristic in TimeCharacteristic:
         env.set_stream_time_characteristic(characteristic)

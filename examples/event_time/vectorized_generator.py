@@ -6,7 +6,7 @@ of them: not for timestamps, not for watermarks, not for windows.
 
 What to see: `explain()` says that the windows run on columns, and that their rows go through the shuffle as they are,
 because a watermark may come between any two of them. Then the longest stretch of each ship and hour. Bela's 9.9 miles
-are not among them: they came behind Anna's arrival, in the same micro-batch, and are counted as late.
+are not among them: they came after Anna's arrival, in the same micro-batch, and are counted as late.
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ class InPort(VectorizedWatermarkGenerator):
         output.emit_watermarks(rows, pc.subtract(timestamps.take(rows), 1))
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        if event.in_port:  # for elements that are no columns: the same, one by one
+        if event.in_port:  # for elements that are no columns, one by one
             output.emit_watermark(Watermark(event_timestamp - 1))
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:

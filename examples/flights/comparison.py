@@ -1,4 +1,4 @@
-"""What became of every row on both sides, checked against a plain count of the data at rest."""
+"""Fate of every row on both sides, checked against a plain count of the data at rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DoesNotAddUp(Exception):
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of the rows on one side."""
+    """Fate of the rows on one side."""
 
     rows_in: int
     counted: int
@@ -32,7 +32,7 @@ class Fate:
 
     @property
     def lost(self) -> int:
-        """What came in and came out nowhere."""
+        """The rows that came in and came out nowhere."""
         return self.rows_in - self.counted - self.late
 
 

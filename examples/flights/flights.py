@@ -24,13 +24,13 @@ FIRST_DAY = pd.Timestamp("2013-01-01", tz=NEW_YORK)
 
 DELAYED = "EWR"
 DELAY = pd.Timedelta(hours=6)
-"""How far the reports of the delayed airport are behind the others."""
+"""How far the reports of the delayed airport lag behind the others."""
 
 BOUND = pd.Timedelta(hours=4)
 """How much longer than the newest take-off that is known ago a flight may have taken off, and not be late."""
 
 EVERY = pd.Timedelta(hours=2)
-"""What arrives in such a stretch of time is one micro-batch."""
+"""Length of time whose arrivals are one micro-batch."""
 
 SCHEMA = pa.schema(
     [

@@ -76,7 +76,7 @@ def write_names(axes: Axes, reached: pd.DataFrame) -> None:
 
 
 def draw_waiting(axes: Axes, result: KafkaResult, colour: str) -> None:
-    """What waits in state behind each micro-batch, and its maximum."""
+    """Draw the rows that wait in state after each micro-batch, and their maximum."""
     set_frame(axes)
     waiting = result.way["waiting"]
     axes.bar(waiting.index, waiting, width=0.72, color=colour, alpha=0.75, linewidth=0)

@@ -1,4 +1,4 @@
-"""What the demo says; all numbers come from the data and from the two counts."""
+"""Texts of the demo; all numbers come from the data and from the two counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def introduction(reports: Reports, rows: pd.DataFrame) -> str:
-    """What is counted, and what was left out."""
+    """Say what is counted, and what was left out."""
     last = FIRST_DAY + pd.DateOffset(days=reports.days - 1)
     return (
         f"[bold]{len(rows):,} departures from New York's three airports, January 1 to {last:%B} {last.day}, 2013[/]\n"
@@ -34,7 +34,7 @@ def hours(length: pd.Timedelta) -> str:
 
 
 def table(comparison: Comparison) -> Table:
-    """What became of the rows."""
+    """Show the fate of the rows."""
     ours, theirs = comparison.eventide, comparison.spark
     result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     result.add_column("")

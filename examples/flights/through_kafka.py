@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BEGIN = FIRST_DAY + pd.Timedelta(hours=12)
-"""What has arrived by then was counted by an earlier job."""
+"""Time by which arrivals were counted by an earlier job."""
 
 
 def play(days: int, picture: Path, folder: Path, parallelism: int, console: Console) -> None:
@@ -51,7 +51,7 @@ def play(days: int, picture: Path, folder: Path, parallelism: int, console: Cons
 
 
 def introduction(rows: pd.DataFrame, days: int) -> str:
-    """What is counted, and how."""
+    """Say what is counted, and how."""
     last = FIRST_DAY + pd.DateOffset(days=days - 1)
     return (
         f"[bold]{len(rows):,} departures from New York's three airports, up to {last:%B} {last.day}, 2013, through "
@@ -82,7 +82,7 @@ def check(rows: pd.DataFrame, result: KafkaResult) -> None:
 
 
 def table(apart: KafkaResult, aligned: KafkaResult) -> Table:
-    """What became of the rows, and of the partitions."""
+    """Show the fate of the rows, and of the partitions."""
     result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     result.add_column("")
     for name in ("without alignment", "aligned"):

@@ -47,7 +47,7 @@ class WithAirportAndHour(WindowFunction[int, tuple[str, int, int], str, TimeWind
 
 @dataclass(frozen=True)
 class EventideResult:
-    """What eventide counted, the late rows that it handed over, and what it said of itself."""
+    """Result of eventide: the counts, the late rows that it handed over, and its progress."""
 
     counts: Counts
     late: list[Row]

@@ -52,7 +52,7 @@ class AsCounted(MapFunction):
 
 @dataclass(frozen=True)
 class KafkaResult:
-    """What the topics have in the end, for a reader of what is committed, and how the job got there.
+    """Final content of the topics, for a reader of what is committed, and how the job got there.
 
     ``way`` has a row for each micro-batch: the watermark of each airport's partition, None where there is none yet or
     no more, how many rows have been ``read``, and how many of them are in state, ``waiting`` for their hour to be over.
@@ -66,7 +66,7 @@ class KafkaResult:
 
     @property
     def apart(self) -> pd.Series:
-        """How far the partitions are apart behind each micro-batch, as long as all have something to read."""
+        """How far the partitions are apart after each micro-batch, as long as all have something to read."""
         reached = self.way[list(AIRPORTS)].dropna()
         return reached.max(axis="columns") - reached.min(axis="columns")
 
@@ -178,7 +178,7 @@ def _way(progress: list[BatchProgress]) -> pd.DataFrame:
 
 
 def _step(progress: BatchProgress) -> dict[str, object]:
-    """One micro-batch: how far the partitions are, and what is in state behind it."""
+    """One micro-batch: how far the partitions are, and what is in state after it."""
     counters = progress.counters["departures"]
     read, late = counters["numRecordsIn"], counters.get("numLateRecordsToSideOutput", 0)
     results = progress.counters.get("counted", {}).get("flights", 0)

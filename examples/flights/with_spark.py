@@ -1,4 +1,4 @@
-"""The same count with Spark's own means: `withWatermark`, one watermark for the whole query."""
+"""The count with Spark's own means: `withWatermark`, one watermark for the whole query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUERY = "departures_with_spark"
 
 @dataclass(frozen=True)
 class SparkResult:
-    """What Spark counted, and what it said of itself: the watermark of each micro-batch is in milliseconds."""
+    """Result of Spark: the counts, and its progress: the watermark of each micro-batch is in milliseconds."""
 
     counts: Counts
     rows_in: int

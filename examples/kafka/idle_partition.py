@@ -1,6 +1,6 @@
-"""A partition that has no records, and with `with_idleness` it holds nobody back.
+"""A partition that has no records, and with `with_idleness` it holds no other back.
 
-A topic has three partitions, and only two machines write into it, so the third partition stays empty. Nobody knows
+A topic has three partitions, and only two machines write into it, so the third partition stays empty. It is not known
 whether that will be so for ever: each partition counts from the start, and one that has said nothing holds the
 watermark where it is.
 

@@ -6,7 +6,7 @@ but the one in the valley is a minute behind. So the topic as a whole is out of 
 not at all.
 
 What to see: "of each partition" counts every reading, though its strategy tolerates no disorder. "of all" has the same
-strategy, but behind a shuffle, where nobody knows any more which partition an element is from. The mountain moves the
+strategy, but after a shuffle, where it is no longer known which partition an element is from. The mountain moves the
 one watermark there is, and what the valley brings is too late.
 """
 

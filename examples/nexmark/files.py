@@ -16,10 +16,10 @@ from examples.nexmark.source import TYPES, Events, Streams, in_time
 
 
 def write(recipe: Recipe, folder: Path, chunks: int, splits: int) -> None:
-    """Write all events, as so many chunks that follow each other in time, each of them in a file for each split.
+    """Write all events, as `chunks` chunks that follow each other in time, each of them in a file for each split.
 
-    The files of a chunk were changed before those of the next one, so that whoever reads so many at a time as there are
-    splits, oldest first, reads chunk by chunk.
+    The files of a chunk were changed before those of the next one, so that every reader of as many at a time as there
+    are splits, oldest first, reads chunk by chunk.
     """
     for kind in KINDS:
         events = Events(recipe, kind, splits)
@@ -36,7 +36,7 @@ def write(recipe: Recipe, folder: Path, chunks: int, splits: int) -> None:
 
 
 def read(env: StreamExecutionEnvironment, recipe: Recipe, folder: Path, files_at_once: int) -> Streams:
-    """The events from files, so many of each kind in a micro-batch."""
+    """The events from files, `files_at_once` of each kind in a micro-batch."""
 
     def stream(kind: Kind) -> DataStream:
         files = FileSource.parquet(str(folder / kind.name), type_info=TYPES[kind])

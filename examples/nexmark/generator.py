@@ -7,7 +7,7 @@ Things are uneven, as in life: half of the bids are for one auction of the last 
 person of the last hundred, three auctions of four are by one seller. Some bids and auctions name a person or an auction
 that comes a few events later, as if the two had changed places on the way.
 
-Event time rises with the numbers, at so many events a second; but one event of ten happened earlier than its place
+Event time rises with the numbers, at `rate` events a second; but one event of ten happened earlier than its place
 says, up to a bound.
 """
 
@@ -72,7 +72,7 @@ _CHANNELS = 10_000
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make.
+    """Recipe of the events.
 
     Attributes:
         events: how many, of all kinds.
@@ -105,7 +105,7 @@ class Recipe:
         return OPEN_AUCTIONS * _EVENTS // _AUCTIONS * 1_000 // self.rate
 
     def _lasts_ms(self, auctions: int) -> int:
-        """How long it takes to put up so many auctions, with the events around them, at most."""
+        """How long it takes to put up `auctions` auctions, with the events around them, at most."""
         return (auctions // _AUCTIONS + 2) * _EVENTS * 1_000 // self.rate + self.disorder_ms + 1
 
 
@@ -126,7 +126,7 @@ class Kind:
     make: Callable[[Recipe, np.ndarray], pa.RecordBatch]
 
     def count(self, events: int) -> int:
-        """How many there are among the first so many events of all kinds."""
+        """How many there are among the first `events` events of all kinds."""
         return events // _EVENTS * self.of_50 + min(max(events % _EVENTS - self.first, 0), self.of_50)
 
     def numbers(self, which: np.ndarray) -> np.ndarray:
@@ -205,7 +205,7 @@ def _last_auction(numbers: np.ndarray) -> np.ndarray:
 
 
 def _some_person(numbers: np.ndarray, role: str, one_of: int, place: int) -> np.ndarray:
-    """The id of the one hot person of the last hundred; or, one time of so many, of somebody who is active."""
+    """The id of the one hot person of the last hundred; or, one time of `one_of`, of somebody who is active."""
     known = _last_person(numbers) + 1
     active = np.minimum(known, ACTIVE_PERSONS)
     some = known - active + _below(numbers, role, active + LEAD)

@@ -52,7 +52,7 @@ class Events(Source):
 
 @dataclass(frozen=True)
 class Streams:
-    """What a query begins with: the three streams, with timestamps and watermarks, and what is known about them."""
+    """Input of a query: the three streams, with timestamps and watermarks, and what is known about them."""
 
     persons: DataStream
     auctions: DataStream
@@ -61,7 +61,7 @@ class Streams:
 
 
 def generated(env: StreamExecutionEnvironment, recipe: Recipe, splits: int, bounded: bool = True) -> Streams:
-    """The events as they are made, in so many splits of each kind."""
+    """The events as they are made, in `splits` splits of each kind."""
 
     def stream(kind: Kind) -> DataStream:
         return env.from_source(Events(recipe, kind, splits, bounded), in_time(recipe), f"{kind.name}s")

@@ -97,7 +97,7 @@ BATCH: dict[int, str] = {
     """,
     20: _WITH_AUCTION,
 }
-"""What each query gives at the end. For query 12, which goes by the clock: the sum over all windows."""
+"""Final results of each query. For query 12, which goes by the clock: the sum over all windows."""
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,11 @@ STREAMING: dict[int, Streaming] = {
         """
     ),
 }
-"""Those that Spark's streaming SQL can say; where a result replaces another one, in update mode."""
+"""Queries that Spark's streaming SQL can say; where a result replaces another one, in update mode."""
 
 NOT_ON_SPARK: dict[int, str] = {
     4: "two aggregations without windows, one behind the other",
     9: "an aggregation behind a join of which no interval is known",
     16: "distinct counts of a stream",
 }
-"""What those need that it cannot say."""
+"""Reasons why it cannot say the others."""

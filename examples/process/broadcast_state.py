@@ -3,8 +3,8 @@
 A rule names two moves that count when one player makes them one after the other. Rules come on a stream of their own,
 and each subtask has all of them.
 
-What to see: Ada jumps behind her run, which the first rule names. Bob ducks in between the two, which spoils it; but
-his shot behind his jump is what the second rule names.
+What to see: Ada jumps after her run, which the first rule names. Bob ducks in between the two, which spoils it; but
+his shot after his jump is what the second rule names.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """State by key: the mean of every two measurements of a sensor, and state that goes when a sensor falls silent.
 
 What to see: each sensor has a sum of its own. The state is forgotten an hour after its last use, so that sensors that
-are taken down leave nothing behind.
+are taken down leave no state.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Eggs in boxes of three: windows that are full after so many elements.
+"""Eggs in boxes of three: windows that are full after three elements.
 
 What to see: (hen, weight of a full box); the brown hen's last egg waits for two more, and never comes out.
 

@@ -77,7 +77,8 @@ class Rule:
         prose = passage.prose
         if not self.at_start:
             for match in self.compiled.finditer(prose):
-                if self.unless_after.isdisjoint(prose[: match.start()].lower().rstrip(", \n").split()[-1:]):
+                before = prose[: match.start()].lower().rstrip(", \n").split()[-1:]
+                if self.unless_after.isdisjoint(word.strip("\"'(*") for word in before):
                     yield match.start()
         elif passage.kind == "docstring" and (first := self.compiled.match(prose)):
             yield first.start()
@@ -87,7 +88,7 @@ class Rule:
         return re.compile(self.pattern.replace(" ", r"\s+"), re.IGNORECASE)
 
 
-# Words that name a person; "who" stands well after them.
+# Words that name a person, and may stand before `who`.
 PERSONS = (
     "anybody anyone author authors bidder bidders buyer buyers caller customer customers developer developers driver"
     " drivers else engineer engineers everybody everyone maintainer maintainers newcomer passenger passengers people"

@@ -43,7 +43,7 @@ FLOORS = {
     "eventide.cli": 8,
     "eventide.__main__": 9,
 }
-# The same within the runtime: who reads it from the bottom up meets nothing that is explained further up. Windows at
+# Floors within the runtime: a reader from the bottom up meets nothing that is explained further up. Windows at
 # their two speeds, and joins in windows, share rules and panes.
 RUNTIME_FLOORS = {
     "eventide.runtime.elements": 1,
@@ -143,7 +143,7 @@ def imports_go_down(root: Path) -> list[str]:
 
 
 def packages_of_the_runtime_go_down(root: Path) -> list[str]:
-    """What travels, how, what it means for time, what is chained, what a task does: each knows those before it only."""
+    """The runtime's packages, from what travels to what a task does: each knows only those before it."""
 
     def floor(name: str) -> int:
         return next((number for package, number in RUNTIME_FLOORS.items() if f"{name}.".startswith(f"{package}.")), 0)
@@ -199,7 +199,7 @@ def pickles_are_made_in_few_places(root: Path) -> list[str]:
 
 
 def files_are_opened_in_one_way(root: Path) -> list[str]:
-    """What a job reads and keeps may lie in any store: all of it is opened by connectors._storage."""
+    """Files that a job reads or keeps may lie in any store: all of them are opened by connectors._storage."""
 
     def is_of(module: Module, names: tuple[str, ...]) -> bool:
         return any(f"{module.name}.".startswith(f"{name}.") for name in names)

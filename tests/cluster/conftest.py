@@ -14,6 +14,6 @@ collect_ignore = ["from_nothing.py", "killed_driver.py", "temporary_checkpoint.p
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[SparkCluster]:
-    """A running cluster; whoever kills a part of it starts it again."""
+    """A running cluster; a test that kills a part of it starts it again."""
     with SparkCluster(memory="1g") as running:
         yield running

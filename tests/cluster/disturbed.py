@@ -60,7 +60,7 @@ class Disturbed:
         self._driver = self._start()
 
     def run(self, victims: Sequence[str]) -> None:
-        """Kill one after the other in mid work, each behind a micro-batch that was not planned before; then wait."""
+        """Kill one after the other in mid work, each after a micro-batch that was not planned before; then wait."""
         try:
             for victim in victims:
                 self._wait_for_work()

@@ -25,7 +25,7 @@ NUMBER = Types.ROW_NAMED(["key", "ts"], [Types.LONG(), Types.LONG()])
 
 
 class Priced(KeyedProcessFunction):
-    """What a number costs, by a table in an archive, an installed package, and how many of its key came before."""
+    """Price of a number, by a table in an archive, an installed package, and how many of its key came before."""
 
     def open(self, runtime_context):
         self.prices = json.loads(Path("tables", "prices.json").read_text())

@@ -33,7 +33,7 @@ exec "$@"
 
 
 def with_own_disk(*shared: Path) -> Sequence[str]:
-    """What a command is started by that sees an empty folder for temporary files, and these folders in it."""
+    """Return the prefix of a command that sees an empty folder for temporary files, and these folders in it."""
     installed = [_REPOSITORY, Path(sys.prefix)]
     seen = [str(path) for path in (*installed, *shared) if path.resolve().is_relative_to(_TEMPORARY)]
     return "unshare", "--mount", "sh", "-c", _SCRIPT, "sh", str(_TEMPORARY), *seen, "--"

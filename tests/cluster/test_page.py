@@ -112,7 +112,7 @@ def printed(command: str, folder: Path) -> list[str]:
 
 
 def lines_of(numbers: int) -> list[str]:
-    """What the program prints of so many numbers, in the order of cities and windows."""
+    """The program's lines for `numbers` numbers, in the order of cities and windows."""
     minutes = defaultdict(list)
     for number in range(numbers):
         minutes[("Bergen", "Oslo", "Tromsø")[number % 3], number * 50 // 60_000 * 60_000].append(number % 40)

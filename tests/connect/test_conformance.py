@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.connect]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The same groups of scenarios as without Spark Connect."""
+    """Give a test the groups of scenarios that run without Spark Connect."""
     test_conformance_spark.pytest_generate_tests(metafunc)
 
 
 def test_spark_connect_gives_what_flink_gave(
     env: StreamExecutionEnvironment, spark: SparkSession, tmp_path: Path, several: list[Scenario]
 ) -> None:
-    """Side by side in one query; nobody takes the results before its end, so it waits for nobody."""
+    """Side by side in one query; the results are taken after its end, so it waits for no reader."""
     records = [Record() for _ in several]
     takes = []
     for scenario, record in zip(several, records, strict=True):

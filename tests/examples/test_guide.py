@@ -1,4 +1,4 @@
-"""What the guide shows is what runs."""
+"""The guide's programs are those that run."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def run(broker: KafkaBroker, capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def on_the_twin(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The same, without Spark."""
+    """Run without Spark."""
     monkeypatch.setattr(StreamExecutionEnvironment, "get_execution_environment", staticmethod(local_environment))
     return run
 

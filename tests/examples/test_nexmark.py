@@ -37,7 +37,7 @@ Rows = Counter[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Result:
-    """What a query has given at the end, as rows that can be compared."""
+    """Final results of a query, as rows that can be compared."""
 
     columns: list[str]
     rows: Rows
@@ -53,7 +53,7 @@ def result(table: pa.Table) -> Result:
 
 
 def plain(value: Any) -> Any:
-    """The same with points in time in UTC and without a zone, and structs as tuples."""
+    """Return a value with points in time in UTC and without a zone, and structs as tuples."""
     if isinstance(value, dict):
         return tuple(plain(field) for field in value.values())
     return value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value

@@ -1,4 +1,4 @@
-"""The example of a silent partition says who holds its windows, and draws what it says."""
+"""The example of a silent partition says which split holds its windows, and draws it."""
 
 import runpy
 import sys

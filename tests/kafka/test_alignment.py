@@ -45,7 +45,7 @@ def of_minute(minute: int, partition: int) -> dict[str, object]:
 
 
 def planned(broker: KafkaBroker, topic: str, strategy: WatermarkStrategy) -> Iterator[list[int]]:
-    """Up to which minute each partition has been read, behind each micro-batch that reads anything."""
+    """Up to which minute each partition has been read, after each micro-batch that reads anything."""
     builder = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers).set_topics(topic)
     builder = builder.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.latest())
     stream = local_environment().from_source(builder.build(), strategy, "topic")

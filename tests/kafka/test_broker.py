@@ -1,4 +1,4 @@
-"""The broker for tests: it keeps what it is given through its own death, and leaves nothing behind."""
+"""The broker for tests: it keeps what it is given through its own death, and leaves no files or processes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def records(numbers: range) -> Iterator[dict[str, Any]]:
 
 
 def expected(read: list[dict[str, Any]]) -> Counter[str]:
-    """The windows that are complete behind them."""
+    """The windows that are complete after them."""
     watermark = min(max(r["timestamp"] for r in read if r["partition"] == p) for p in (0, 1)) - BOUND_MS - 1
     sums: Counter[tuple[int, int]] = Counter()
     for record in read:

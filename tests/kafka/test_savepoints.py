@@ -32,7 +32,7 @@ ROWS_OF_LIFE = 1_500
 
 
 def events(life: int, side: int) -> Iterator[dict[str, Any]]:
-    """Those of a topic that come before a life: 100 in a second, in two partitions, out of order within the bound."""
+    """The events of a topic before a life: 100 in a second, in two partitions, out of order within the bound."""
     numbers = random.Random(f"{life} {side}")
     for n in range(life * ROWS_OF_LIFE, (life + 1) * ROWS_OF_LIFE):
         value = b'{"user":"user-%d","n":%d}' % (numbers.randrange(9), n)

@@ -1,4 +1,4 @@
-"""What is wrong with a sink is said when it is built."""
+"""Faults of a sink are errors when it is built."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_a_mark_that_has_expired_stops_a_job_that_cannot_know(broker: KafkaBroke
 def test_windows_and_joins_from_topic_to_topic_are_exact_whatever_is_killed_whenever(
     broker: KafkaBroker, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """What a reader of committed records sees is that of an undisturbed run, byte for byte; `--kills=50` for long."""
+    """A reader of committed records sees those of an undisturbed run, byte for byte; `--kills=50` for long."""
     orders, payments = (new_topic(broker, partitions=2) for _ in range(2))
     for seed, topic in enumerate((orders, payments)):
         produce(broker, topic, disordered(random.Random(seed)))

@@ -1,4 +1,4 @@
-"""What records elements become: without a broker, column by column and one by one."""
+"""Records that elements become: without a broker, column by column and one by one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def sums(source: DataStream) -> DataStream:
 
 
 def expected(end: int) -> list[tuple[str, int, int]]:
-    """What the windows give that are complete when the watermark is a millisecond before the last order."""
+    """The results of windows that are complete when the watermark is a millisecond before the last order."""
     windows = [range(begin, begin + 100) for begin in range(0, end - 100, 100)]
     mine = [[i for i in window if i % 3 == user] for window in windows for user in range(3)]
     return sorted((f"u{amounts[0] % 3}", len(amounts), sum(amounts)) for amounts in mine)

@@ -75,7 +75,7 @@ Build = Callable[[KafkaSourceBuilder], KafkaSource]
 
 
 def fill(broker: KafkaBroker, topic: str, *counts: int) -> None:
-    """So many records in each partition, with the timestamps 1000, 2000 and so on."""
+    """Write some records into each partition, with the timestamps 1000, 2000 and so on."""
     for partition, count in enumerate(counts):
         produce(
             broker, topic, [{"value": b"", "partition": partition, "timestamp": 1_000 * (i + 1)} for i in range(count)]

@@ -1,4 +1,4 @@
-"""What lies between two offsets, exactly: whatever is in a log, and whatever is not in it any more."""
+"""Records between two offsets, exactly: whatever is in a log, and whatever is not in it any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in eventide under PyFlink's name and differs from it, by its path below `pyflink`: half a sentence each."""
+"""Differences of names that eventide has from PyFlink, by their path below `pyflink`: half a sentence each."""
 
 from __future__ import annotations
 

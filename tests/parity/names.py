@@ -1,4 +1,4 @@
-"""What becomes of each name of PyFlink's in eventide: here, here with a difference, or not here."""
+"""Fate of each name of PyFlink's in eventide: here, here with a difference, or not here."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def why_absent(path: str) -> str:
 
 
 def counterpart(path: str) -> Any:
-    """What eventide has at PyFlink's path; `_NOTHING` where it has nothing there."""
+    """Return what eventide has at PyFlink's path; `_NOTHING` where it has nothing there."""
     parts = path.split(".")
     modules = next((i for i in range(len(parts), 0, -1) if _is_module(".".join(parts[:i]))), 0)
     found: Any = importlib.import_module(".".join(["eventide", *parts[:modules]]))

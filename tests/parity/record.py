@@ -18,7 +18,7 @@ PACKAGES = ("common", "datastream", "metrics")
 
 
 def record(pyflink: Path) -> dict[str, Any]:
-    """What programs can name.
+    """Record the names that programs can use.
 
     - ``names``: by facade, the names that it hands out, in order.
     - ``imports``: by module, the names that it imports from another of PyFlink's, by the full path of each there; None
@@ -108,7 +108,7 @@ def _exported(body: list[ast.stmt]) -> list[str]:
 
 
 def _installed(body: list[ast.stmt]) -> list[str]:
-    """What a facade takes in with ``setattr`` in a function of its own, for older programs."""
+    """Names that a facade takes in with ``setattr`` in a function of its own, for older programs."""
     calls = (node for function in body if isinstance(function, ast.FunctionDef) for node in ast.walk(function))
     return [
         ast.literal_eval(call.args[1])

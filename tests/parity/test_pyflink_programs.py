@@ -1,4 +1,4 @@
-"""What PyFlink programs rely on: they run once `pyflink` is `eventide` in their imports, and calls are PyFlink's."""
+"""PyFlink programs run once `pyflink` is `eventide` in their imports, and calls are PyFlink's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What aggregates give, found in plain Python, value by value."""
+"""Results of aggregates, found in plain Python, value by value."""
 
 import math
 from collections import Counter

@@ -87,7 +87,7 @@ class Model:
         return {name for name, ms in counting.items() if ms > min(counting.values()) + self.drift[name]}
 
     def read(self, positions):
-        """Follow a micro-batch; an idle split counts again with its next elements, unless it is idle behind them."""
+        """Follow a micro-batch; an idle split counts again with its next elements, unless it is idle after them."""
         for name, position in positions.items():
             if (new := self.items[name][self.at[name] : position]) != []:
                 times = [item for item in new if item is not IDLE]
@@ -102,7 +102,7 @@ def positions_of(checkpoint):
 
 
 def restarted(plan, max_rows, every):
-    """The micro-batches of a job that goes on from a copy of its checkpoint after every so many of them."""
+    """The micro-batches of a job that goes on from a copy of its checkpoint after every `every` of them."""
     checkpoint, count = LocalCheckpoint(), 0
     while True:
         one = runner(plan, max_rows, deepcopy(checkpoint))
@@ -117,7 +117,7 @@ def restarted(plan, max_rows, every):
 
 
 def check_the_end(model, found):
-    """All has been read, each element once; only who must wait for a split that may go on has something left."""
+    """All has been read, each element once; only a split that must wait for one that may go on has something left."""
     left = {name for name, items in model.items.items() if model.at[name] < len(items)}
     assert left <= (set() if model.bounded else model.held())
     read = {name: items[: model.at[name]] for name, items in model.items.items()}

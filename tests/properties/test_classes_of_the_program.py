@@ -1,4 +1,4 @@
-"""A program's own classes are the same before and behind a restart: two processes give what one gives."""
+"""A program's own classes are the same before and after a restart: two processes give what one gives."""
 
 import json
 import os
@@ -38,9 +38,9 @@ def test_elements_keys_windows_and_state_are_one_across_a_restart(tmp_path_facto
 
 
 def in_three_lives(host, place):
-    """What each of three lives gives: the first waits for 40 seconds, the others for two.
+    """The results of each of three lives: the first waits for 40 seconds, the others for two.
 
-    The highest time comes in the first, and nobody but the generator of the second remembers it.
+    The highest time comes in the first, and only the generator of the second remembers it.
     """
     events = place / "events"
     events.write_text("[[[0, 1, 3, 5], [1, 2, 5, 12]], [[0, 1, 7, 11]], [[2, 2, 2, 25]]]")

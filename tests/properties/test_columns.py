@@ -50,7 +50,7 @@ SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)
 
 
 def unique_times(batches):
-    """The same with a timestamp of its own for each element, so that first and last are defined."""
+    """Give each element a timestamp of its own, so that first and last are defined."""
     seen = set()
     for batch in batches:
         for i, event in enumerate(batch):
@@ -94,7 +94,7 @@ def texts(rows):
 
 
 def run_both(columns, elements):
-    """What both give, batch by batch: results, late elements and the number of late ones."""
+    """The results of both, batch by batch: results, late elements and the number of late ones."""
     assert columns.operators[0].speed.startswith("columns")
     assert elements.operators[0].speed.startswith("element")
     found = []

@@ -1,4 +1,4 @@
-"""What is kept of the disorder of a split says what a brute-force look at all of its timestamps says."""
+"""The measured disorder of a split is what a brute-force look at all of its timestamps says."""
 
 import json
 
@@ -24,7 +24,7 @@ def lengths_of(distances):
 
 
 def behind_of(times):
-    """How far each time is behind the highest before it."""
+    """How far each time is below the highest before it."""
     highest, found = None, []
     for time in times:
         highest = time if highest is None else max(highest, time)

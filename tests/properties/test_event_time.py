@@ -32,7 +32,7 @@ EVENT = Types.ROW_NAMED(["key", "ts", "says"], [Types.STRING(), Types.LONG(), Ty
 LATE = OutputTag("late", EVENT)
 PARALLELISM = st.sampled_from([1, 3])
 IDLE, ACTIVE = 1_000, 1_001
-"""What an element says instead of a watermark."""
+"""Mark of an element that has no watermark."""
 
 
 def events(says):
@@ -72,7 +72,7 @@ class Bounded(WatermarkGenerator):
 
 
 class BoundedOnColumns(Bounded, VectorizedWatermarkGenerator):
-    """The same for a batch at once; it refuses to look at an element."""
+    """A bounded generator for a batch at once; it refuses to look at an element."""
 
     def on_batch(self, events, timestamps, output):
         assert events.column("ts").equals(timestamps)
@@ -117,7 +117,7 @@ GENERATED = st.sampled_from([BUILT_IN, BY_HAND, ON_COLUMNS])
 
 
 def program(script, strategy, parallelism=1, size=10, behind=None):
-    """Windows of one source with their late elements; or, with a strategy ``behind``, with windows behind them."""
+    """Windows of one source with their late elements; or, with a strategy ``behind``, with windows after them."""
     source = ScriptedSource(SPLITS, [entries for _, entries in script], EVENT)
     stream = local_environment().from_source(source, strategy.with_timestamp_assigner("ts"), "script")
     windows = stream.key_by(lambda e: e["key"]).window(TumblingEventTimeWindows.of(size))
@@ -134,7 +134,7 @@ def program(script, strategy, parallelism=1, size=10, behind=None):
 
 
 def played(plan, script, restarted_every=None):
-    """What reached each sink in each micro-batch, and the watermarks that each operator passed in it.
+    """The elements that reached each sink in each micro-batch, and the watermarks that each operator passed in it.
 
     All restarts belong to one run: timeouts of idleness would begin anew with another one.
     """
@@ -161,7 +161,7 @@ def watermarks(found, operator="first"):
 
 
 def combined(script, timeout=10**9):
-    """The watermark behind each micro-batch: the lowest of the active splits, the highest of all if none is.
+    """The watermark after each micro-batch: the lowest of the active splits, the highest of all if none is.
 
     A source that was idle as a whole counts again with a watermark that is higher than its last, not before. A split
     that falls idle is not asked for its watermark in that micro-batch.
@@ -222,7 +222,7 @@ def test_behind_a_generator_aggregates_of_columns_are_those_behind_the_built_in_
 
 
 def aggregated(script, generator, parallelism, keeps_late=False):
-    """What windows on columns give, behind a generator or, without one, behind built-in watermarks."""
+    """The results of windows on columns, after a generator or, without one, after built-in watermarks."""
     strategy = BUILT_IN if generator is None else WatermarkStrategy.for_generator(generator)
     source = ScriptedSource(SPLITS, [entries for _, entries in script], EVENT)
     stream = local_environment().from_source(source, strategy.with_timestamp_assigner("ts"), "script")
@@ -235,7 +235,7 @@ def aggregated(script, generator, parallelism, keeps_late=False):
 
 
 class ElementByElement:
-    """Splits with a generator each, and windows behind them: what one place of all splits says counts together."""
+    """Splits with a generator each, and windows after them: what one place of all splits says counts together."""
 
     def __init__(self, size, timeout=10**9):
         self.size, self.timeout, self.heard, self.said = size, timeout, {}, MIN_MS
@@ -328,7 +328,7 @@ def test_windows_on_columns_mind_the_place_of_a_watermark_too(script, generator,
 
 
 def in_other_batches(script, cuts):
-    """The same elements of each split in the same order, in other micro-batches, each saying what is yet to come."""
+    """Deal the elements of each split, in their order, out to other micro-batches, each saying what is yet to come."""
     entries = [entry for _, entries in script for entry in entries if not isinstance(entry, Idle)]
     lowest, said = dict.fromkeys(SPLITS, 100), []
     for split, event in reversed(entries):
@@ -395,7 +395,7 @@ def test_a_restart_after_any_batch_changes_nothing(script, strategy, parallelism
 
 
 def subtasks(results, parallelism):
-    """What each subtask gave in a micro-batch."""
+    """The results of each subtask in a micro-batch."""
     given = [[] for _ in range(parallelism)]
     for (key, *rest), _ in results:
         given[subtask_of(key_group(key, 128), 128, parallelism)].append((key, *rest))

@@ -32,7 +32,7 @@ LATENESS = st.sampled_from([0, 0, 1, 4, 30])
 
 
 class OneByOne(EventTimeTrigger):
-    """The same trigger; but who knows what a subclass does, so that every element is shown to it."""
+    """An equal trigger; but a subclass may do anything, so every element is shown to it."""
 
 
 class Texts(AggregateFunction):
@@ -78,7 +78,7 @@ class Counted(ProcessWindowFunction):
 
 
 def joined_in_place(a, b):
-    """The same on rows, changing the first."""
+    """Join two rows by changing the first."""
     a["time"] = min(a.time, b.time)
     a["text"] += b.text
     return a
@@ -103,7 +103,7 @@ class AsBatches(ScriptedSource):
 def results(
     script, windows, build, *, trigger, bound=0, lateness=0, late=None, source=ScriptedSource, splits="s", **how
 ):
-    """What a program gives, micro-batch by micro-batch, and what it counts."""
+    """The results of a program, micro-batch by micro-batch, and its counts."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     stream = local_environment().from_source(
         source(list(splits), script, how.get("type_info")),

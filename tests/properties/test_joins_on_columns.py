@@ -38,7 +38,7 @@ def _streams(left_batches, right_batches):
 
 
 def _restarted(make_plan):
-    """What a job gives that is stopped after each micro-batch and goes on from its checkpoint."""
+    """The results of a job that is stopped after each micro-batch and goes on from its checkpoint."""
     checkpoint, found = LocalCheckpoint(), []
     while True:
         plan = make_plan()

@@ -109,7 +109,7 @@ def test_an_interval_join_keeps_elements_for_as_long_as_they_can_meet_others(lef
 
 
 def _pairs(left, right, lower, upper):
-    """What a nested loop gives."""
+    """The pairs of a nested loop."""
     return Counter(
         (a, b, max(a[1], b[1])) for a in left for b in right if a[0] == b[0] and lower <= b[1] - a[1] <= upper
     )

@@ -17,7 +17,7 @@ from unit.runtime.window.micro_batches import MicroBatches
 
 END = 1_000
 STEPS = st.lists(st.tuples(st.integers(1, 15), st.lists(st.sampled_from("abc"), max_size=4)), max_size=12)
-"""Micro-batches: so many milliseconds after the last one, with the keys of their elements."""
+"""Micro-batches: some milliseconds after the last one, with the keys of their elements."""
 FIXED = st.one_of(
     st.builds(TumblingProcessingTimeWindows, st.integers(2, 12), st.integers(-1, 1)),
     st.builds(SlidingProcessingTimeWindows, st.integers(1, 12), st.integers(2, 12), st.integers(-1, 1)),
@@ -25,7 +25,7 @@ FIXED = st.one_of(
 
 
 def timed(steps):
-    """Micro-batches as (clock, elements), each element with a number of its own, and one behind the end of all."""
+    """Micro-batches as (clock, elements), each element with a number of its own, and one after the end of all."""
     batches, clock, number = [], 0, 0
     for step, keys in steps:
         clock += step
@@ -35,7 +35,7 @@ def timed(steps):
 
 
 def results(assigner, batches):
-    """What each micro-batch gives, and that nothing is left at the end."""
+    """The results of each micro-batch; nothing is left at the end."""
     stream = local_environment().from_collection([]).key_by(lambda e: e[0]).window(assigner)
     operator = MicroBatches(stream.process(Contents()))
     found = []

@@ -24,7 +24,7 @@ def json_writer(row_type):
 
 
 def one_by_one(schema, messages):
-    """What the messages mean, each for itself, as a column; None if one of them cannot be read."""
+    """The values of the messages, each for itself, as a column; None if one of them cannot be read."""
     try:
         elements = [None if message is None else schema.deserialize(message) for message in messages]
     except DataError:
@@ -90,7 +90,7 @@ del CELLS[Types.CHAR()], PARTS[Types.CHAR()]  # one of those
 
 
 def cell_of(type_info):
-    """What may stand in a cell; a list or a row in it has no None, which alone would be taken for that of the cell."""
+    """Draw the value of a cell; a list or a row in it has no None, which would be taken for that of the cell."""
     if type_info in CELLS:
         return st.none() | CELLS[type_info]
     if hasattr(type_info, "element_type"):

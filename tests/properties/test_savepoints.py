@@ -35,9 +35,9 @@ def _moved(row, number):
 
 
 def _results(batches, cuts, narrow=None):
-    """What comes out, if the job is cut behind so many micro-batches under some parallelism, each time.
+    """The results of a job that is cut after each of `cuts`: a number of micro-batches, under a parallelism.
 
-    Elements have the ``narrow`` type until the first cut, and that of the program behind it.
+    Elements have the ``narrow`` type until the first cut, and that of the program after it.
     """
     rules = [[("uvwxyz"[number], number)] for number in range(len(batches))]
     found, savepoint = Counter(), None

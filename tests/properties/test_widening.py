@@ -113,7 +113,7 @@ def test_what_aggregates_keep_of_a_narrower_type_is_what_they_keep_of_the_wider(
 
 
 def _result(aggregation, *partials):
-    """What comes of partial results, however what is in a set is ordered."""
+    """The result of partial results, in whatever order a set is."""
     [result] = aggregation.finish(aggregation.merge(pa.concat_tables(partials), ["k"]))
     [value] = result.to_pylist()
     if isinstance(value, float):

@@ -156,7 +156,7 @@ def program(assigner, script, *, bound, lateness=0, parallelism=2):
 
 
 def rebatched(script, cuts):
-    """The same elements of each split in the same order, dealt out to other micro-batches."""
+    """Deal the elements of each split, in their order, out to other micro-batches."""
     elements = [entry for batch in script for entry in batch if not isinstance(entry, Idle)]
     bounds = [0, *sorted(min(cut, len(elements)) for cut in cuts), len(elements)]
     return [elements[a:b] for a, b in itertools.pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""What a host gave for a scenario, brought beside what Flink gave."""
+"""Results of a host for a scenario, brought beside Flink's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.local.runner import BatchResult
 
 @dataclass
 class Record:
-    """What one scenario gave: outputs and late ids per micro-batch, and the watermarks that its operator reached."""
+    """Results of one scenario: outputs and late ids per micro-batch, and the watermarks that its operator reached."""
 
     outputs: dict[int, list[str]] = field(default_factory=dict)
     late: dict[int, list[str]] = field(default_factory=dict)

@@ -87,7 +87,7 @@ def is_on_columns(results: DataStream) -> bool:
 
 
 def recorded_outputs(scenario: Scenario, *, late_firings_as_one: bool) -> list[list[str]] | None:
-    """What Flink gave, micro-batch by micro-batch, without what only a Python function sees (``wm``).
+    """The results of Flink, micro-batch by micro-batch, without what only a Python function sees (``wm``).
 
     With ``late_firings_as_one``, without the firings of a window that were followed, in the same micro-batch, by one
     with more elements: those that columns leave out. None where second windows add up such firings of the first.

@@ -26,7 +26,7 @@ _COUNT = ValueStateDescriptor("count", Types.LONG())
 
 
 class _Ids(KeyedProcessFunction):
-    """Gathers ids, and gives them at a timer behind each element."""
+    """Gathers ids, and gives them at a timer after each element."""
 
     def __init__(self, behind_ms: int, *, only_last: bool) -> None:
         self._behind_ms = behind_ms
@@ -78,7 +78,7 @@ class _Again(KeyedProcessFunction):
 
 
 class _IdsOfTwo(KeyedCoProcessFunction):
-    """Gathers the ids of both streams: at a timer behind each of the first, and with each of the second."""
+    """Gathers the ids of both streams: at a timer after each of the first, and with each of the second."""
 
     def __init__(self, behind_ms: int) -> None:
         self._behind_ms = behind_ms
@@ -126,7 +126,7 @@ class _IdsByRule(KeyedBroadcastProcessFunction):
 
 
 class _HandsOn(KeyedProcessFunction):
-    """Hands on each element, and each of the timers that it sets behind them."""
+    """Hands on each element, and each of the timers that it sets after them."""
 
     def __init__(self, behind_ms: int) -> None:
         self._behind_ms = behind_ms
@@ -160,7 +160,7 @@ def late(value, ctx):
 
 
 def fired(ids, timestamp, ctx):
-    """What a timer gives: the ids so far, which are forgotten."""
+    """The output of a timer: the ids so far, which are forgotten."""
     result = {"k": ctx.get_current_key(), "timer": timestamp, "ids": list(ids)}
     ids.clear()
     return result | {"wm": ctx.timer_service().current_watermark()}

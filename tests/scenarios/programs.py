@@ -248,7 +248,7 @@ def evictor(spec: dict[str, Any] | None) -> Evictor | None:
 
 
 class _Marked(WatermarkGenerator):
-    """An element may bring a watermark, which holds behind it."""
+    """An element may bring a watermark, which holds after it."""
 
     def on_event(self, event, event_timestamp, output):
         if "wm" in event:
@@ -281,7 +281,7 @@ def sources(script: dict[str, Any]) -> list[tuple[str, ScriptedSource, Watermark
 
 
 def _entries(batch: list[dict[str, Any]], name: str, splits: list[str]) -> Iterator[Any]:
-    """What a micro-batch has for one source: a source that ends ends in all of its splits."""
+    """The entries of a micro-batch for one source: a source that ends ends in all of its splits."""
     for event in batch:
         if event.get("end") and event["source"] == name:
             yield from map(End, splits)

@@ -117,7 +117,7 @@ def _telling(names: tuple[str, ...] = _TELLING) -> list[Scenario]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test its groups of scenarios, the telling ones or all of them, so many of about one length to a query."""
+    """Give a test its groups of scenarios, the telling ones or all of them, several of about one length to a query."""
     if "several" not in metafunc.fixturenames:
         return
     chosen = all_scenarios() if metafunc.config.getoption("--all-scenarios") else _telling()

@@ -90,7 +90,7 @@ def frame(spark: SparkSession) -> DataFrame:
 
 
 def computed(asked: list[ColumnAggregate]) -> dict[str | None, list[Any]]:
-    """What eventide gives for the rows, in parts of three."""
+    """The results of eventide for the rows, in parts of three."""
     kinds = [pa.string(), pa.int64(), *(kind for _, kind in TYPES.values())]
     columns = [pa.array(column, kind) for column, kind in zip(zip(*ROWS, strict=True), kinds, strict=True)]
     rows = pa.table(columns, [name if name != "t" else TIMESTAMP for name in NAMES])

@@ -1,4 +1,4 @@
-"""Watermark alignment on Spark: who is ahead waits, over a restart too, and all is read in the end."""
+"""Watermark alignment on Spark: a split that is ahead waits, over a restart too, and all is read in the end."""
 
 from __future__ import annotations
 

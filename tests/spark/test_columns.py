@@ -62,7 +62,7 @@ def two_shuffle_partitions(spark: SparkSession) -> Iterator[None]:
 
 
 def written(data_frame: DataFrame, place: Path) -> DataFrame:
-    """What a streaming DataFrame gives in the end, as a user would write it."""
+    """The final rows of a streaming DataFrame, as a user would write it."""
     spark = data_frame.sparkSession
     query = data_frame.writeStream.format("parquet").option("path", str(place / "out"))
     query.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start().awaitTermination()

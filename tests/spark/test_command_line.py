@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 
 def run_job(spark: SparkSession, place: Path) -> None:
-    """Two sources, of which the first meets the second level alone; windows behind windows; late data in files."""
+    """Two sources, of which the first meets the second level alone; windows after windows; late data in files."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(place / "checkpoint"))
     rows = spark.readStream.schema("id LONG, at LONG").option("maxFilesPerTrigger", 1).json(str(place / "in"))

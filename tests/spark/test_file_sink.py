@@ -1,4 +1,4 @@
-"""What the file sink writes is read back once and whole, or the job is refused."""
+"""The files of the file sink are read back once and whole, or the job is refused."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_a_task_without_rows_leaves_no_file(
     directory.write(rows.where("id >= 10"), 0)
     assert len(names(tmp_path / "out")) == 2
     directory.write(rows.where("id > 99"), 1)
-    monkeypatch.setattr(directory, "_write_out_of_sight", None)  # behind one without rows it looks before it writes
+    monkeypatch.setattr(directory, "_write_out_of_sight", None)  # after one without rows it looks before it writes
     directory.write(rows.where("id > 99"), 2)
     assert len(names(tmp_path / "out")) == 2
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""What goes between a program and its job on Spark: collected elements, warnings, parameters, the names of splits."""
+"""Exchange between a program and its job on Spark: collected elements, warnings, parameters, the names of splits."""
 
 from __future__ import annotations
 

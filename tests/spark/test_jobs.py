@@ -184,7 +184,7 @@ def counted(env: StreamExecutionEnvironment, df: DataFrame, time: Any = "at", **
 
 @pytest.fixture
 def two_partitions(spark: SparkSession) -> Iterator[None]:
-    """The setting that whoever starts a query on a DataFrame of eventide is asked for."""
+    """The setting that a user who starts a query on a DataFrame of eventide is asked for."""
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     yield

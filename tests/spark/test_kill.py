@@ -172,7 +172,7 @@ def _time_of(line: dict[str, Any]) -> int:
 
 
 def _killed_again_and_again(job: str, place: Path, moments: random.Random, times: int, *more: str) -> int:
-    """Kill a job so many times, then let it end; return its exit code. Its program may get ``more`` arguments."""
+    """Kill a job `times` times, then let it end; return its exit code. Its program may get ``more`` arguments."""
     place.mkdir(parents=True)
     lives = [_start(job, place, *more)]
     try:
@@ -233,19 +233,19 @@ def _planned(place: Path) -> int:
 
 
 def _output(spark: SparkSession, place: Path) -> dict[str, list[str]]:
-    """What a reader of each sink's output gets, its lines in a defined order."""
+    """Read each sink's output, its lines in a defined order."""
     sinks = {path.name: spark.read.text(str(path)).select("value").collect() for path in (place / "output").iterdir()}
     return {name: sorted(row.value for row in rows) for name, rows in sinks.items()}
 
 
 def _why(spark: SparkSession, place: Path) -> dict[str, Any]:
-    """What the checkpoint tells who asks why, as the command line prints it."""
+    """Return the checkpoint's answer to why, as the command line prints it."""
     said: dict[str, Any] = json.loads(json.dumps(why(evidence(spark, str(place / "checkpoint"), asked_ms=0)).to_json()))
     return said
 
 
 def _remembered(said: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a checkpoint has told of its operators, but for times by the clock."""
+    """Return what a checkpoint has told of its operators, but for times by the clock."""
     for operator in said["operators"]:
         for one in (operator, *operator["splits"]):
             del one["heard_ms"]

@@ -28,7 +28,7 @@ PATIENCE_S = 60
 
 
 def numbers(end: int, pause_at: int | None = None, fail_at: int | None = None, note: str | None = None) -> Any:
-    """A function that counts: number n has the time 10 n, and behind each one comes its watermark."""
+    """A function that counts: number n has the time 10 n, and after each one comes its watermark."""
 
     class Numbers(SourceFunction):
         def __init__(self):

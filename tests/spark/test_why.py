@@ -21,7 +21,7 @@ ON_TIME = [[(s, NOON + 60_000 * m + 1_000 * i) for i in range(0, 60, 20) for s i
 
 
 def started(env, place, splits=("p0", "p1", "p2")):
-    """Windows on columns, and windows of functions behind them, over a topic of which one partition may be silent."""
+    """Windows on columns, and windows of functions after them, over a topic of which one partition may be silent."""
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(place))
     script = [[(split, Row(shop="shop", at=at)) for split, at in batch] for batch in ON_TIME]
     script[2].append(("p0", Row(shop="shop", at=NOON + 1_000)))

@@ -36,7 +36,7 @@ def s3_server() -> Iterator[Store]:
 
 
 def variables(endpoint: str) -> dict[str, str]:
-    """Those of AWS, which Arrow and Hadoop know."""
+    """The variables of AWS, which Arrow and Hadoop know."""
     return {
         "AWS_ACCESS_KEY_ID": "anybody",
         "AWS_SECRET_ACCESS_KEY": "anything",

@@ -1,4 +1,4 @@
-"""What a program has to know to use a store that runs on this machine."""
+"""Settings of a program that uses a store on this machine."""
 
 from __future__ import annotations
 

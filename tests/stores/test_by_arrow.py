@@ -1,4 +1,4 @@
-"""What eventide opens by Arrow lies in a store as on a disk: small files of logs, checkpoints, files that are read."""
+"""Files that eventide opens by Arrow lie in a store as on a disk: logs, checkpoints, files that are read."""
 
 from __future__ import annotations
 

@@ -103,12 +103,12 @@ def got(there: str, local: Path) -> Path:
 
 
 def lines(output: Path) -> list[str]:
-    """What a reader of a sink's output gets."""
+    """Read a sink's output."""
     return sorted(line for file in output.glob("*.txt") for line in file.read_text().splitlines())
 
 
 def command(variables: Any, *arguments: str) -> dict[str, Any]:
-    """What the command line answers."""
+    """Return the answer of the command line."""
     path = os.pathsep.join(entry for entry in sys.path if entry.endswith("src"))
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     said = subprocess.run(

@@ -1,4 +1,4 @@
-"""How far sources have come, on its way from a task to those who plan: small files, of which the last one counts."""
+"""How far sources have come, on its way from a task to the planners: small files, of which the last one counts."""
 
 import pytest
 

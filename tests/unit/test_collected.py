@@ -1,4 +1,4 @@
-"""Who puts elements in waits for who takes them, and for nobody who is gone."""
+"""A producer waits for the reader of its elements, but not for one that is gone."""
 
 import gc
 from concurrent.futures import Future, ThreadPoolExecutor, wait

@@ -1,4 +1,4 @@
-"""What the JVM says on standard error, and what of it comes through."""
+"""Lines of the JVM on standard error, and which of them come through."""
 
 from __future__ import annotations
 

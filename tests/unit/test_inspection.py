@@ -1,4 +1,4 @@
-"""What is in a checkpoint, read from files as Spark and eventide write them."""
+"""Contents of a checkpoint, read from files as Spark and eventide write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def planned(place: Path, number: int, *offsets: Any, version: str = "v1") -> int
 
 
 def committed(place: Path, number: int) -> int:
-    """Write what Spark writes behind a micro-batch; when, by the clock of the disk."""
+    """Write what Spark writes after a micro-batch; when, by the clock of the disk."""
     (place / "commits").mkdir(exist_ok=True)
     file = place / "commits" / str(number)
     file.write_text('v1\n{"nextBatchWatermarkMs":0}')

@@ -1,4 +1,4 @@
-"""What a Python process of Spark's lacks is said in one sentence: what, where, and what to do."""
+"""Missing parts of a Python process of Spark's are named in one sentence: what, where, and what to do."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The parts of programs that a worker has at hand: opened once for each start, and closed when nobody uses them."""
+"""The parts of programs that a worker has at hand: opened once for each start, and closed when they are not used."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What Spark says of a query and its micro-batches, and what of it is on the terminal."""
+"""Spark's progress of a query and its micro-batches, and the part of it on the terminal."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What pip is asked for, so that executors have it."""
+"""Requirements for pip, so that executors have them."""
 
 from importlib import metadata
 from pathlib import Path

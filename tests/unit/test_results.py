@@ -1,4 +1,4 @@
-"""What micro-batches leave for a program elsewhere: taken when it is committed, deleted when it was taken."""
+"""Results of micro-batches for a program elsewhere: taken when committed, deleted when taken."""
 
 from __future__ import annotations
 

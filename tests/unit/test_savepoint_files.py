@@ -1,4 +1,4 @@
-"""The directory of a savepoint: what is in it has the same path for who writes and for who reads."""
+"""The directory of a savepoint: its files have one path for writers and readers."""
 
 import pytest
 

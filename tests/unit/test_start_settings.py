@@ -1,4 +1,4 @@
-"""What a session is set to while a query starts, or a batch job runs."""
+"""Settings of a session while a query starts, or a batch job runs."""
 
 from __future__ import annotations
 

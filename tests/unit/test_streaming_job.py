@@ -171,7 +171,7 @@ def test_what_a_program_has_not_taken_yet_when_the_job_fails_does_not_end_what_i
     starts.wait()
     taken = job.collected()
     assert next(taken) == 1
-    collected.put(3)  # the queue is full, and nobody takes from it while the job starts again
+    collected.put(3)  # the queue is full, and is not read while the job starts again
     again.set()
     job.get_job_execution_result().result(timeout=30)
     assert [*taken] == [2, 3]

@@ -197,7 +197,7 @@ class Query:
     def __init__(self, server: Server, batches: int) -> None:
         self.isActive = True
         self._server, self._batches, self._ended = server, batches, threading.Event()
-        self.taking: Taking | None = None  # who is told of what is committed, as by the progress of the query
+        self.taking: Taking | None = None  # is told of what is committed, as by the progress of the query
 
     def run(self) -> None:
         for batch in range(self._batches):

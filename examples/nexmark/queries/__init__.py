@@ -44,7 +44,7 @@ class Query:
     replaces_by: tuple[str, ...] = ()
 
     def at_the_end(self, results: Iterable[Row]) -> list[Row]:
-        """What holds when all results have come: all of them, or those that none behind them has replaced."""
+        """The final results: all of them, or those that no later one has replaced."""
         if not self.replaces_by:
             return list(results)
         return list({tuple(row[field] for field in self.replaces_by): row for row in results}.values())

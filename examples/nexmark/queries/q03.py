@@ -1,4 +1,4 @@
-"""Query 3: who sells in category 10, and lives in Oregon, Idaho or California. Two streams and state.
+"""Query 3: people who sell in category 10, and live in Oregon, Idaho or California. Two streams and state.
 
 A person and an auction may come in any order, so each waits for the other. As no time is in the question, both are kept
 for ever.

@@ -1,7 +1,7 @@
 """Query 5: the auctions with the most bids in the last ten seconds, every two seconds.
 
-Windows behind windows, and a join. The bids of each auction are counted in sliding windows, whose results have the last
-millisecond of their window as their time. So each window of two seconds behind them has the results of one sliding
+Windows after windows, and a join. The bids of each auction are counted in sliding windows, whose results have the last
+millisecond of their window as their time. So each window of two seconds after them has the results of one sliding
 window: their maximum is joined with those that reach it.
 """
 

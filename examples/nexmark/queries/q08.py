@@ -1,4 +1,4 @@
-"""Query 8: who signed in and put something up for auction within the same ten seconds. A window join on columns."""
+"""Query 8: people who signed in and put something up for auction within ten seconds. A window join on columns."""
 
 from eventide.aggregates import count
 from eventide.common import Time

@@ -68,7 +68,7 @@ class Auctioneer(KeyedCoProcessFunction):
 
 
 def rank(bid: Row) -> tuple[int, datetime, str]:
-    """What is lower is better; the last part only makes the order complete."""
+    """The rank of a bid, where lower is better; the last part only makes the order complete."""
     return -bid.price, bid.dateTime, bid.extra
 
 

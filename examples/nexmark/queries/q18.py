@@ -12,7 +12,7 @@ from examples.nexmark.source import Streams
 
 
 def order(bid: Row) -> tuple[datetime, int, str]:
-    """What is higher is later; the last part only makes the order complete."""
+    """The order of a bid, where higher is later; the last part only makes the order complete."""
     return bid.dateTime, bid.price, bid.extra
 
 

@@ -13,7 +13,7 @@ START_MS = 1_600_000_000_000
 
 
 def delayed(rows: int, rate: float, delays: Ints) -> Ints:
-    """Event times in the order of arrival, of elements that happen at random, so many a millisecond, and come late."""
+    """Event times in the order of arrival, of elements that happen at random, `rate` a millisecond, and come late."""
     happened = np.cumsum(np.random.default_rng(7).exponential(1 / rate, rows)).astype(np.int64) + START_MS
     return happened[np.argsort(happened + delays, kind="stable")]
 

@@ -1,4 +1,4 @@
-"""What is recommended beside the bound, and only where the data show that it is needed; and what is odd about them."""
+"""Recommendations beside the bound, only where the data show that it is needed; and what is odd about them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CUTS = st.lists(st.integers(0, 30), max_size=4)
 
 
 def elements_of(drawn: list[tuple[str, int, int]]) -> list[Element]:
-    """Elements that arrive one after the other, so much later each."""
+    """Elements that arrive one after the other, each some time later."""
     arrived = np.cumsum([later for _, _, later in drawn]).tolist()
     return [Element(split, time, at) for (split, time, _), at in zip(drawn, arrived, strict=True)]
 
@@ -30,7 +30,7 @@ def pieces(elements: list[Element], cuts: list[int]) -> list[list[Element]]:
 
 
 def shown(found: Disorder) -> dict[str, object]:
-    """What brute force says too."""
+    """Return the measures that brute force finds too."""
 
     def values(lengths) -> list[int]:
         bounds, _ = lengths.points()

@@ -1,4 +1,4 @@
-"""What is recommended loses what theory says, and what was promised: in a replay through eventide itself, too."""
+"""The recommended bound loses what theory says, and what was promised: in a replay through eventide itself, too."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SHARES = (0.1, 0.01, 0.001)
 
 
 def share_behind(bound_ms: float, longer_than: np.ufunc) -> float:
-    """The share of elements that are behind the newest one by more than a bound, by theory.
+    """The share of elements that are older than the newest one by more than a bound, by theory.
 
     Elements happen at random, ``RATE`` a millisecond, and each comes by a delay D later. When one comes, the newest
     that has come is G old, where P(G > x) = exp(-RATE * (integral of P(D < u) from 0 to x)). The element is D old, and
-    so behind by D - G.
+    so older than the newest by D - G.
     """
     x = np.arange(0, 20_000)
     g_is_longer = np.exp(-RATE * np.concatenate([[0], np.cumsum(1 - longer_than(x))[:-1]]))
@@ -71,7 +71,7 @@ def replayed(splits: dict[str, Ints], strategy: WatermarkStrategy) -> int:
 
 
 def strategy_of(advice: Advice) -> WatermarkStrategy:
-    """What the line to paste makes."""
+    """The strategy that the line to paste makes."""
     return eval(advice.code, {"WatermarkStrategy": WatermarkStrategy, "Duration": Duration})
 
 

@@ -1,4 +1,4 @@
-"""What an aggregate says of itself before it is computed: its name, its text, the type of its result, its refusals."""
+"""Descriptions of aggregates before they are computed: its name, its text, the type of its result, its refusals."""
 
 import pickle
 import sys

@@ -1,4 +1,4 @@
-"""What all commands have in common: help, exit codes, errors, JSON, and that they are there at once."""
+"""Common behaviour of all commands: help, exit codes, errors, JSON, and that they are there at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person, and a program, read of a checkpoint."""
+"""Views of a checkpoint for a person and for a program."""
 
 from __future__ import annotations
 

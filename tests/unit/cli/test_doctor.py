@@ -1,4 +1,4 @@
-"""What the doctor says of a machine, for each thing that may be wrong with it."""
+"""Findings of the doctor about a machine, for each thing that may be wrong with it."""
 
 from __future__ import annotations
 

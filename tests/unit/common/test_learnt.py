@@ -1,4 +1,4 @@
-"""What an object learns comes back, and what it was made with comes from who makes it."""
+"""An object's gained state comes back, and its constructor's values come from the program."""
 
 import pickle
 import threading

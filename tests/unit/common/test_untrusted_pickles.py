@@ -1,4 +1,4 @@
-"""What somebody else may have written into a checkpoint: data are made of it, and nothing is run."""
+"""Foreign content of a checkpoint: data are made of it, and nothing is run."""
 
 import collections
 import datetime

@@ -1,4 +1,4 @@
-"""What Prometheus and OpenTelemetry get."""
+"""Samples for Prometheus and OpenTelemetry."""
 
 import json
 import re

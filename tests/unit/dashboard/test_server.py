@@ -1,4 +1,4 @@
-"""The server: what it answers, to whom, and that no job is harmed by it."""
+"""The server: its answers, its permitted clients, and that no job is harmed by it."""
 
 import builtins
 import json

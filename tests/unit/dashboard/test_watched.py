@@ -1,4 +1,4 @@
-"""What a page is told of a job."""
+"""Values of a job for its page."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What triggers and assigners talk to, in memory: timers, state by name, a watermark and a clock that the test sets."""
+"""Contexts of triggers and assigners, in memory: timers, state by name, a watermark and a clock that the test sets."""
 
 from eventide.common._ms import MIN_MS
 from eventide.datastream.state import ReducingState

@@ -109,7 +109,7 @@ def test_a_source_without_a_strategy_is_refused():
 
 
 def test_a_strategy_without_times_over_a_source_without_times_makes_no_watermarks():
-    """As in Flink, where such a program runs as long as nobody asks for the time."""
+    """As in Flink, where such a program runs as long as the time is not asked for."""
     env = local_environment()
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     with pytest.warns(UserWarning, match="the watermark strategy of 'plain' has no effect: the elements have no times"):

@@ -1,4 +1,4 @@
-"""Elements have their declared type from the source on, and behind every function that declares one."""
+"""Elements have their declared type from the source on, and after every function that declares one."""
 
 from decimal import Decimal
 from typing import Any, ClassVar

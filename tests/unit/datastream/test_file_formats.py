@@ -24,7 +24,7 @@ TABLE = {"user": ["a", "b", None], "ms": [1, 2, 3], "more": [0.5, None, 1.5]}
 
 
 def batches(source):
-    """What a source gives of all its files, after a journey to a worker; every batch has the declared types."""
+    """The batches of all files of a source, after a journey to a worker; every batch has the declared types."""
     source = pickle.loads(pickle.dumps(source))
     wanted = source.get_produced_type().arrow_type()
     found = []

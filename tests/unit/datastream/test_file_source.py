@@ -1,4 +1,4 @@
-"""What a file source finds, in which order and portions it is planned, and what happens when files come and go."""
+"""Files that a file source finds, the order and portions of its plans, and files that come and go."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class Run:
         self.source, self.max_rows, self.offsets = source, max_rows, {}
 
     def batch(self):
-        """What the next micro-batch reads: by split, its rows, and whether it ended; None if there is nothing to do."""
+        """The next micro-batch: by split, its rows, and whether it ended; None if there is nothing to do."""
         end = json.loads(json.dumps(next_offsets(self.source, self.offsets, self.max_rows)))
         if end == self.offsets:
             return None

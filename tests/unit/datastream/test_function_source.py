@@ -22,7 +22,7 @@ PATIENCE_S = 10
 
 
 class Gates:
-    """What functions of these tests and the tests themselves wait for; a copy of a function finds the same ones."""
+    """Events that the functions and the tests wait for; a copy of a function finds the same ones."""
 
     opened = threading.Event()
     reached = threading.Event()
@@ -257,7 +257,7 @@ def test_nothing_is_left_of_what_an_earlier_writer_had_half_written(tmp_path, mo
 
 
 class Interleaved(Folder):
-    """A folder in which somebody else does something behind the first look of a writer."""
+    """A folder in which another writer does something after the first look of a writer."""
 
     behind_the_first_look = None
 
@@ -271,7 +271,7 @@ class Interleaved(Folder):
 
 @pytest.mark.parametrize("other", ["0", "z"])
 def test_of_two_writers_that_begin_at_the_same_moment_exactly_one_goes_on(tmp_path, monkeypatch, other):
-    """Both saw nobody; their names decide, and who is the lesser finds out at its first look."""
+    """Both saw no other; their names decide, and the lesser finds out at its first look."""
     monkeypatch.setattr("eventide.datastream.connectors.function_source._log.Folder", Interleaved)
     name = f"writer-{1:08}-{other}"
     Interleaved.behind_the_first_look = lambda: Folder(str(tmp_path)).write(name, b"")

@@ -1,4 +1,4 @@
-"""What the program sets for the whole job reaches every function; what has no effect says so."""
+"""Settings of the program for the whole job reach every function; what has no effect says so."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the builder of a Kafka source takes, and what it refuses before anybody asks Kafka."""
+"""The builder of a Kafka source: what it takes, and what it refuses before Kafka is asked."""
 
 from __future__ import annotations
 

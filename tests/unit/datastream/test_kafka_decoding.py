@@ -48,7 +48,7 @@ def builder(schema: DeserializationSchema | KafkaRecordDeserializationSchema) ->
 
 
 def decoded(building: KafkaSourceBuilder, *contents: bytes | Message | None) -> tuple[list[Any], dict[str, int]]:
-    """What comes of messages at the offsets from 0 on: (element, timestamp), or what else it is; and the counts."""
+    """The results of messages at the offsets from 0 on: (element, timestamp), or what else it is; and the counts."""
     decoder = Decoder(building.build()._settings)
     found: list[Any] = []
     messages = [c if isinstance(c, Message) else a_message(c, at) for at, c in enumerate(contents)]

@@ -1,4 +1,4 @@
-"""What is said of a location that Python cannot open."""
+"""Errors about a location that Python cannot open."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ subprocess.run([sys.executable, "-c", ""], preexec_fn=lambda: None, check=True)
 
 
 def test_a_process_that_has_opened_hdfs_can_be_forked_as_spark_does_when_it_starts() -> None:
-    """In a process of its own, which a client that is given up behind the fork would hold for ever."""
+    """In a process of its own, which a client that is given up after the fork would hold for ever."""
     subprocess.run([sys.executable, "-c", _OPENS_AND_FORKS], check=True, timeout=60)
 
 

@@ -51,7 +51,7 @@ class Bounded(BoundedOutOfOrdernessTimestampExtractor):
 
 
 def windows_of(assigner, *batches, replaces, splits=("s",)):
-    """What comes of windows of 10 ms and of late elements, micro-batch by micro-batch, and the plan."""
+    """The results of windows of 10 ms and the late elements, micro-batch by micro-batch, and the plan."""
     script = [[entry if isinstance(entry, tuple) else ("s", entry) for entry in batch] for batch in batches]
     source = ScriptedSource(list(splits), script, bounded=False)
     stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "source")

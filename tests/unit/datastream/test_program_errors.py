@@ -1,4 +1,4 @@
-"""What is wrong with a program or its data is said with the operator and with what to do."""
+"""Errors of a program or its data name the operator and what to do."""
 
 import pytest
 

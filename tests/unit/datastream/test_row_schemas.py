@@ -1,4 +1,4 @@
-"""What schemas of rows make of single messages: Flink's meaning, and errors that say which message and field."""
+"""Schemas of rows and single messages: Flink's meaning, and errors that say which message and field."""
 
 import datetime as dt
 import json

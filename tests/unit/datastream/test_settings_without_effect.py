@@ -1,4 +1,4 @@
-"""What PyFlink programs may say that has no meaning on Spark: it is taken, can be asked for, and is said once."""
+"""Settings of PyFlink programs that have no meaning on Spark: each is taken, can be asked for, and is said once."""
 
 import json
 import warnings

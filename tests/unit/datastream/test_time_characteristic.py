@@ -86,7 +86,7 @@ def test_a_strategy_takes_the_place_of_ingestion_time():
 
 
 class Reader:
-    """What a host makes of a DataFrame."""
+    """Source that a host makes of a DataFrame."""
 
     type_info = None
 

@@ -1,4 +1,4 @@
-"""What has no module of tests to itself: output tags, contexts, function classes, lazy packages."""
+"""Vocabulary without a module of tests to itself: output tags, contexts, function classes, lazy packages."""
 
 import pickle
 import subprocess

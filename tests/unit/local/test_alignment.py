@@ -66,7 +66,7 @@ class Job:
         self.checkpoint, self.clock_ms, self.found = LocalCheckpoint(), 0, []
 
     def batches(self):
-        """Where the parts stand behind each micro-batch, by (source, part)."""
+        """Where the parts stand after each micro-batch, by (source, part)."""
         checkpoint = deepcopy(self.checkpoint)
         self.runner = LocalRunner(self.plan, self.max_rows, self._clock, checkpoint, self.available_now, run="one")
         self.checkpoint = self.runner.checkpoint
@@ -76,7 +76,7 @@ class Job:
             yield {(s, part): at for s, of in self.checkpoint.offsets.items() for part, at in of.items()}
 
     def run(self):
-        """The same, to the end."""
+        """Run the micro-batches to the end."""
         return list(self.batches())
 
     def values(self):
@@ -125,7 +125,7 @@ def test_sources_of_one_group_wait_each_by_its_own_drift_and_others_do_not():
 
 
 def window_states(finds_times, aligned, max_rows=20):
-    """How many elements wait in windows behind each micro-batch: one split is hours ahead, and one has a gap."""
+    """How many elements wait in windows after each micro-batch: one split is hours ahead, and one has a gap."""
     log = Log(
         {"early": [*range(120), *range(400, 600)], "late": [*range(300, 600)], "dense": sorted([*range(500)] * 2)},
         finds_times=finds_times,
@@ -324,7 +324,7 @@ def test_parquet_files_are_read_up_to_one_time(tmp_path, named, continuously):
             minute = 4 * at["log", "slow"]["position"]
             assert early <= minute + 12
             assert late <= 1 or 300 + late <= minute + 12, "one row tells where it stands"
-    # Where nobody knows whether there will be more files, others wait for them: for early ones, or for any.
+    # Where it is not known whether there will be more files, others wait for them: for early ones, or for any.
     of_log = {(True, True): 64, (False, True): 139}.get((named, continuously), 150)
     assert (early, late) == (240, 1 if of_log == 64 else 240)
     assert len(job.values()) == early + late + of_log

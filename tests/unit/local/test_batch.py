@@ -29,7 +29,7 @@ def batch():
 
 
 class WithWatermarks(ScriptedSource):
-    """Says a watermark behind its first element that its second is behind of."""
+    """Says a watermark after its first element that makes its second late."""
 
     def gives_timestamps(self):
         return True

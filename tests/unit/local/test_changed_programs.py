@@ -1,4 +1,4 @@
-"""What ended before a restart is known to operators that the program has only since then."""
+"""The ends of sources before a restart are known to operators that the program has only since then."""
 
 from copy import deepcopy
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""One of several sources ends: what that brings out moves the watermarks of strategies behind the operator, too."""
+"""One of several sources ends: what that brings out moves the watermarks of strategies after the operator, too."""
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows

@@ -15,7 +15,7 @@ TENS = TumblingEventTimeWindows.of(10)
 
 
 class Events(SourceFunction):
-    """Emits (key, time) with that time and a watermark behind each, and knows how far it is."""
+    """Emits (key, time) with that time and a watermark after each, and knows how far it is."""
 
     def __init__(self, *events, lag=0):
         self.events, self.lag, self.next, self.running = events, lag, 0, True

@@ -1,4 +1,4 @@
-"""What is known of a job after each micro-batch."""
+"""Progress of a job after each micro-batch."""
 
 import pytest
 

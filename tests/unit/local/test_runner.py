@@ -194,7 +194,7 @@ class Highest(WatermarkGenerator):
 @pytest.mark.parametrize("generator", [None, Highest], ids=["built in", "by hand"])
 @pytest.mark.parametrize("first", [None, Highest], ids=["at the source", "behind another generator"])
 def test_a_split_whose_elements_are_all_filtered_out_before_the_strategy_is_silent(first, generator):
-    """What a strategy does not see is no sign of life to it, wherever it stands."""
+    """An element that a strategy does not see is no sign of life to it, wherever it stands."""
 
     def timed_by(generator):
         made = (

@@ -1,4 +1,4 @@
-"""What a savepoint is: rows that anyone can read, of a program that need not be there, for one that fits."""
+"""Savepoints: rows that anyone can read, of a program that need not be there, for one that fits."""
 
 import json
 import pickle
@@ -257,7 +257,7 @@ def remembering(kind, batches, expires=False, rows_type=None):
 
 
 def cut(plan, location):
-    """What a run gives in its first micro-batch, and what it leaves."""
+    """The results of a run in its first micro-batch, and the savepoint that it leaves."""
     runner = LocalRunner(plan, clock=lambda: 0)
     next(batches := runner.batches())
     batches.close()
@@ -359,7 +359,7 @@ def test_keys_and_aggregates_on_columns_become_wider_and_nothing_else(size, tmp_
 
 
 def results(saved, plan):
-    """What a program gives that begins with a savepoint."""
+    """The results of a program that begins with a savepoint."""
     runner = LocalRunner(plan, clock=lambda: 0, checkpoint=begun_from(saved, plan))
     return [value for batch in runner.batches() for rows in batch.elements.values() for value, _ in rows]
 

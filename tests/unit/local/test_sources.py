@@ -74,7 +74,7 @@ class Job:
         return [entry for backend in self.checkpoint.state.values() for entry in backend.items()]
 
     def knows(self, split):
-        """Whether there is something about a split in the state of any operator, but for who held which watermark."""
+        """Whether there is something about a split in the state of any operator, but for the holders of watermarks."""
         return any(split in str(name) or split.encode() in _without_moves(value) for name, value in self.stored())
 
 
@@ -260,7 +260,7 @@ def test_a_year_of_daily_files_leaves_no_more_in_the_checkpoint_than_what_is_the
 
 
 class OwnWatermarks(ScriptedSource):
-    """Gives timestamps, and behind each element a watermark."""
+    """Gives timestamps, and after each element a watermark."""
 
     def gives_timestamps(self):
         return True

@@ -9,7 +9,7 @@ from eventide.datastream import KeyedProcessFunction, MapFunction
 from eventide.testing import ScriptedSource, local_environment
 
 LIFE: list[tuple[str, int]] = []
-"""What happened to the functions of this module, with their indexes."""
+"""Calls of the functions of this module, with their indexes."""
 
 
 class Where(MapFunction):

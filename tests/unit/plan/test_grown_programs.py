@@ -19,7 +19,7 @@ MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
 
 def continued(before, after, batches=1):
-    """What the first sink got: in some micro-batches of one plan, and then in those of another."""
+    """The elements of the first sink: in some micro-batches of one plan, and then in those of another."""
     first = runner(before, checkpoint=LocalCheckpoint())
     results = [by_sink(before, batch)[0] for batch in islice(first.batches(), batches)]
     check_identity("/there", before.identity(), after.identity())
@@ -35,7 +35,7 @@ class AllContents(ProcessAllWindowFunction):
 
 
 class EverySecond(WatermarkGenerator):
-    """Speaks behind every second element that it sees."""
+    """Speaks after every second element that it sees."""
 
     def __init__(self):
         self.seen = 0

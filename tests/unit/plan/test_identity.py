@@ -1,4 +1,4 @@
-"""What may not change while a checkpoint is in use, in words; and a plan in words."""
+"""Parts of a program that may not change while a checkpoint is in use, in words; and a plan in words."""
 
 from copy import deepcopy
 from functools import partial
@@ -76,7 +76,7 @@ def test_a_program_that_does_not_fit_a_checkpoint_is_refused_with_every_change(s
 
 
 def grown(*, sink=False, function=False, first=False, name=None, deeper=False):
-    """The same windows in a program that has more around them."""
+    """Windows in a program that has more around them."""
     env = local_environment()
     source = timed(env, [("a", 1)])
     streams = []
@@ -313,7 +313,7 @@ class Yours(Mine):
 
 
 def generated(generator, behind=None):
-    """A window of a source with a generator of the user's, and one behind it with another."""
+    """A window of a source with a generator of the user's, and one after it with another."""
     source = ScriptedSource(["s", "t"], [], Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.LONG()]))
     strategy = WatermarkStrategy.for_generator(generator).with_idleness(500).with_timestamp_assigner("at")
     stream = local_environment().from_source(source, strategy, "script").key_by("key").window(TENS).process(Contents())

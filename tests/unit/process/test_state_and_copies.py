@@ -1,4 +1,4 @@
-"""What functions share and what they don't: elements that are changed behind them, state, and batch execution."""
+"""Sharing between functions: elements that are changed after them, state, and batch execution."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def by_first(element):
 
 
 def values(*streams, **options):
-    """What each of some streams gave."""
+    """The results of each of some streams."""
     batches = run(plan_of(*streams, **options))
     return [[value for batch in batches for value, _ in batch[sink]] for sink in range(len(streams))]
 

@@ -76,7 +76,7 @@ def bootstrapped(data, location, key=lambda value: value[0], function=None, **mo
 
 
 def job(location, elements, parallelism=2, key_type=None, allow=False):
-    """What a job gives that begins with a savepoint."""
+    """The results of a job that begins with a savepoint."""
     env = local_environment().set_parallelism(parallelism).from_savepoint(str(location), allow)
     source = ScriptedSource(["s"], [[("s", element) for element in elements]])
     at = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda element, _: 30)

@@ -1,4 +1,4 @@
-"""What why says survives: behind a restart, in the middle of whatever micro-batch, it is what it was without one."""
+"""Answers of why survive: after a restart, in the middle of whatever micro-batch, they are as without one."""
 
 import copy
 import itertools
@@ -39,7 +39,7 @@ def program(name):
 
 
 def run(killed_in=None, renamed="latest"):
-    """What is said at the end, if the job is killed in the middle of a micro-batch, too: it leaves nothing behind."""
+    """The answer at the end, if the job is killed in the middle of a micro-batch, too: it leaves no trace."""
     plan = plan_of(program("latest"))
     checkpoint = LocalCheckpoint()
 

@@ -62,7 +62,7 @@ def test_element_by_element_it_is_shown_what_is_kept():
 
 
 def without_the_program(story):
-    """What is known of a job where only its checkpoint is."""
+    """The evidence on a job of which only the checkpoint is left."""
     return dataclasses.replace(story.evidence(), loads=shown_loads)
 
 

@@ -161,7 +161,7 @@ def appending(values):
 
 
 def listeners(tag=None):
-    """Two who listen to one stream and change what they are given in place, and what each was given."""
+    """Two listeners of one stream that change their elements in place, and the elements that each was given."""
     one, other = [], []
     nodes = [ChainNode(Map("m", appending(values), None), None, (), (edge(1),)) for values in (one, other)]
     if tag is not None:

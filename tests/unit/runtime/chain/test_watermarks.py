@@ -44,7 +44,7 @@ def elements(*values):
 
 
 def batch(backend, *values, supplier=Counts, clock_ms=0, name="s"):
-    """What one generator reports of a micro-batch."""
+    """The reports of one generator in a micro-batch."""
     generators = Generators(backend, clock_ms)
     run = generators.run(name, step(supplier), "s", is_split=True)
     if values:

@@ -12,7 +12,7 @@ SIZE = 19
 
 
 class Lists:
-    """Merges lists behind each other, by key, and counts the rows that it is given."""
+    """Joins lists, by key, and counts the rows that it is given."""
 
     def __init__(self):
         self.rows = 0

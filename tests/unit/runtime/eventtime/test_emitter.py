@@ -1,4 +1,4 @@
-"""What a generator says becomes reports, each at its place."""
+"""A generator's watermarks become reports, each at its place."""
 
 import numpy as np
 import pyarrow as pa

@@ -141,7 +141,7 @@ def test_an_idle_source_that_gives_a_watermark_before_the_end_of_its_last_micro_
 
 
 def files(gate, *reports):
-    """Reports of splits that nobody expected, such as files: (split, watermark, ended)."""
+    """Reports of splits that were not expected, such as files: (split, watermark, ended)."""
     for split, watermark, ended in reports:
         gate.report(1, split, watermark, ended=ended)
     return gate.end_batch()
@@ -357,7 +357,7 @@ def test_a_split_that_ends_is_not_judged_any_more_so_the_source_gives_its_final_
 
 
 def at_place(gate, place, *said):
-    """What splits say at one place: (split, watermark) or (split, idle)."""
+    """Reports of splits at one place: (split, watermark) or (split, idle)."""
     reports = [
         (1, Report(split, place, None if isinstance(what, bool) else what, what if isinstance(what, bool) else None))
         for split, what in said

@@ -75,7 +75,7 @@ def part(split, start, end, *, ended, joined=False):
 
 
 def sent(source, ranges, ends=False):
-    """What a task sends to the one subtask behind it: signals, round, channel, and elements or content."""
+    """The frames of a task for the one subtask after it: signals, round, channel, and elements or content."""
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
     root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec), by_element=True),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
@@ -346,7 +346,7 @@ def test_an_unbounded_scripted_source_stops_without_an_end():
 
 
 def played(source):
-    """What each micro-batch of a script reads, by split, which splits end with it, and whether the source does."""
+    """The ranges of each micro-batch of a script, by split, which splits end with it, and whether the source does."""
     batches, start = [], {}
     while (end := next_offsets(source, start, None)) != start:
         ranges = ranges_between(source, start, end)

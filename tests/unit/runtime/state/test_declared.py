@@ -1,4 +1,4 @@
-"""What is stored under a declared type is brought to a wider one, once, and refused where it does not fit."""
+"""Values stored under a declared type are brought to a wider one, once, and refused where they do not fit."""
 
 import json
 
@@ -16,7 +16,7 @@ WIDE = Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.LONG()])
 
 @pytest.fixture
 def backend():
-    """State that was written with a narrow type: of a key as a whole, of a window, and one that nobody declared."""
+    """State that was written with a narrow type: of a key as a whole, of a window, and one that is not declared."""
     backend = MemoryBackend()
     keyed = KeyedState(backend, 4)
     keyed.declare("rows", NARROW)

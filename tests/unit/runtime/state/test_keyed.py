@@ -158,7 +158,7 @@ class Sensor:
 
 
 def with_a_new_field(monkeypatch):
-    """What a restart of a program may bring whose class has got a field with a default."""
+    """Restart a program whose class has got a field with a default."""
     fields = [("number", int), ("floor", int, 0)]
     new = dataclasses.make_dataclass("Sensor", fields, frozen=True, namespace={"__module__": __name__})
     monkeypatch.setitem(globals(), "Sensor", new)

@@ -1,4 +1,4 @@
-"""What is due in which bucket is known from small pages."""
+"""Small pages say which bucket is due when."""
 
 from eventide.runtime.state.schedule import Schedule
 from unit.runtime.state.fakes import CountingBackend

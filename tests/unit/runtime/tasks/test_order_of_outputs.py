@@ -1,4 +1,4 @@
-"""What an operator puts out goes on in that order, however it came out and however its frames arrive."""
+"""The results of an operator go on in their order, however they came out and however their frames arrive."""
 
 import pytest
 

@@ -36,7 +36,7 @@ ASKED = WatermarkStrategy.for_generator(Asked).with_timestamp_assigner(lambda e,
 
 
 def plan(*sources):
-    """Windows behind one strategy for all sources."""
+    """Windows after one strategy for all sources."""
     env = local_environment()
     streams = [
         env.from_source(source, WatermarkStrategy.no_watermarks(), f"source {number}")
@@ -66,7 +66,7 @@ class Stage:
         return given
 
     def rows(self, task, *parts):
-        """What a task sends of rows of a DataFrame."""
+        """The frames of a task for rows of a DataFrame."""
         return [frame for frame in SourceTask(self.sources[0], task).send_rows(parts) if frame.target > 0]
 
 

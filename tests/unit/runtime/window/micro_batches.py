@@ -16,7 +16,7 @@ class MicroBatches:
         self.next_clock = None
 
     def run(self, clock, *values):
-        """What comes out of a micro-batch."""
+        """The results of a micro-batch."""
         operator = self._spec.open(self.backend, OperatorContext(4, Metrics(), MIN_MS, clock))
         operator.advance_clock(clock - 1)
         operator.process(

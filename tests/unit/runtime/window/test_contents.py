@@ -1,4 +1,4 @@
-"""Many elements added at once are the same as each added by itself, and nobody's elements change."""
+"""Many elements added at once are the same as each added by itself, and no elements change."""
 
 import numpy as np
 import pytest

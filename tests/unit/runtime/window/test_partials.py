@@ -1,4 +1,4 @@
-"""What was reduced before the shuffle arrives as it was sent, in columns where that loses nothing."""
+"""Partial results of before the shuffle arrive as they were sent, in columns where that loses nothing."""
 
 from decimal import Decimal
 

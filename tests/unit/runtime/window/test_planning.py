@@ -205,7 +205,7 @@ class Ends(ContinuousEventTimeTrigger):
 
 
 class EmptiesAtTheEnd(PurgingTrigger):
-    """Fires with each element, and asks nobody."""
+    """Fires with each element, and asks for nothing."""
 
     def on_element(self, element, timestamp, window, ctx):
         return TriggerResult.FIRE

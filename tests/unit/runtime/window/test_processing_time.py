@@ -234,7 +234,7 @@ def test_the_watermark_ends_windows_of_event_time_under_a_trigger_of_the_clock(a
 
 
 class OrAfter(Trigger):
-    """Fires at the end of its window of event time, and so many milliseconds of the clock after an element."""
+    """Fires at the end of its window of event time, and some milliseconds of the clock after an element."""
 
     def __init__(self, timeout):
         self.timeout = timeout

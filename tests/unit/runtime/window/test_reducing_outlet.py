@@ -52,7 +52,7 @@ class Task:
         return [(f.subtask, self.edge.outlet.codec.decode(f.content)) for f in self.router.element_frames(0)]
 
     def sent(self):
-        """What left: each pane, key and value; and how many elements there were."""
+        """The frames that left: each pane, key and value; and how many elements there were."""
         parts = [part for _, part in self.parts()]
         rows = [row for part in parts for row in zip(part.panes, part.keys, part.values, strict=True)]
         return rows, sum(map(len, parts))

@@ -1,4 +1,4 @@
-"""Sessions of objects: what they keep of a key, and what they cost where a watermark comes behind each element."""
+"""Sessions of objects: what they keep of a key, and what they cost where a watermark comes after each element."""
 
 import sys
 
@@ -106,7 +106,7 @@ def test_an_assigner_of_the_user_merges_windows_of_its_own_kind():
 
 
 def steps_of(count):
-    """How many steps of Python's it takes to handle elements with a watermark behind each."""
+    """How many steps of Python's it takes to handle elements with a watermark after each."""
     steps = 0
 
     def trace(frame, event, _):
