@@ -235,7 +235,7 @@ class FailsOnce(MapFunction):
     def map(self, value: int) -> int:
         if value == 25 and self._failure.exists():
             self._failure.unlink()
-            raise ConnectionError("nobody answers")
+            raise ConnectionError("no answer")
         return value
 
 
@@ -249,7 +249,7 @@ def test_a_job_that_fails_starts_again_and_gives_each_element_once(
     client = env.execute_async("restarted")
     assert sorted(client.collected()) == list(range(40))
     [restart] = client.get_restarts()
-    assert "ConnectionError('nobody answers')" in restart.reason
+    assert "ConnectionError('no answer')" in restart.reason
 
 
 @pytest.mark.kafka

@@ -45,7 +45,7 @@ SOON = 5_000
 
 
 class Counts:
-    """What all these functions do when they are opened, and when they are called."""
+    """Common behaviour of these functions when they are opened, and when they are called."""
 
     def open(self, runtime_context):
         self.calls = runtime_context.get_metrics_group().add_group("test").counter("calls")

@@ -26,7 +26,7 @@ def spread_of(values):
 
 
 def events(pairs, span_s):
-    """The readings of a meter: so many events at each second."""
+    """The readings of a meter: some events at each second."""
     return [Rate.of(number, at_s=second, span_s=span_s) for second, number in pairs]
 
 
