@@ -224,7 +224,7 @@ def test_expected_splits_have_the_names_of_the_rows_and_each_its_own(spark: Spar
         ("a INT", 2**40, "cannot be"),
         ("a INT", dt.date(2024, 1, 1), r"one of \[datetime.date\(2024, 1, 1\)\] cannot be"),
         ("a DATE", dt.datetime(2024, 1, 1, 3), "cannot be"),  # noqa: DTZ001 - as a user writes it
-        ("a INT", object(), "nothing that Spark has a value for"),
+        ("a INT", object(), "Spark has no value for"),
         ("a INT, b INT", 1, r"has 1 value\(s\), and split_by names 2"),
     ],
 )

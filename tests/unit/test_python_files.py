@@ -92,7 +92,7 @@ def test_executors_get_an_archive_with_eventide_once_for_each_content(tmp_path, 
     assert not any("__pycache__" in one for one in there)
     (tmp_path / "more.py").write_text("")
     PythonFiles.of(session).add(str(tmp_path / "more.py"))
-    with pytest.raises(ProgramError, match="executors that start later may get that of then"):
+    with pytest.raises(ProgramError, match="that start later may get the first ones"):
         ship(session)
     assert len(session.archives) == 1
 

@@ -67,7 +67,7 @@ class Clock:
         try:
             return points_in_time(texts, pa.timestamp("us", "UTC"))
         except pa.ArrowInvalid as error:
-            raise DataError(f"the column {self.column!r} has text that is no time in ISO 8601: {error}") from error
+            raise DataError(f"the column {self.column!r} has text that is not a time in ISO 8601: {error}") from error
 
     def _in_milliseconds(self, numbers: pa.Array) -> pa.Array:
         numbers = numbers.cast(pa.int64())

@@ -101,7 +101,7 @@ def check_name(module: Any, name: Any) -> None:
     """
     if type(module) is not str or type(name) is not str:
         raise StateError(
-            "what is stored names a class by objects that are no texts: somebody else has written into the checkpoint, "
+            "the stored data name a class by objects that are not text: somebody else has written into the checkpoint, "
             "nothing of it was run"
         )
 
@@ -158,7 +158,7 @@ class _Plain(pickle.Unpickler):
     """Makes nothing but what has a form of its own in pickles."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise StateError(f"what is stored should be plain values, and has {name} of the module {module}")
+        raise StateError(f"the stored data should be plain values, and have {name} of the module {module}")
 
 
 class _OfProgram(Reader):
@@ -209,7 +209,7 @@ def _is_bound(at: ClassName) -> bool:
 def _gone(at: ClassName) -> StateError:
     module, name = at
     return StateError(
-        f"what is stored has objects of {name} of the module {module}, and the program has nothing of that "
+        f"the stored data have objects of {name} of the module {module}, and the program has nothing of that "
         "name. It must stay in the program, where it is and in use, as long as the checkpoint has objects of "
         "it; bring it back, or start with a new checkpoint location"
     )
@@ -218,7 +218,7 @@ def _gone(at: ClassName) -> StateError:
 def _unknown(at: ClassName) -> StateError:
     module, name = at
     return StateError(
-        f"what is stored refers to {name} of the module {module}, which is no class that the program is known to use. "
-        f"If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it "
+        f"the stored data refer to {name} of the module {module}, which is not a class that the program is known to "
+        f"use. If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it "
         "does not, somebody else has written into the checkpoint: nothing of it was run"
     )

@@ -300,7 +300,7 @@ def _check_arrow(data: Any) -> None:
 
 def _not_simple(what: str) -> StateError:
     return StateError(
-        f"what is stored has {what}: in state are arrays of numbers, times, texts and structures of them, whose "
+        f"the stored data have {what}: state holds arrays of numbers, times, texts and structures of them, whose "
         "content is their own. If the program has not written that, somebody else has written into the checkpoint: "
         "nothing of it was run"
     )

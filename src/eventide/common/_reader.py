@@ -160,7 +160,7 @@ class Reader(pickle.Unpickler):
         if _shared.given:
             _look_after_shared()
         if isinstance(error, pickle.UnpicklingError | EOFError):
-            raise StateError(f"what is stored cannot be read: {error!r}") from error
+            raise StateError(f"the stored data cannot be read: {error!r}") from error
         if self.met is None or isinstance(error, StateError):
             raise error
         return _exactly(type(self), data)
@@ -333,6 +333,6 @@ def _is_of_numpy(made: Any) -> bool:
 
 def _changes(what: str) -> StateError:
     return StateError(
-        f"what is stored would set attributes of {what}, which it has not made: somebody else has written into the "
+        f"the stored data would set attributes of {what}, which they have not made: somebody else has written into the "
         "checkpoint, and nothing of that was done"
     )

@@ -100,7 +100,7 @@ def shown_loads(data: bytes) -> Any:
     except StateError:
         raise
     except Exception as error:  # whatever bytes that are no pickle of ours, or made to look like one, lead to
-        raise StateError(f"what is stored cannot be shown without the program: {error}") from error
+        raise StateError(f"the stored data cannot be shown without the program: {error}") from error
 
 
 def dumps_anyway(value: Any) -> bytes:

@@ -141,7 +141,7 @@ class _Compiler:
         elif isinstance(node, DataFrameTransformation):
             spec = DataFrameSourceSpec(name, node.reader, node.type_info, root, fields)
         else:
-            raise TypeError(f"{node.name!r} is no source that can be run")
+            raise TypeError(f"{node.name!r} is not a source that can be run")
         return replace(spec, parallelism=self._parallelism, max_parallelism=self._max_parallelism)
 
     def _task(self, node: Transformation) -> TaskSpec:

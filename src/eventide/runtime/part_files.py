@@ -40,7 +40,7 @@ def used_by_another(path: str) -> ProgramError:
 
 def used_twice(path: str) -> ProgramError:
     """The error of two sinks of one job that have the same directory."""
-    return ProgramError(f"two sinks write to the directory {path}, one over the other; give each its own")
+    return ProgramError(f"two sinks write to the directory {path}, and overwrite each other; give each its own")
 
 
 @dataclass(frozen=True, slots=True)

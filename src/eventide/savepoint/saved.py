@@ -233,5 +233,5 @@ def opened_savepoint(location: str, digest: str) -> Savepoint:
     """
     found = Savepoint(location)
     if found.digest != digest:
-        raise StateError(f"the savepoint {location} is another one than when the job was started; start it once more")
+        raise StateError(f"the savepoint {location} has changed since the job was started; start the job once more")
     return found

@@ -34,7 +34,7 @@ class OrderedStretches:
     def __init__(self, frame: DataFrame, columns: Sequence[str], order_by: str) -> None:
         if frame.isStreaming:
             raise ProgramError(
-                "a streaming DataFrame has no end to measure up to; read the same with spark.read, or what it has "
+                "a streaming DataFrame has no end to measure up to; read the data with spark.read, or what it has "
                 "brought so far"
             )
         missing = [name for name in columns if name not in frame.columns]

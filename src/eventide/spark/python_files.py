@@ -90,7 +90,7 @@ class PythonFiles(PythonFolder):
         for path in files:
             if path.suffix in _COMPILED:
                 raise ProgramError(
-                    f"add_python_file brings sources alone to a server of Spark Connect, and {path.name} is compiled: "
+                    f"add_python_file brings only sources to a server of Spark Connect, and {path.name} is compiled: "
                     "install its package where the server runs"
                 )
         sources = {path.relative_to(self._folder).as_posix(): path for path in files if path.suffix == ".py"}
@@ -113,8 +113,8 @@ class PythonFiles(PythonFolder):
                 return
             if before:
                 raise ProgramError(
-                    "what the program's functions import is another than for the first job of this session, and "
-                    "executors that start later may get that of then: call add_python_file(...) and "
+                    "the program's functions import other files than the first job of this session, and executors "
+                    "that start later may get the first ones: call add_python_file(...) and "
                     "set_python_requirements(...) before the first job; or stop the session, and make a new environment"
                 )
             packing = archive.with_suffix(".packing")

@@ -61,7 +61,7 @@ def take_savepoint(
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
-            "which finishes it; or have it read again with --repeat, and take it that results of it come twice"
+            "which finishes it; or have it read again with --repeat, and accept that its results come twice"
         )
     if parallelism is not None and not 0 < parallelism <= found.max_parallelism:
         raise ProgramError(
@@ -134,8 +134,8 @@ def may_be_in_sinks(found: Inspection) -> bool:
 
 def _runs(checkpoint: str) -> StateError:
     return StateError(
-        f"the job in {checkpoint} is running, and what it does from now on would be done again by the one that begins "
-        "with the savepoint; stop it, and take the savepoint then"
+        f"the job in {checkpoint} is running, and a job that begins with the savepoint would repeat its further "
+        "work; stop it, and then take the savepoint"
     )
 
 

@@ -84,7 +84,7 @@ def _literal(value: Any, kind: spark.DataType) -> Column:
     try:
         return F.lit(value)
     except Exception as error:
-        raise ProgramError(f"splits: {value!r} is nothing that Spark has a value for: {error}") from error
+        raise ProgramError(f"splits: Spark has no value for {value!r}: {error}") from error
 
 
 def _fits(literal: Column, cast: Column, value: Any, kind: spark.DataType) -> Column:

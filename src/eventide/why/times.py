@@ -34,6 +34,6 @@ def to_ms(text: str) -> int:
     try:
         at = dt.datetime.fromisoformat(text)
     except ValueError as error:
-        raise ProgramError(f"{text!r} is no time; write 2026-05-01T08:30, or milliseconds since the epoch") from error
+        raise ProgramError(f"{text!r} is not a time; write 2026-05-01T08:30, or epoch milliseconds") from error
     aware = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
     return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)

@@ -52,7 +52,7 @@ def test_a_column_of_something_else_is_refused() -> None:
 
 
 def test_text_that_is_no_time_is_refused() -> None:
-    with pytest.raises(DataError, match="'ts' has text that is no time in ISO 8601"):
+    with pytest.raises(DataError, match="'ts' has text that is not a time in ISO 8601"):
         Clock("ts").times(pa.array(["yesterday"]))
 
 

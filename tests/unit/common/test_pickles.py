@@ -142,7 +142,7 @@ def test_the_main_file_may_give_a_class_another_field_but_must_keep_the_class(tm
     assert start(tmp_path, ORDER + "    note: str = 'none'\n").stdout.decode() == "[Order(amount=1, note='none')]\n"
     gone = start(tmp_path, "").stderr.decode().splitlines()[-1]
     assert gone.startswith(
-        "eventide.errors.StateError: what is stored has objects of Order of the module __main__, and the program has "
+        "eventide.errors.StateError: the stored data have objects of Order of the module __main__, and the program has "
         "nothing of that name. It must stay in the program"
     )
 

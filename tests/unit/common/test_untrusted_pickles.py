@@ -93,7 +93,7 @@ def test_what_is_shown_of_a_class_that_is_not_here_is_its_name_and_no_more():
 @pytest.mark.parametrize("read", [loads, shown_loads])
 @pytest.mark.parametrize("content", [b"", b"\x80\x05", b"no pickle"])
 def test_what_is_no_pickle_is_said_to_be_none(read, content):
-    with pytest.raises(StateError, match="what is stored cannot be"):
+    with pytest.raises(StateError, match="the stored data cannot be"):
         read(content)
 
 

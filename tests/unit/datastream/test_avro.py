@@ -126,8 +126,8 @@ def test_bad_messages_and_elements_are_named():
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ("{", "is no schema of Avro"),
-        ('{"type": "recor"}', "is no schema of Avro"),
+        ("{", "is not an Avro schema"),
+        ('{"type": "recor"}', "is not an Avro schema"),
         ('"string"', "needs the type of its rows"),
         ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "string"]}]}', "of several types"),
         ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "null"}]}', "no type for 'a'"),

@@ -132,12 +132,12 @@ def test_a_registry_that_does_not_answer_is_no_reason_to_skip_records(registry: 
 
 
 def test_what_is_no_schema_of_records_is_refused() -> None:
-    with pytest.raises(ProgramError, match="is no schema of Avro"):
+    with pytest.raises(ProgramError, match="is not an Avro schema"):
         ConfluentRegistryAvroDeserializationSchema.for_generic("what?", "http://a")
     with pytest.raises(ProgramError, match="needs the type of its rows"):
         ConfluentRegistryAvroDeserializationSchema.for_generic('"string"', "http://a")
 
 
 def test_settings_that_have_no_meaning_are_refused(registry: Registry) -> None:
-    with pytest.raises(ProgramError, match=r"the settings of the schema registry at .* are not right: .*no.such"):
+    with pytest.raises(ProgramError, match=r"the settings of the schema registry at .* are wrong: .*no.such"):
         schema_of(registry, **{"no.such": "1"}).deserialize(message("wren", 5))

@@ -180,7 +180,7 @@ class TestJson:
     @pytest.mark.parametrize(
         ("schema", "says"),
         [
-            ("{", "is no JSON"),
+            ("{", "is not JSON"),
             ("[]", "an object with properties"),
             ('{"properties": {}, "type": "object"}', "nothing that there is a type for"),
             ('{"type": "object", "properties": {"a": {"type": "null"}}}', "'a'.* nothing that there is a type for"),

@@ -85,7 +85,7 @@ class AvroSchema:
         try:
             return avro.parse_schema(_without_strange_types(json.loads(self.text)))
         except Exception as error:
-            raise ProgramError(f"{self.text!r:.200} is no schema of Avro: {error!r}") from error
+            raise ProgramError(f"{self.text!r:.200} is not an Avro schema: {error!r}") from error
 
     def type_info(self) -> TypeInformation:
         """The type of what the schema describes: of a record, a row. Flink: ``AvroSchemaConverter``.

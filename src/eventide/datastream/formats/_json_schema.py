@@ -27,7 +27,7 @@ def type_of_schema(json_schema: str) -> TypeInformation:
     try:
         root = json.loads(json_schema)
     except ValueError as error:
-        raise ProgramError(f"the JSON schema is no JSON: {error}") from error
+        raise ProgramError(f"the JSON schema is not JSON: {error}") from error
     if not isinstance(root, dict) or "properties" not in root:
         raise ProgramError(f"the JSON schema must describe an object with properties, not {json_schema!r:.200}")
     return _type(root, root, "the JSON schema")

@@ -70,7 +70,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
             registry = library("schema_registry").SchemaRegistryClient(configs)
             return library("schema_registry.avro").AvroDeserializer(registry, self.schema.text)
         except (TypeError, ValueError) as error:
-            raise ProgramError(f"the settings of the schema registry at {self.url} are not right: {error}") from error
+            raise ProgramError(f"the settings of the schema registry at {self.url} are wrong: {error}") from error
 
     def _record(self, message: bytes | str) -> Any:
         content = bytes_of(message)

@@ -51,4 +51,4 @@ class NoOutbox:
 
 class _NoElements:
     def decode(self, data: bytes) -> Payload:
-        raise DataError("elements have come on an edge that carries watermarks alone")
+        raise DataError("elements have come on an edge that carries only watermarks")

@@ -395,6 +395,6 @@ def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
 def _other_hash(key: Any) -> StateError:
     return StateError(
         f"the key {shown(key)}, a {type(key).__name__}, has another hash than when it was stored, so that its state "
-        "would not be found: its class has got other fields, or its values are others now. Classes of keys must stay "
+        "would not be found: its class has other fields now, or its values have changed. Classes of keys must stay "
         "as they are; undo the change, or start with a new checkpoint location"
     )

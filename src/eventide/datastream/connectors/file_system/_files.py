@@ -151,7 +151,7 @@ class FileTree:
             if root is not None and had[root] >= _MANY and 2 * lost > had[root]:
                 raise DataError(
                     f"{lost} of {had[root]} files below {root} are gone since the last look, as if a store were not "
-                    "mounted or not listed in full; see to it, and start the job again. If files are deleted there on "
+                    "mounted or not listed in full; check it, and start the job again. If files are deleted there on "
                     "purpose, most of them at once, say so with set_may_lose_most(True) on the builder of the source"
                 )
 

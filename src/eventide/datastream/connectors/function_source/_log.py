@@ -103,7 +103,7 @@ class WriteAheadLog:
         if position < end:
             raise StateError(
                 f"the elements from position {position} to {end}, which the job has planned to read, are not in "
-                f"{self._location}; what lies there must stay as long as the checkpoint, or start with a new one"
+                f"{self._location}; its files must stay as long as the checkpoint, or start with a new one"
             )
 
     def _content(self, segment: Segment) -> tuple[list[bytes], bytes | None]:

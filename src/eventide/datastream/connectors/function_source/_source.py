@@ -95,7 +95,7 @@ class FunctionSource(Source):
         if position > end:
             raise StateError(
                 f"the job has read {self._operator!r} up to position {position}, and its log at {self._location} ends "
-                f"at {end}; what lies there must stay as long as the checkpoint, or start with a new one"
+                f"at {end}; its files must stay as long as the checkpoint, or start with a new one"
             )
         return {_SPLIT: end if max_rows is None else min(end, position + max_rows)}
 

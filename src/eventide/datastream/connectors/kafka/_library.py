@@ -42,7 +42,7 @@ def client(make: Any, properties: dict[str, Any]) -> Any:
         return make(properties)
     except (library().KafkaException, TypeError, ValueError) as error:
         raise ProgramError(
-            f"a property of Kafka is not right: {said(error)}. Properties are those of librdkafka, or of the Java "
+            f"a property of Kafka is wrong: {said(error)}. Properties are those of librdkafka, or of the Java "
             "client where they have the same meaning"
         ) from error
 
