@@ -218,7 +218,7 @@ def _gone(at: ClassName) -> StateError:
 def _unknown(at: ClassName) -> StateError:
     module, name = at
     return StateError(
-        f"the stored data refer to {name} of the module {module}, which is not a class that the program is known to "
-        f"use. If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If "
-        "it does not, somebody else has written into the checkpoint: nothing of it was run"
+        f"the stored data refer to {name} of {module}, which is not a class that the program is known to use. "
+        f"If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it "
+        "does not, somebody else has written into the checkpoint: nothing of it was run"
     )

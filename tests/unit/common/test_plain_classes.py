@@ -255,7 +255,7 @@ def length_of(values, by_name):
 
 @pytest.mark.usefixtures("program")
 def test_classes_of_classes_are_not_data():
-    with pytest.raises(StateError, match="no class that the program is known to use"):
+    with pytest.raises(StateError, match="not a class that the program is known to use"):
         loads(b"\x80\x05" + in_this_module(Meta) + b"X\x01\x00\x00\x00A)}\x87R.")
 
 

@@ -76,7 +76,7 @@ class Named(collections.UserString):
 
 @pytest.mark.parametrize("read", [loads, loads_anyway, shown_loads])
 def test_a_class_is_named_by_texts_alone(read):
-    with pytest.raises(StateError, match="names a class by objects that are no texts"):
+    with pytest.raises(StateError, match="name a class by objects that are not text"):
         read(pickle.dumps(Calls(class_of_name, "uuid", Named(""))))
 
 
@@ -166,7 +166,7 @@ def test_nothing_else_is(orders):
         b"corders_shop.model\nOrder.__init__.__globals__\n.",
         b"corders_shop.model\nOrder.__class__\n.",
     ):
-        with pytest.raises(StateError, match="no class that the program is known to use"):
+        with pytest.raises(StateError, match="not a class that the program is known to use"):
             loads(stored)
 
 
@@ -184,5 +184,5 @@ def test_a_function_that_makes_objects_can_be_registered():
 
 
 def test_plain_values_have_no_class_at_all():
-    with pytest.raises(StateError, match="should be plain values, and has Decimal of the module decimal"):
+    with pytest.raises(StateError, match="should be plain values, and have Decimal of the module decimal"):
         plain_loads(dumps(decimal.Decimal(1)))
