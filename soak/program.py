@@ -42,7 +42,7 @@ _FORGOTTEN = Time.seconds(30)
 
 
 class Trailing(WatermarkGenerator):
-    """Trails the highest time of its split, as a generator of the user's does."""
+    """Trails the highest time of its split, as a user-defined generator does."""
 
     def __init__(self) -> None:
         self.highest = 0

@@ -11,7 +11,7 @@ MOVED = (
     "env.from_savepoint(...)"
 )
 
-GO_ON = "when the program is started again, it goes on from its checkpoint, and gets what it had not come to"
+GO_ON = "when the program is started again, it goes on from its checkpoint, and gets the results that it had not read"
 
 
 @pytest.mark.parametrize(

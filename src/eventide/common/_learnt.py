@@ -1,4 +1,4 @@
-"""Attributes that an object of the user's has gained since it was made, apart from its constructor's."""
+"""Attributes that a user object has gained since it was made, apart from its constructor's."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ void = b""
 class TypeSerializer(ABC, Generic[_T]):
     """Writes and reads values of one type. Flink: ``TypeSerializer``.
 
-    A window assigner of the user's may have one for its windows; it is not asked for, since windows are stored as they
+    A user-defined window assigner may have one for its windows; it is not asked for, since windows are stored as they
     are. Serializers compare by their class and settings.
     """
 

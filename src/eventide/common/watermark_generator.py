@@ -1,4 +1,4 @@
-"""Base classes for watermark generators of the user's own, and their outputs."""
+"""Base classes for user-defined watermark generators, and their outputs."""
 
 from abc import ABC, abstractmethod
 from typing import Any

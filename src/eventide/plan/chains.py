@@ -96,7 +96,7 @@ class Chains:
     Args:
         nodes: all of the program.
         names: the name of each, by number.
-        ids: what state is kept under, of each head and each generator of the user's, by number.
+        ids: what state is kept under, of each head and each user-defined generator, by number.
         targets: where what is not chained goes.
     """
 

@@ -55,7 +55,7 @@ def describe(plan: JobPlan) -> Json:
           ``splits`` (those that are expected from the start), ``text``, and ``alignment`` (``group``, ``drift_ms``,
           ``sources``) or None.
         - ``operators``, level by level: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
-          ``parallelism``, ``kind`` ("operator"; "splits" where a generator of the user's works on each split of a
+          ``parallelism``, ``kind`` ("operator"; "splits" where a user-defined generator works on each split of a
           source; "alignment" for the operator that tells sources where the others are), ``speed``, ``says`` (topics and
           texts of ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``,
           ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` that they have.

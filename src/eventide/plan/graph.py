@@ -173,7 +173,7 @@ class AssignTransformation(Transformation):
 
     @property
     def begins_task(self) -> bool:
-        """Whether it is a generator of the user's on the splits of a source, whose tasks cannot keep its state.
+        """Whether it is a user-defined generator on the splits of a source, whose tasks cannot keep its state.
 
         After an operator, such a generator works in the operator's tasks.
         """

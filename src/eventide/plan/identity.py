@@ -30,7 +30,7 @@ _MAY_CHANGE = ("max parallelism", "stored form")
 
 
 def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, PlannedOperator]) -> dict[int, str]:
-    """The id of each node that keeps state, an operator or a generator of the user's, by its number.
+    """The id of each node that keeps state, an operator or a user-defined generator, by its number.
 
     It is the node's uid. Without one, it follows from what the node does, from the names of its functions, and from the
     ids of those it has its elements from. Those that are alike in all of that are numbered as they were made. So it

@@ -50,6 +50,6 @@ class NextJob:
         return nodes
 
     def leave_out(self, sink: SinkTransformation) -> None:
-        """Leave out operators that a query of the user's runs for its own sink."""
+        """Leave out operators that a user query runs for its own sink."""
         for node in reachable([sink]):
             self._nodes.pop(node.number, None)

@@ -57,7 +57,7 @@ KEPT = pa.schema(
 """Columns that a job reads; pickles of a subtask may be more than 2 GB together."""
 
 TASKS = pa.schema([("operator", pa.string()), ("subtask", pa.int32()), ("name", pa.string()), ("content", pa.binary())])
-"""Small values in the state of a subtask: JSON, but for the generators of the user's."""
+"""Small values in the state of a subtask: JSON, but for the user-defined generators."""
 
 Small: TypeAlias = tuple[str, int, str, bytes]
 """A row of what is small: operator, subtask, name and content."""

@@ -37,7 +37,7 @@ _GONE = (
 _NO_SESSION = re.compile(r"INVALID_HANDLE\.SESSION_|\[NO_ACTIVE_SESSION\]")
 _NO_ANSWER = "StatusCode.UNAVAILABLE"
 _OF_CONNECT = "SparkConnectGrpcException"
-_GO_ON = "when the program is started again, it goes on from its checkpoint, and gets what it had not come to"
+_GO_ON = "when the program is started again, it goes on from its checkpoint, and gets the results that it had not read"
 _SESSION_GONE = (
     "the server of Spark Connect does not know the session of this job any more: it has been started again, or the "
     f"session was stopped; {_GO_ON}"

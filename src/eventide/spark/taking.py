@@ -32,7 +32,7 @@ class Taking:
     """Takes the results of a job, each micro-batch once it is committed, in a thread of its own.
 
     They are deleted at the server when the program has all elements of their micro-batch, and not when they are in this
-    process: what a program that is killed has not come to is there for its next run.
+    process: results that a killed program had not read are kept for its next run.
 
     Args:
         spark: the session.

@@ -81,7 +81,7 @@ def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
 
 
 def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
-    """A generator of the user's that has seen elements and never given a watermark."""
+    """A user-defined generator that has seen elements and never given a watermark."""
     for source, splits in _by_source(standing):
         if (_strategy(evidence, standing, source) or {}).get("generator") != "own":
             continue

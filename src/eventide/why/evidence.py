@@ -151,7 +151,7 @@ class Evidence:
         return self.states.get(operator["id"], {})
 
     def _before_anything(self, edges: Mapping[str, Json]) -> Json:
-        """The gate of an operator that nothing has come to yet: everybody that is expected holds it."""
+        """The gate of an operator without input so far: every expected channel holds it."""
         splits, channels = {}, dict[str, list[str]]()
         parallelism = {one["name"]: one["parallelism"] for one in self.description["operators"]}
         for name, edge in edges.items():

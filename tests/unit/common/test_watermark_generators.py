@@ -1,4 +1,4 @@
-"""Strategies with generators of the user's, and the ready-made generators."""
+"""Strategies with user-defined generators, and the ready-made generators."""
 
 import pickle
 from functools import partial

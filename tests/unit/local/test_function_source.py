@@ -158,7 +158,7 @@ def test_a_function_that_was_idle_holds_the_watermark_again_from_whatever_it_emi
 
 
 class HighestSoFar(WatermarkGenerator):
-    """A generator of the user's that does what the built-in one does."""
+    """A user-defined generator that does what the built-in one does."""
 
     def __init__(self):
         self.highest = 0

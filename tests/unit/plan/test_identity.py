@@ -137,7 +137,7 @@ def by_name(element):
 
 
 class MyCount(CountTrigger):
-    """A trigger of the user's."""
+    """A user-defined trigger."""
 
 
 OTHERS = {
@@ -313,7 +313,7 @@ class Yours(Mine):
 
 
 def generated(generator, behind=None):
-    """A window of a source with a generator of the user's, and one after it with another."""
+    """A window of a source with a user-defined generator, and one after it with another."""
     source = ScriptedSource(["s", "t"], [], Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.LONG()]))
     strategy = WatermarkStrategy.for_generator(generator).with_idleness(500).with_timestamp_assigner("at")
     stream = local_environment().from_source(source, strategy, "script").key_by("key").window(TENS).process(Contents())

@@ -123,7 +123,7 @@ class AssignerAndGenerator:
 
 
 class GeneratorRun:
-    """A generator of the user's at work in one micro-batch, with the assigner of its own split if it has one."""
+    """A user-defined generator at work in one micro-batch, with the assigner of its own split if it has one."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _FIRST = b"first"
 
 
 def key_names(count: int) -> list[str]:
-    """The columns of the key, named so that no column of the user's is."""
+    """The columns of the key, named so that no user column is."""
     return [f"__key{i}" for i in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Elements dealt out to subtasks without a key: in turn, all to one, or as a function of the user's says."""
+"""Elements dealt out to subtasks without a key: in turn, all to one, or as a user function says."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ToFirst:
 
 @dataclass(frozen=True, slots=True)
 class ByPartitioner:
-    """A function of the user's says where a key goes."""
+    """A user function says where a key goes."""
 
     partition: Callable[[Any, int], int]
     select: Callable[[Any], Any]

@@ -321,7 +321,7 @@ def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | 
 
 
 def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
-    """The key selectors of the user's that a function calls, which are objects: to be opened and closed.
+    """The user-defined key selectors that a function calls, which are objects: to be opened and closed.
 
     A function that finds keys in several ways names them in ``selects``.
     """
@@ -330,7 +330,7 @@ def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
 
 
 def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
-    """The key selector of the user's that a function is the method of; None where it is none."""
+    """The user-defined key selector that a function is the method of; None where it is none."""
     owner = getattr(select, "__self__", None)
     return owner if isinstance(owner, KeySelector) else None
 

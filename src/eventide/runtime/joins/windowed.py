@@ -60,7 +60,7 @@ class KeyOfSide:
 
 
 class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
-    """Calls a function of the user's with what the two sides have in a window."""
+    """Calls a user function with what the two sides have in a window."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -204,7 +204,7 @@ class BroadcastOperation:
         return self.processing.kind
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
-        """Element by element: a function of the user's sees each."""
+        """Element by element: a user function sees each."""
         source, broadcast = inputs
         spec = BroadcastSpec(
             name=name,

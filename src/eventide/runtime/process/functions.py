@@ -22,7 +22,7 @@ Handle: TypeAlias = Callable[[Any, Any], Results]
 
 
 class Processing(Protocol):
-    """A function of the user's, and how it is called."""
+    """A user function, and how it is called."""
 
     @property
     def user_function(self) -> Any:

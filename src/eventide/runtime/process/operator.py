@@ -1,4 +1,4 @@
-"""The operator that hands each element, and each timer, to a function of the user's."""
+"""The operator that hands each element, and each timer, to a user function."""
 
 from __future__ import annotations
 

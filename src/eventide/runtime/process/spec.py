@@ -91,7 +91,7 @@ class ProcessOperation:
         return self.processing.kind
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
-        """Element by element: a function of the user's sees each."""
+        """Element by element: a user function sees each."""
         has_keys = all(source.key is not None for source in inputs)
         spec = ProcessSpec(name, self.processing, has_keys, self.result_type, self.dead_letters)
         outlets = tuple(outlet_of(source, max_parallelism, has_keys=has_keys) for source in inputs)

@@ -248,7 +248,7 @@ class KeyedState:
         self._types.flush()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
-        """Have keys of another state for one's own, with their values and timers, beside what there is already.
+        """Take over the keys of another state, with their values and timers, beside the keys that are there.
 
         Args:
             bucket: the keys, with what is kept of them.

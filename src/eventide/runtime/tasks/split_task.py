@@ -1,4 +1,4 @@
-"""Tasks that keep a watermark generator of the user's for each split of a source."""
+"""Tasks that keep a user-defined watermark generator for each split of a source."""
 
 from __future__ import annotations
 

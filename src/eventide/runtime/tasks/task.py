@@ -79,7 +79,7 @@ class TaskSpec(ABC):
 
     @property
     def has_generators(self) -> bool:
-        """Whether watermark generators of the user's work in its tasks."""
+        """Whether user-defined watermark generators work in its tasks."""
         return any(step.strategy.is_supplied for step in self.root.assigners())
 
     @property

@@ -42,7 +42,7 @@ class RecordEncoder:
             timestamps: their event times in milliseconds, None for an element without one.
             type_info: their type.
 
-        Raises what a function or a serializer of the user's raises; a note at it says which element it was.
+        Raises what a function or a user-defined serializer raises; a note at it says which element it was.
         """
         import pyarrow as pa
 
