@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
+from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.datastream.formats._json_columns import ReadColumn, are_for_columns, has_objects, reader_of_columns
+from eventide.datastream.formats._json_columns import (
+    are_for_columns,
+    has_objects,
+    reader_of_columns,
+    written_at_once,
+)
 from eventide.datastream.formats._json_schema import type_of_schema
-from eventide.datastream.formats._json_texts import written_at_once
 from eventide.datastream.formats._json_values import Read, Write, parsed, reader, writer
-from eventide.datastream.formats._messages import bytes_of_column, halved, row_type_of, said
+from eventide.datastream.formats._messages import ReadMany, ReadsRows, row_type_of
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -21,12 +25,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class JsonRowDeserializationSchema(DeserializationSchema):
+class JsonRowDeserializationSchema(ReadsRows):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
     Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its
     point is left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
-    as RFC 3339 has them, in UTC where they have no zone. What stands behind the object is not looked at, as in Flink.
+    as RFC 3339 has them, in UTC where they have no zone. ``null`` is no row. What comes after the object is not looked
+    at, as in Flink.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
@@ -35,6 +40,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     Row(user='wren', at=datetime.datetime(2026, 5, 1, 8, 0))
     """
 
+    format: ClassVar[str] = "JSON"
     row_type: CompositeTypeInfo
     fails_on_missing_field: bool = False
     ignores_parse_errors: bool = False
@@ -45,61 +51,25 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return JsonRowDeserializationSchema.Builder()
 
     @cached_property
-    def _read(self) -> Read:
+    def _row_of(self) -> Read:
         return reader(self.row_type, lenient=self.ignores_parse_errors, complete=self.fails_on_missing_field)
 
+    def _read(self, message: bytes) -> Any:
+        return self._row_of(parsed(message))
+
     @cached_property
-    def _read_column(self) -> ReadColumn | None:
+    def _read_many(self) -> ReadMany | None:
         whole = self.fails_on_missing_field and any(map(has_objects, self.row_type.field_types))
-        return reader_of_columns(self.row_type) if are_for_columns(self.row_type) and not whole else None
-
-    def deserialize(self, message: bytes | str | None) -> Any:
-        """Return the row; None for ``null`` or no message, and, if parse errors are ignored, for what is no object.
-
-        A ``map`` leaves None in; see :meth:`DeserializationSchema.deserialize`.
-
-        Raises:
-            DataError: It is not JSON, or a field is not of its type or missing where it must not be.
-        """
-        if message is None:
+        if whole or not are_for_columns(self.row_type):
             return None
-        content = bytes_of(message)
-        try:
-            return self._read(parsed(content))
-        except (ValueError, RecursionError) as error:
-            if self.ignores_parse_errors:
-                return None
-            raise DataError(
-                f"the message {said(content)} cannot be read as JSON of {self.row_type}: {error}"
-            ) from error
+        read = reader_of_columns(self.row_type)
 
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return self.row_type
+        def read_complete(messages: Sequence[bytes]) -> pa.StructArray | None:
+            rows = read(messages)
+            may_miss = rows is not None and any(column.null_count for column in rows.flatten())
+            return None if may_miss else rows
 
-    def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`.
-
-        Text, truth values, numbers, dates and points in time are read many at once, and rows and lists of them, if the
-        dates and points in time stand at the top. With others, messages are read one by one.
-        """
-        return self.deserialize_all(bytes_of_column(messages))
-
-    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
-        """Return the same of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`."""
-        read = self._read_column
-        if read is None:
-            return self._one_by_one(messages)
-
-        def at_once(some: Sequence[bytes]) -> pa.Array | None:
-            return self._complete(read(some))
-
-        return halved(messages, at_once, self._one_by_one)
-
-    def _complete(self, rows: pa.StructArray | None) -> pa.StructArray | None:
-        if rows is not None and self.fails_on_missing_field and any(column.null_count for column in rows.flatten()):
-            return None  # what is null may be missing
-        return rows
+        return read_complete if self.fails_on_missing_field else read
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row_type, self.fails_on_missing_field, self.ignores_parse_errors)
@@ -147,7 +117,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 raise ProgramError("fail_on_missing_field and ignore_parse_errors exclude each other; choose one")
             row_type = row_type_of("JsonRowDeserializationSchema", self._type_info)
             schema = JsonRowDeserializationSchema(row_type, self._fails_on_missing_field, self._ignores_parse_errors)
-            _ = schema._read  # refuses what has no form
+            _ = schema._row_of  # refuses what has no form
             return schema
 
 

@@ -19,14 +19,13 @@ from eventide.common.typeinfo import (
     TypeInformation,
 )
 from eventide.common.types import Row
-from eventide.datastream.formats._texts import text_form
+from eventide.datastream.formats._texts import is_bare, text_form
 from eventide.errors import ProgramError
 
 Read = Callable[[Any], Any]
 Write = Callable[[Any], str]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_BARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
 
 
 class Unreadable(ValueError):
@@ -226,11 +225,6 @@ def _writer(type_info: TypeInformation) -> Write:
     if is_bare(type_info):
         return lambda value: bare if (bare := text(value)) not in _IN_QUOTES else f'"{bare}"'
     return lambda value: _quoted(text(value))
-
-
-def is_bare(type_info: TypeInformation) -> bool:
-    """Whether the values of a type stand without quotes, as long as they are numbers."""
-    return isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE)
 
 
 _IN_QUOTES = frozenset({"NaN", "Infinity", "-Infinity"})

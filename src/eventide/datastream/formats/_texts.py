@@ -26,6 +26,7 @@ _TIMESTAMP = re.compile(
 )
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - points in time are naive here, in UTC
+_BARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
 _BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
 
 
@@ -62,23 +63,28 @@ def text_form(type_info: TypeInformation) -> TextForm | None:
     return _FORMS[type_info.name]
 
 
-def _integer(text: str, limit: int) -> int:
-    text = text.strip()
-    if not _INTEGER.fullmatch(text):
+def is_bare(type_info: TypeInformation) -> bool:
+    """Whether the values of a type are numbers or truth values, which need no quotes."""
+    return isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE)
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    found = pattern.fullmatch(text.strip())
+    if found is None:
         raise ValueError(text)
-    number = int(text)
+    return found
+
+
+def _integer(text: str, limit: int) -> int:
+    number = int(_matched(_INTEGER, text)[0])
     if not -limit <= number < limit:
         raise ValueError(text)
     return number
 
 
 def _number(text: str) -> float:
-    text = text.strip()
-    if _NUMBER.fullmatch(text):
-        return float(text)
-    if text in _SPECIAL:
-        return _SPECIAL[text]
-    raise ValueError(text)
+    special = _SPECIAL.get(text.strip())
+    return float(_matched(_NUMBER, text)[0]) if special is None else special
 
 
 def _float_32(number: float) -> float:
@@ -106,10 +112,7 @@ def _float_32_text(number: float) -> str:
 
 
 def _decimal(text: str) -> Decimal:
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(text)
-    return Decimal(text)
+    return Decimal(_matched(_NUMBER, text)[0])
 
 
 def _big_decimal(text: str) -> Decimal:
@@ -155,25 +158,16 @@ def _bytes(text: str) -> bytes:
 
 
 def _date(text: str) -> dt.date:
-    found = _DATE.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(text)
-    return dt.date(*map(int, found.groups()))
+    return dt.date(*map(int, _matched(_DATE, text).groups()))
 
 
 def _time(text: str) -> dt.time:
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(text)
-    hour, minute, second, fraction = found.groups()
+    hour, minute, second, fraction = _matched(_TIME, text).groups()
     return dt.time(int(hour), int(minute), int(second), int((fraction or "").ljust(6, "0")[:6]))
 
 
 def _timestamp(text: str) -> dt.datetime:
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(text)
-    date, time, zone = found.groups()
+    date, time, zone = _matched(_TIMESTAMP, text).groups()
     local = dt.datetime.combine(_date(date), _time(time))
     try:
         return local if zone in {None, "Z"} else local - _offset(zone)
