@@ -19,11 +19,10 @@ from eventide.errors import TypeMismatch
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?Z?")
-_TIMESTAMP = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[+-][0-9]{2}:?[0-9]{2})?"
-)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)Z?")
+_ZONE = r"Z|[+-](?:0[0-9]|1[0-8]):?[0-5][0-9]"
+_TIMESTAMP = re.compile(rf"{_DATE.pattern}[T ]{_TIME.pattern.removesuffix('Z?')}(?:{_ZONE})?")
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - points in time are naive here, in UTC
 _BARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
@@ -54,7 +53,7 @@ def text_form(type_info: TypeInformation) -> TextForm | None:
     if isinstance(type_info, BytesTypeInfo):
         return TextForm(_bytes, lambda value: base64.b64encode(value).decode("ascii"))
     if isinstance(type_info, DecimalTypeInfo):
-        return TextForm(lambda text: _declared_decimal(text, type_info), _plain_digits)
+        return TextForm(lambda text: _declared_decimal(text, type_info), "{:f}".format)
     if not isinstance(type_info, BasicTypeInfo):
         return None
     if type_info.name in _BITS:
@@ -130,10 +129,6 @@ def _declared_decimal(text: str, type_info: DecimalTypeInfo) -> Any:
         raise ValueError(text) from error
 
 
-def _plain_digits(number: Decimal) -> str:
-    return f"{number:f}"
-
-
 def _char(text: str) -> str:
     if len(text) != 1:
         raise ValueError(text)
@@ -145,11 +140,6 @@ def _text(text: str) -> str:
     return text
 
 
-def _boolean(text: str) -> bool:
-    """As Java reads it: what is not true is false."""
-    return text.strip().lower() == "true"
-
-
 def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
@@ -158,29 +148,19 @@ def _bytes(text: str) -> bytes:
 
 
 def _date(text: str) -> dt.date:
-    return dt.date(*map(int, _matched(_DATE, text).groups()))
+    return dt.date.fromisoformat(_matched(_DATE, text)[0])
 
 
 def _time(text: str) -> dt.time:
-    hour, minute, second, fraction = _matched(_TIME, text).groups()
-    return dt.time(int(hour), int(minute), int(second), int((fraction or "").ljust(6, "0")[:6]))
+    return dt.time.fromisoformat(_matched(_TIME, text)[1])
 
 
 def _timestamp(text: str) -> dt.datetime:
-    date, time, zone = _matched(_TIMESTAMP, text).groups()
-    local = dt.datetime.combine(_date(date), _time(time))
+    moment = dt.datetime.fromisoformat(_matched(_TIMESTAMP, text)[0])
     try:
-        return local if zone in {None, "Z"} else local - _offset(zone)
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
     except OverflowError as error:
         raise ValueError(text) from error
-
-
-def _offset(zone: str) -> dt.timedelta:
-    hours, minutes = int(zone[1:3]), int(zone[-2:])
-    if hours > 18 or minutes > 59:
-        raise ValueError(zone)
-    offset = dt.timedelta(hours=hours, minutes=minutes)
-    return -offset if zone[0] == "-" else offset
 
 
 def _instant(text: str) -> Instant:
@@ -200,11 +180,12 @@ def _timestamp_text(moment: dt.datetime) -> str:
 _FORMS = {
     "STRING": TextForm(_text, str),
     "CHAR": TextForm(_char, str),
-    "BOOLEAN": TextForm(_boolean, lambda value: "true" if value else "false"),
+    # As Java reads it: a text other than "true" is false.
+    "BOOLEAN": TextForm(lambda text: text.strip().lower() == "true", lambda value: "true" if value else "false"),
     "BIG_INT": TextForm(lambda text: _integer(text, 10**38), str),
     "FLOAT": TextForm(lambda text: _float_32(_number(text)), _float_32_text),
     "DOUBLE": TextForm(_number, number_text),
-    "BIG_DEC": TextForm(_big_decimal, _plain_digits),
+    "BIG_DEC": TextForm(_big_decimal, "{:f}".format),
     "SQL_DATE": TextForm(_date, dt.date.isoformat),
     "SQL_TIME": TextForm(_time, lambda time: f"{time.isoformat()}Z"),
     "SQL_TIMESTAMP": TextForm(_timestamp, _timestamp_text),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -441,13 +440,8 @@ class CsvReaderFormat(StreamFormat):
 
     def _name(self, file: File, column: int) -> str:
         """The name of a column by its place in the file."""
-        row_type = self.schema.row_type
-        if row_type is not None and not self.schema.needs_names:
-            return row_type.field_names[column]
         with file.stream() as stream:
-            header = stream.read(BLOCK).decode("utf-8", "replace").splitlines()[:1]
-        names = next(csv.reader(header, delimiter=self.schema.column_separator, quotechar=self.schema.quote_char))
-        return names[column]
+            return str(self._reader(stream, None, self._converted(None)).schema.names[column])
 
 
 class CsvBulkWriters:

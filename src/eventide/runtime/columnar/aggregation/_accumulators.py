@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.errors import DataError
-from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Later, lists_by_group, offsets_of
+from eventide.runtime.columnar.aggregation._groups import (
+    Grouping,
+    Groups,
+    Later,
+    answers,
+    lists_by_group,
+    offsets_of,
+    sums,
+)
 
 _DECIMAL = pa.decimal128(38, 0)
 _WIDE_DIGITS = 76
@@ -22,20 +30,15 @@ _WIDE_DIGITS = 76
 class RowCount:
     """How many rows there are."""
 
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """One whole number."""
-        return (pa.int64(),)
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.int64(),)
 
     def partial(self, grouping: Grouping) -> Later:
         """Count the rows of each group."""
-        size = grouping.ask_size()
-        return lambda groups: [groups.answer(size)]
+        return answers(grouping.ask_size())
 
     def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
         """Add the counts."""
-        total = grouping.ask(names[0], grouping.column(names[0]), "sum")
-        return lambda groups: [groups.answer(total)]
+        return sums(grouping, names)
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,7 @@ class ValueCount(RowCount):
 
     def partial(self, grouping: Grouping) -> Later:
         """Count the values of each group."""
-        question = ask_count(grouping, self.column)
-        return lambda groups: [groups.answer(question)]
+        return answers(ask_count(grouping, self.column))
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,7 @@ class LongSum:
 
     column: str
     label: str = field(compare=False)
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """One whole number."""
-        return (pa.int64(),)
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.int64(),)
 
     def partial(self, grouping: Grouping) -> Later:
         """Add the values of each group."""
@@ -78,8 +76,7 @@ class LongSum:
         """
         name, column = names[0], grouping.column(names[0])
         if long_sums_fit(column):
-            total = grouping.ask(name, column, "sum")
-            return lambda groups: [groups.answer(total)]
+            return sums(grouping, names)
         wide = grouping.ask(f"{name} as decimal", column.cast(_DECIMAL), "sum")
         return lambda groups: [_narrowed(groups, wide, pa.int64(), self.column, self.label)]
 
@@ -112,8 +109,7 @@ class DecimalSum:
         """
         name, column = names[0], grouping.column(names[0])
         if self._sums_fit(column):
-            total = grouping.ask(f"{name} as {self.type}", column.cast(self.type), "sum")
-            return lambda groups: [groups.answer(total)]
+            return answers(grouping.ask(f"{name} as {self.type}", column.cast(self.type), "sum"))
         wide_type = pa.decimal256(_WIDE_DIGITS, self.type.scale)
         wide = grouping.ask(f"{name} as decimal", column.cast(wide_type), "sum")
         return lambda groups: [_narrowed(groups, wide, self.type, self.column, self.label)]
@@ -129,27 +125,21 @@ class DoubleSum:
     """The sum of a column of numbers as a double; null without a value. It has no overflow but infinity."""
 
     column: str
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """One double."""
-        return (pa.float64(),)
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.float64(),)
 
     def partial(self, grouping: Grouping) -> Later:
         """Add the values of each group; those of integers as integers where they fit."""
         column = grouping.column(self.column)
         if pa.types.is_floating(column.type):
-            return self.merge(grouping, [self.column])
+            return sums(grouping, [self.column])
         if long_sums_fit(column):
             exact = grouping.ask(self.column, column, "sum")
             return lambda groups: [groups.answer(exact).cast(pa.float64(), safe=False)]
-        total = grouping.ask(f"{self.column} as double", column.cast(pa.float64(), safe=False), "sum")
-        return lambda groups: [groups.answer(total)]
+        return answers(grouping.ask(f"{self.column} as double", column.cast(pa.float64(), safe=False), "sum"))
 
     def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
         """Add the sums."""
-        total = grouping.ask(names[0], grouping.column(names[0]), "sum")
-        return lambda groups: [groups.answer(total)]
+        return sums(grouping, names)
 
 
 def ask_count(grouping: Grouping, name: str) -> tuple[str, str]:
@@ -202,17 +192,13 @@ def _fits(total: pa.Scalar, narrow: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class Moments:
-    """The number of values, their mean, and the sum of the squares of their differences from it.
+    """The number of values, their mean, and the sum of the squares of their differences from it; null without a value.
 
     Parts are merged with the formula of Chan, Golub and LeVeque, which subtracts means and never large sums of squares.
     """
 
     column: str
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """A whole number and two doubles, which are null without a value."""
-        return (pa.int64(), pa.float64(), pa.float64())
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.int64(), pa.float64(), pa.float64())
 
     def partial(self, grouping: Grouping) -> Later:
         """Compute the moments of each group: Arrow does it in two passes, first the mean."""
@@ -273,7 +259,7 @@ class Extreme:
         name, column = names[0], grouping.column(names[0])
         extreme = grouping.ask(name, column, self.function)
         if not has_nan(column):
-            return lambda groups: [groups.answer(extreme)]
+            return answers(extreme)
         # As integers, because Arrow 18 loses track of truth values with nulls in slices.
         is_nan = grouping.ask(f"{name} is NaN", pc.is_nan(column).cast(pa.int8()), self.function)
         nan = pa.scalar(math.nan, self.type)
@@ -394,8 +380,7 @@ class ValueSet:
 
     def partial(self, grouping: Grouping) -> Later:
         """Find the different values of each group."""
-        question = ask_different(grouping, self.column)
-        return lambda groups: [groups.answer(question)]
+        return answers(ask_different(grouping, self.column))
 
     def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
         """Put the sets of each group together."""

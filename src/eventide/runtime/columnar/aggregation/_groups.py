@@ -141,6 +141,16 @@ class Groups:
         return ids
 
 
+def answers(*questions: tuple[str, str]) -> Later:
+    """Return what makes a column of the answers to each of some questions."""
+    return lambda groups: [groups.answer(question) for question in questions]
+
+
+def sums(grouping: Grouping, names: Sequence[str]) -> Later:
+    """Have columns of the table added up for each group."""
+    return answers(*(grouping.ask(name, grouping.column(name), "sum") for name in names))
+
+
 def offsets_of(lengths: Ints) -> Ints:
     """Return where stretches of these lengths begin when they follow each other, and where the last one ends.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -117,11 +117,7 @@ class DistinctSketch:
 
     column: str
     log2_size: int
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """One sketch."""
-        return (pa.binary(),)
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.binary(),)
 
     def partial(self, grouping: Grouping) -> Later:
         """Make a sketch of the values of each group."""
@@ -196,11 +192,7 @@ class QuantileSketch:
 
     column: str
     size: int
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """A sketch and a whole number."""
-        return (pa.binary(), pa.int64())
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.binary(), pa.int64())
 
     def partial(self, grouping: Grouping) -> Later:
         """Make a sketch of the numbers of each group."""
@@ -279,11 +271,7 @@ class FrequencySketch:
     column: str
     type: pa.DataType
     log2_size: int
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """A sketch and a whole number."""
-        return (pa.binary(), pa.int64())
+    types: ClassVar[tuple[pa.DataType, ...]] = (pa.binary(), pa.int64())
 
     def partial(self, grouping: Grouping) -> Later:
         """Make a sketch of the values of each group."""
