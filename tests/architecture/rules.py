@@ -92,7 +92,7 @@ ON_THIS_MACHINE = (
     "eventide.advisor",
     "eventide.cli",
     "eventide.dashboard.app",
-    "eventide.datastream.formats._avro_schema",
+    "eventide.datastream.formats.avro",
     "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",

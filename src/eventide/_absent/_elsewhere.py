@@ -30,9 +30,10 @@ _HOMES = {
     f"{_STREAM}.formats.csv": "CsvRowDeserializationSchema CsvRowSerializationSchema",
     f"{_STREAM}.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
     f"{_STREAM}.functions": "AggregateFunction AllWindowFunction AsyncRetryPredicate AsyncRetryStrategy "
-    "BroadcastProcessFunction CoFlatMapFunction CoMapFunction CoProcessFunction FilterFunction FlatMapFunction Function KeyedBroadcastProcessFunction "
-    "KeyedCoProcessFunction KeyedProcessFunction KeySelector MapFunction Partitioner ProcessAllWindowFunction "
-    "ProcessFunction ProcessWindowFunction ReduceFunction RuntimeContext SourceFunction WindowFunction",
+    "BroadcastProcessFunction CoFlatMapFunction CoMapFunction CoProcessFunction FilterFunction FlatMapFunction "
+    "Function KeyedBroadcastProcessFunction KeyedCoProcessFunction KeyedProcessFunction KeySelector MapFunction "
+    "Partitioner ProcessAllWindowFunction ProcessFunction ProcessWindowFunction ReduceFunction RuntimeContext "
+    "SourceFunction WindowFunction",
     f"{_STREAM}.output_tag": "OutputTag",
     f"{_STREAM}.slot_sharing_group": "SlotSharingGroup",
     f"{_STREAM}.state": "AggregatingState AggregatingStateDescriptor BroadcastState ListState ListStateDescriptor "

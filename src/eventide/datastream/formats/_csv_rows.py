@@ -15,8 +15,7 @@ from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeI
 from eventide.common.typeinfo._base import one_array
 from eventide.common.types import Row
 from eventide.datastream.formats._messages import ReadMany, ReadsRows, row_type_of
-from eventide.datastream.formats._text_columns import SINGLE, as_wanted, parsed_type
-from eventide.datastream.formats._texts import TextForm, is_bare, text_form
+from eventide.datastream.formats._texts import SINGLE, TextForm, as_wanted, is_bare, parsed_type, text_form
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ class ReadsRows(DeserializationSchema):
 
     format: ClassVar[str]
     row_type: CompositeTypeInfo
-    ignores_parse_errors: bool
+    ignores_parse_errors: bool = False
 
     @abstractmethod
     def _read(self, message: bytes) -> Any:
@@ -49,12 +49,15 @@ class ReadsRows(DeserializationSchema):
 
         Raises:
             DataError: The message cannot be read, or a field is not of its type, or missing where it must be there.
+            ProgramError: A registry does not say which schema an Avro record has.
         """
         if message is None:
             return None
         content = bytes_of(message)
         try:
             return self._read(content)
+        except ProgramError:
+            raise
         except (ValueError, RecursionError) as error:
             if self.ignores_parse_errors:
                 return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from eventide.aggregates.library import check_sketches_are_installed
 from eventide.runtime.columnar.aggregation._accumulators import ask_different, values_in_order, with_one_nan_and_zero
-from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Ints, Later, offsets_of
+from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Ints, Later, offsets_of, sums
 
 
 def library(function: str) -> Any:
@@ -108,8 +109,22 @@ def _turned(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 _DISTINCT = "approx_count_distinct"
 
 
+class _Sketch(ABC):
+    """One sketch for each group, and perhaps numbers beside it."""
+
+    def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
+        """Merge the sketches of each group, and add the numbers."""
+        grouping.ask_rows()
+        parts, numbers = grouping.column(names[0]), sums(grouping, names[1:])
+        return lambda groups: [merged_sketches(parts, groups, self._merged), *numbers(groups)]
+
+    @abstractmethod
+    def _merged(self, parts: Sequence[bytes]) -> bytes:
+        """Several sketches as one."""
+
+
 @dataclass(frozen=True)
-class DistinctSketch:
+class DistinctSketch(_Sketch):
     """A sketch of the different values of a column; null without a value.
 
     The library takes one value at a time, so that only the different ones of a group are given to it.
@@ -132,26 +147,18 @@ class DistinctSketch:
                 sketch = datasketches.hll_sketch(self.log2_size, datasketches.HLL_4)
                 for item in items[start:end]:
                     sketch.update(0 if item == "" else item)  # the library passes over empty text
-                data: bytes = sketch.serialize_compact()
-                return data
+                return bytes(sketch.serialize_compact())
 
             return [made_sketches(offsets_of(different.value_lengths().to_numpy()), make)]
 
         return sketches
-
-    def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
-        """Merge the sketches of each group."""
-        grouping.ask_rows()
-        parts = grouping.column(names[0])
-        return lambda groups: [merged_sketches(parts, groups, self._merged)]
 
     def _merged(self, parts: Sequence[bytes]) -> bytes:
         datasketches = library(_DISTINCT)
         union = datasketches.hll_union(self.log2_size)
         for part in parts:
             union.update(datasketches.hll_sketch.deserialize(part))
-        data: bytes = union.get_result(datasketches.HLL_4).serialize_compact()
-        return data
+        return bytes(union.get_result(datasketches.HLL_4).serialize_compact())
 
 
 def log2_size_of_distinct(rsd: float) -> int:
@@ -187,7 +194,7 @@ _LARGEST_SIZE = 65_535
 
 
 @dataclass(frozen=True)
-class QuantileSketch:
+class QuantileSketch(_Sketch):
     """A sketch of the numbers of a column, null without one; and how many NaN there are, which it does not take."""
 
     column: str
@@ -209,28 +216,19 @@ class QuantileSketch:
             def make(start: int, end: int) -> bytes:
                 sketch = datasketches.kll_doubles_sketch(self.size)
                 sketch.update(numbers[start:end])
-                data: bytes = sketch.serialize()
-                return data
+                return bytes(sketch.serialize())
 
             offsets = offsets_of(np.bincount(ids[~is_nan], minlength=groups.size))
             return [made_sketches(offsets, make), pa.array(nans.astype(np.int64))]
 
         return sketches
 
-    def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
-        """Merge the sketches of each group."""
-        grouping.ask_rows()
-        parts = grouping.column(names[0])
-        nans = grouping.ask(names[1], grouping.column(names[1]), "sum")
-        return lambda groups: [merged_sketches(parts, groups, self._merged), groups.answer(nans)]
-
     def _merged(self, parts: Sequence[bytes]) -> bytes:
         kind = library(_QUANTILES).kll_doubles_sketch
         merged = kind(self.size)
         for part in parts:
             merged.merge(kind.deserialize(part))
-        data: bytes = merged.serialize()
-        return data
+        return bytes(merged.serialize())
 
 
 def size_of_quantiles(rank_error: float) -> int:
@@ -262,7 +260,7 @@ _TOP_K = "approx_top_k"
 
 
 @dataclass(frozen=True)
-class FrequencySketch:
+class FrequencySketch(_Sketch):
     """A sketch of the frequent values of a column, null without a value; and how many nulls there are.
 
     The library takes one value at a time, so that only the different ones of a group are given to it, with counts.
@@ -297,13 +295,6 @@ class FrequencySketch:
             return [made_sketches(offsets_of(lengths), make), pa.array(nulls.astype(np.int64))]
 
         return sketches
-
-    def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
-        """Merge the sketches of each group."""
-        grouping.ask_rows()
-        parts = grouping.column(names[0])
-        nulls = grouping.ask(names[1], grouping.column(names[1]), "sum")
-        return lambda groups: [merged_sketches(parts, groups, self._merged), groups.answer(nulls)]
 
     def _merged(self, parts: Sequence[bytes]) -> bytes:
         kind = _Kind(self.type)
@@ -359,8 +350,7 @@ class _Kind:
 
     def dump(self, sketch: Any) -> bytes:
         serde = () if self._is_text else (library(_TOP_K).PyLongsSerDe(),)
-        data: bytes = sketch.serialize(*serde)
-        return data
+        return bytes(sketch.serialize(*serde))
 
     def load(self, data: bytes) -> Any:
         datasketches = library(_TOP_K)
