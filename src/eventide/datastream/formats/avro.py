@@ -204,7 +204,7 @@ class _AvroRows:
         return type(self), (None, self.avro_schema_string)
 
 
-class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):
+class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):  # type: ignore[override] # row_type is computed
     """Reads rows from records of Avro, in its binary form. PyFlink: ``AvroRowDeserializationSchema``.
 
     Args:

@@ -40,7 +40,7 @@ class Wait:
         """What the function gave for each element, or raised, after it has waited for all of them."""
         outcomes = iter(_run(self._outcomes(values, errors_end_all=False)))
 
-        def outcome(value: Any, _: Any) -> list[Any]:
+        def outcome(value: Any, _: Any) -> Any:
             found = next(outcomes)
             if isinstance(found, Exception):
                 raise found
@@ -63,7 +63,7 @@ class Wait:
         places = asyncio.Semaphore(self.capacity)
         work = [self._one(value, places) for value in values]
         if not errors_end_all:
-            return await asyncio.gather(*work, return_exceptions=True)
+            return [*await asyncio.gather(*work, return_exceptions=True)]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [*map(group.create_task, work)]
