@@ -1,4 +1,4 @@
-"""What a function counts and measures with: plain additions to attributes, read once in a micro-batch."""
+"""Metrics that a function counts and measures with: additions to attributes, read once in a micro-batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number: TypeAlias = int | float
 
 
 class Metric(ABC):
-    """What all metrics have in common: whoever runs the function takes their readings.
+    """The base of all metrics: the task that runs the function takes their readings.
 
     Taking a reading changes nothing of what the function counts in, so that both may happen at once in two threads.
     """
@@ -91,7 +91,7 @@ class Meter(Metric):
         self._taken: Number = 0
 
     def mark_event(self, value: int = 1) -> None:
-        """Count so many events."""
+        """Count a number of events."""
         self._count += value if type(value) is int else _finite(value)
 
     def get_count(self) -> int:
@@ -218,7 +218,7 @@ class MetricGroup:
         self._of(name, _Gauge, lambda: _Gauge(obj))._ask = obj
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter of a name; its rate is that of the last so many seconds."""
+        """Return the meter of a name; its rate is that of the span up to now."""
         known = isinstance(time_span_in_seconds, Real) and not isinstance(time_span_in_seconds, bool)
         if not (known and time_span_in_seconds >= 1):
             raise ProgramError(f"the meter {name!r} needs a span of 1 second or more, not {time_span_in_seconds!r}")

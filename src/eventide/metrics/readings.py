@@ -54,7 +54,7 @@ def merged(before: Reading, later: Reading) -> Reading:
 
 
 def value_of(reading: Reading) -> Any:
-    """What the job shows.
+    """The value that a job shows for a reading.
 
     >>> value_of(["spread", 2, 5, 1, 4])
     {'count': 2, 'sum': 5, 'min': 1, 'max': 4, 'mean': 2.5}

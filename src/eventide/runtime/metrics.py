@@ -1,4 +1,4 @@
-"""What is counted of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
+"""Counts of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Metrics:
         self.lateness.add(times, watermark, self._clock_ms, counts)
 
     def counters(self) -> OperatorCounters:
-        """What was counted, by operator and counter."""
+        """Return the counts, by operator and counter."""
         return add_up([{operator: {name: n}} for (operator, name), n in self._counters.items() if n])
 
 
@@ -95,7 +95,7 @@ def add_up(parts: list[OperatorCounters]) -> OperatorCounters:
 
 
 class FunctionMetrics:
-    """Those of all functions that work in the tasks of one operator, or of one source, and in its chain.
+    """The metrics of all functions that work in the tasks of one operator, or of one source, and in its chain.
 
     It belongs to the description of the tasks, and travels empty. What is taken from it says what is new, so that it
     does not matter in which worker a subtask runs; a micro-batch that is run again counts once, because what the failed
@@ -123,7 +123,7 @@ class FunctionMetrics:
         self._groups.clear()
 
     def take(self, subtask: int, clock_ms: int) -> list[dict[str, dict[str, Reading]]]:
-        """What is new, as JSON values by operator and name; at most one part, and none where there is nothing.
+        """Return the new readings by operator and name; at most one part, and none where there is nothing.
 
         Raises:
             UserFunctionError: if a gauge raises.
@@ -157,7 +157,7 @@ class JobMetrics:
         self._held: dict[str, dict[int, dict[str, int]]] = {}
 
     def add(self, content: Mapping[str, Any]) -> None:
-        """Take what a task has said in one micro-batch, which must come once, and behind that of those before it."""
+        """Add what a task counted in one micro-batch: once, and after the micro-batches before it."""
         self._counters = add_up([self._counters, content["operators"]])
         for operator, subtask, held in content.get("held", ()):
             self._held.setdefault(operator, {})[subtask] = held

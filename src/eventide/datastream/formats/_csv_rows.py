@@ -67,9 +67,10 @@ class Dialect:
         return self.delimiter.join(cells) + self.line_end
 
     def written(self, cell: str, *, is_text: bool = False) -> str:
-        """A cell, with quotes where it needs them; a text also where Flink does not look closely whether it does.
+        """A cell, with quotes where it needs them.
 
-        These are the bytes that Flink 2.3.0 writes: within quotes, quotes and escapes are doubled.
+        As in Flink, a text is in quotes too if it is long, or has a character that is not above all of those between
+        and around cells. These are the bytes that Flink 2.3.0 writes: within quotes, quotes and escapes are doubled.
 
         >>> print(Dialect().written("5 + 5", is_text=True), Dialect().written("wren", is_text=True))
         "5 + 5" wren
@@ -80,21 +81,19 @@ class Dialect:
             ValueError: if there is no way to write it.
         """
         special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
-        if special.isdisjoint(cell) and not (is_text and self._is_quoted_anyway(cell)):
-            return cell
         if self.quote is not None:
+            highest = max(self.delimiter, self.quote, *self.line_end)
+            if special.isdisjoint(cell) and not (
+                is_text and (len(cell) > _LONGEST_BARE or min(cell, default="\U0010ffff") <= highest)
+            ):
+                return cell
             doubled = {self.quote, self.escape}
             return self.quote + "".join(char * 2 if char in doubled else char for char in cell) + self.quote
+        if special.isdisjoint(cell):
+            return cell
         if self.escape is None:
             raise ValueError(f"{cell!r} needs quotes, or an escape character")
         return "".join(self.escape + char if char in special else char for char in cell)
-
-    def _is_quoted_anyway(self, text: str) -> bool:
-        """Whether a text is long, or has a character that is not above all of those between and around cells."""
-        if self.quote is None:
-            return False
-        highest = max(self.delimiter, self.quote, *self.line_end)
-        return len(text) > _LONGEST_BARE or min(text, default="\U0010ffff") <= highest
 
 
 def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_part: bool = False) -> TextForm:
@@ -146,7 +145,7 @@ def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_h
         raise ProgramError(
             f"a cell of CSV has no form of {type_info!r}: it holds a single value, or a list or a row of such values"
         )
-    # Times without the Z that JSON has behind them, as Java prints them.
+    # Times without the Z that they end with in JSON, as Java prints them.
     if type_info == BasicTypeInfo("SQL_TIME"):
         return replace(form, write=dt.time.isoformat)
     if type_info == BasicTypeInfo("SQL_TIMESTAMP"):
@@ -157,7 +156,7 @@ def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_h
 def _codec(
     row_type: CompositeTypeInfo, dialect: Dialect, *, lenient: bool, in_a_cell: bool = False
 ) -> tuple[Callable[[list[str]], Any], Callable[[Any], list[str]]]:
-    """What reads a row from the texts of its fields, and what writes them."""
+    """Two functions: one reads a row from the texts of its fields, one writes them."""
     names, is_row = row_type.field_names, isinstance(row_type, RowTypeInfo)
     cells = [_cell(field, dialect, lenient=lenient, is_part=in_a_cell) for field in row_type.field_types]
 

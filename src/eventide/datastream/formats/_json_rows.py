@@ -63,7 +63,7 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_
 
 
 def parsed(message: bytes) -> Any:
-    """The first JSON value of a message, whatever comes behind it; numbers are text, as they are written.
+    """The first JSON value of a message, whatever comes after it; numbers are text, as they are written.
 
     Raises:
         ValueError: if there is none.
@@ -73,7 +73,7 @@ def parsed(message: bytes) -> Any:
 
 
 def reader(type_info: TypeInformation, *, lenient: bool, complete: bool) -> Read:
-    """What makes a value of a type out of parsed JSON.
+    """A function that makes a value of a type out of parsed JSON.
 
     Args:
         type_info: the type.
@@ -172,7 +172,7 @@ _TRUNCATED = {"INT": 32, "LONG": 64}
 
 
 def _truncated(number: str, bits: int) -> int:
-    """A number without what is behind its point, compared and cut as Java does it with a double."""
+    """A number without its fraction, compared and cut as Java does it with a double."""
     limit = 1 << (bits - 1)
     value = float(number)
     if not -limit <= value <= float(limit - 1):
@@ -192,7 +192,7 @@ def written(node: Any) -> str:
 
 
 def writer(type_info: TypeInformation) -> Write:
-    """What writes a value of a type as JSON, without spaces.
+    """A function that writes a value of a type as JSON, without spaces.
 
     Raises:
         ProgramError: if the type has no form in JSON.
@@ -236,7 +236,7 @@ def _quoted(value: Any) -> str:
 
 
 _PYTHON = {"BOOLEAN": bool, "BYTE": int, "SHORT": int, "INT": int, "LONG": int, "FLOAT": float, "DOUBLE": float}
-"""What a value of a type is; of the other types, text."""
+"""The Python type of the values of a type; those of other types are text."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
 """Characters that stand in JSON with a backslash before them; msgspec does not take them in names."""
@@ -270,10 +270,10 @@ def _has_plain_names(type_info: CompositeTypeInfo) -> bool:
 
 
 def reader_of_columns(type_info: CompositeTypeInfo) -> ReadMany:
-    """What reads the rows of many messages.
+    """A function that reads the rows of many messages.
 
     A field that is not there is null, as is one that is ``null``. A value that is not plainly of its type, such as a
-    number in quotes, may still mean something; so does JSON that is not quite right. Both are for who looks closer.
+    number in quotes, may still mean something; so may JSON that is not quite right. Both are read one by one.
     """
     import msgspec
     import pyarrow as pa
@@ -290,7 +290,7 @@ def reader_of_columns(type_info: CompositeTypeInfo) -> ReadMany:
     def read(messages: Sequence[bytes]) -> pa.StructArray | None:
         found = []
         try:
-            b"\n".join(messages).decode()  # which finds what is not UTF-8, also where nobody looks
+            b"\n".join(messages).decode()  # which finds bytes that are not UTF-8, also in fields that are not declared
             rows = list(map(decode, messages))
             for value_of, parsed, asked in columns:
                 column = as_wanted(pa.array(list(map(value_of, rows)), parsed), asked)
@@ -331,7 +331,7 @@ def written_at_once(rows: pa.StructArray, type_info: CompositeTypeInfo) -> pa.Ar
 
 
 def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
-    """What stands for each value; null where it is null."""
+    """The JSON of each value; null where it is null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -356,8 +356,8 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
 class JsonRowDeserializationSchema(ReadsRows):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
-    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its
-    point is left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
+    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, the fraction is
+    left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
     as RFC 3339 has them, in UTC where they have no zone. ``null`` is no row. What comes after the object is not looked
     at, as in Flink.
 

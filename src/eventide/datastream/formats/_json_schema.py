@@ -78,7 +78,7 @@ def _not_null(several: Any, null: Any, where: str) -> Any:
 
 
 def _found(reference: Any, root: dict[str, Any], where: str) -> Any:
-    """What a reference within the schema means."""
+    """The part of the schema that a reference within it means."""
     node: Any = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")

@@ -48,7 +48,7 @@ class TextForm:
 def text_form(type_info: TypeInformation) -> TextForm | None:
     """The form of a type of single values; None for others.
 
-    Points in time are in UTC, with a Z behind them; without a zone, a text is taken to be in UTC too.
+    Points in time are in UTC, with a Z at the end; without a zone, a text is taken to be in UTC too.
 
     >>> from eventide.common import Types
     >>> form = text_form(Types.SQL_TIMESTAMP())
@@ -120,7 +120,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _big_decimal(text: str) -> Decimal:
-    """What fits into a column: up to 20 digits before the point and 18 behind."""
+    """A number that fits into a column: up to 20 digits before the point and 18 after it."""
     number = _decimal(text)
     if not (number == 0 or number.adjusted() < 20) or number.as_tuple().exponent < -18:  # type: ignore[operator]
         raise ValueError(text)
@@ -255,7 +255,7 @@ def _points_in_time(column: pa.Array) -> pa.Array:
 
 
 def parsed_type(wanted: pa.DataType) -> pa.DataType:
-    """What Arrow is asked for: its own reading of points in time, and its rounding, are others."""
+    """The type that Arrow is asked for: its own reading of points in time, and its rounding, are others."""
     import pyarrow as pa
 
     if pa.types.is_date(wanted) or pa.types.is_timestamp(wanted):

@@ -114,7 +114,7 @@ class AvroSchema:
 
 
 def _without_strange_types(node: Any) -> Any:
-    """What has a logical type that is not known is of the type below it, as the specification says."""
+    """The type of a schema; one with an unknown logical type is of the type below it, as the specification says."""
     if isinstance(node, list):
         return [_without_strange_types(part) for part in node]
     if not isinstance(node, dict):
@@ -160,7 +160,7 @@ class ReadsAvroRecords(ReadsRows):
 
     @abstractmethod
     def _record(self, message: bytes) -> Any:
-        """What is in a message: a dict, by the names of fields.
+        """The record in a message: a dict, by the names of fields.
 
         Raises:
             DataError: if it is no record of its schema, or does not say which schema that is where it must.
@@ -178,7 +178,7 @@ class ReadsAvroRecords(ReadsRows):
 
 @dataclass(frozen=True)
 class _AvroRows:
-    """What both schemas have: the schema of Avro, and the type of rows that it describes."""
+    """The schema of Avro, and the type of rows that it describes: for both schemas of rows."""
 
     record_class: str | None = None
     avro_schema_string: str | None = None

@@ -21,12 +21,12 @@ _UNKNOWN_SCHEMA = 404
 
 @dataclass(frozen=True)
 class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
-    """Reads rows from records of Avro, each behind the number of the schema that it was written with.
+    """Reads rows from records of Avro, each after the number of the schema that it was written with.
 
     That schema is asked for once, and a record is brought from it to the reader's schema by Avro's rules. Made with
     :meth:`for_generic`. Flink: ``ConfluentRegistryAvroDeserializationSchema`` of the Java API; PyFlink has it not.
 
-    A registry that does not answer, or lets nobody in, is an error of the program, and never a bad record.
+    A registry that does not answer, or refuses access, is an error of the program, and never a bad record.
     """
 
     schema: AvroSchema

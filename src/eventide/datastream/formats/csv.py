@@ -189,7 +189,7 @@ class CsvSchemaBuilder:
         return self._with(strict_headers=strict)
 
     def set_skip_first_data_row(self, skip: bool = True) -> Self:
-        """Pass over the first line behind the header."""
+        """Pass over the first line after the header."""
         return self._with(skip_first_data_row=skip)
 
     def size(self) -> int:

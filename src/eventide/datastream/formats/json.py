@@ -156,12 +156,12 @@ def _whole_lines(stream: pa.NativeFile) -> Iterator[bytes]:
     """The bytes of a file in large blocks that end with a line."""
     rest = b""
     while block := stream.read(BLOCK):
-        lines, end, behind = block.rpartition(b"\n")
+        lines, end, after = block.rpartition(b"\n")
         if end:
             yield rest + lines + end
-            rest = behind
+            rest = after
         else:
-            rest += behind
+            rest += after
     if rest:
         yield rest
 

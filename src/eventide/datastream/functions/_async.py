@@ -17,7 +17,7 @@ _OnException = Callable[[Exception], bool] | None
 class AsyncFunction(Function, Generic[IN, OUT]):
     """Turns each element into any number of others, and may wait while it does: for a database, a service, a file.
 
-    The elements of a task wait together, so many at a time as `AsyncDataStream` is told.
+    The elements of a task wait together, as many at a time as the capacity that `AsyncDataStream` is told.
 
     >>> class LooksUp(AsyncFunction):
     ...     async def async_invoke(self, value):

@@ -37,7 +37,7 @@ class Wait:
     during: ClassVar[str] = "while it waited for an element"
 
     def caller(self, values: list[Any]) -> Call:
-        """What the function gave for each element, or raised, after it has waited for all of them."""
+        """Wait for all of these elements; what is returned gives, or raises, the outcome of each in turn."""
         outcomes = iter(_run(self._outcomes(values, errors_end_all=False)))
 
         def outcome(value: Any, _: Any) -> Any:

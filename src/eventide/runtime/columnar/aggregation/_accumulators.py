@@ -83,7 +83,7 @@ class LongSum:
 
 @dataclass(frozen=True)
 class DecimalSum:
-    """The sum of a column of decimals, with as many digits behind the point as they have; null without a value.
+    """The sum of a column of decimals, with as many digits after the point as they have; null without a value.
 
     As for integers: a look at the extremes, and 76 digits only where 38 might not be enough.
     """
@@ -355,7 +355,7 @@ class ValueList:
         return lists
 
     def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
-        """Put the lists of each group one behind the other."""
+        """Put the lists of each group one after the other."""
         grouping.ask_rows()
         parts = grouping.column(names[0])
 

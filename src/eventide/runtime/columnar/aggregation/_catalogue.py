@@ -72,7 +72,7 @@ def decimal_quotient(total: pa.Array, count: pa.Array) -> pa.Array:
     """
     wide = total.cast(pa.decimal256(38, total.type.scale))
     positive = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64())).cast(pa.decimal256(19, 0))
-    quotient = pc.divide(wide, positive)  # 20 digits or more behind the point, the rest cut off
+    quotient = pc.divide(wide, positive)  # 20 digits or more after the point, the rest cut off
     half = pa.scalar(Decimal("5e-19"), pa.decimal256(19, 19))  # of the last digit that a mean has
     is_negative = pc.less(quotient, pa.scalar(Decimal(0), pa.decimal256(1, 0)))
     half = pc.if_else(is_negative, pc.negate(half), half)
@@ -80,7 +80,7 @@ def decimal_quotient(total: pa.Array, count: pa.Array) -> pa.Array:
 
 
 def _cut(decimals: pa.Array) -> pa.Array:
-    """Cut decimals off behind 18 digits, 9 digits at a time.
+    """Cut decimals off after 18 digits, 9 digits at a time.
 
     Arrow (26.0, and its `round` with it) divides some numbers wrongly by a power of ten that does not fit 32 bits.
     """
@@ -129,7 +129,7 @@ def list_lengths(lists: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Measure:
-    """What an aggregate comes to.
+    """The accumulators of an aggregate, and how its result is made of them.
 
     Attributes:
         accumulators: What is kept of each group.

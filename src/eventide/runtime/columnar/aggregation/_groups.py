@@ -14,7 +14,7 @@ Ints = np.ndarray[Any, Any]
 """A numpy array of integers."""
 
 Later = Callable[["Groups"], Sequence[pa.Array]]
-"""What makes columns of the answers, one row for each group."""
+"""A function that makes columns of the answers, one row for each group."""
 
 
 class Grouping:

@@ -305,7 +305,7 @@ class FrequencySketch(_Sketch):
 
 
 def log2_size_of_frequent(max_items: int) -> int:
-    """Return the logarithm of the size of a sketch that counts so many different values exactly.
+    """Return the logarithm of the size of a sketch that counts up to this many different values exactly.
 
     >>> log2_size_of_frequent(10_000), log2_size_of_frequent(1)
     (14, 3)
