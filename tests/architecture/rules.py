@@ -92,7 +92,7 @@ ON_THIS_MACHINE = (
     "eventide.advisor",
     "eventide.cli",
     "eventide.dashboard.app",
-    "eventide.datastream.formats._avro_schema",
+    "eventide.datastream.formats.avro",
     "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",
@@ -107,7 +107,7 @@ ON_THIS_MACHINE = (
 )
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
-MAX_LINES = 400
+MAX_LINES = 600
 # Modules that the light floors import only inside functions.
 LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
 

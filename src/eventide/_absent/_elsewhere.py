@@ -29,10 +29,11 @@ _HOMES = {
     f"{_STREAM}.formats.avro": "AvroRowDeserializationSchema AvroRowSerializationSchema AvroSchema",
     f"{_STREAM}.formats.csv": "CsvRowDeserializationSchema CsvRowSerializationSchema",
     f"{_STREAM}.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
-    f"{_STREAM}.functions": "AggregateFunction AllWindowFunction BroadcastProcessFunction CoFlatMapFunction "
-    "CoMapFunction CoProcessFunction FilterFunction FlatMapFunction Function KeyedBroadcastProcessFunction "
-    "KeyedCoProcessFunction KeyedProcessFunction KeySelector MapFunction Partitioner ProcessAllWindowFunction "
-    "ProcessFunction ProcessWindowFunction ReduceFunction RuntimeContext SourceFunction WindowFunction",
+    f"{_STREAM}.functions": "AggregateFunction AllWindowFunction AsyncRetryPredicate AsyncRetryStrategy "
+    "BroadcastProcessFunction CoFlatMapFunction CoMapFunction CoProcessFunction FilterFunction FlatMapFunction "
+    "Function KeyedBroadcastProcessFunction KeyedCoProcessFunction KeyedProcessFunction KeySelector MapFunction "
+    "Partitioner ProcessAllWindowFunction ProcessFunction ProcessWindowFunction ReduceFunction RuntimeContext "
+    "SourceFunction WindowFunction",
     f"{_STREAM}.output_tag": "OutputTag",
     f"{_STREAM}.slot_sharing_group": "SlotSharingGroup",
     f"{_STREAM}.state": "AggregatingState AggregatingStateDescriptor BroadcastState ListState ListStateDescriptor "
@@ -57,7 +58,7 @@ REEXPORTS = {
         "common.serialization": f"{_SCHEMAS.format('SerializationSchema')} {_SCHEMAS.format('DeserializationSchema')}",
         "common.serializer": "T",
         "datastream.async_data_stream": "async_retry_strategies",
-        "datastream.async_retry_strategies": "OUT",
+        "datastream.async_retry_strategies": "AsyncRetryPredicate AsyncRetryStrategy OUT",
         "datastream.connectors.file_system": "Duration Encoder Sink Source",
         "datastream.connectors.kafka": "DeliveryGuarantee DeserializationSchema Row SerializationSchema Sink Source "
         "SourceFunction TypeInformation Types typeinfo",

@@ -1,4 +1,4 @@
-"""Streams whose elements wait for somebody else, many at a time."""
+"""Streams whose elements wait for another system, many at a time."""
 
 from __future__ import annotations
 
@@ -22,36 +22,13 @@ __all__ = ["AsyncDataStream"]
 class AsyncDataStream:
     """Applies an `AsyncFunction` to a stream. Flink: ``AsyncDataStream``.
 
-    The elements of a task that are in one batch wait together, so many at a time as ``capacity`` says; a micro-batch
-    waits for all of its own, so nothing is under way when it is stored. Results come in the order of the elements they
-    were made of, with their times, whichever method is called: that keeps a micro-batch that is run again the same.
+    The elements of a task that are in one batch wait together, at most ``capacity`` at a time; a micro-batch waits for
+    all of its own, so no call is under way when state is stored. Results come in the order of the elements they were
+    made of, with their times, whichever method is called: a micro-batch that is run again gives the same results.
 
-    ``timeout`` is how long an element may take, all attempts together. All methods raise ProgramError for what does not
-    fit.
+    ``timeout`` is how long an element may take, all attempts together. All methods raise ProgramError for arguments
+    that do not fit.
     """
-
-    @staticmethod
-    def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
-        capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Wait for each element, so many at a time."""
-        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
-
-    @staticmethod
-    def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
-        async_retry_strategy: AsyncRetryStrategy[Any],
-        capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """The same, with further attempts as a strategy says."""
-        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
     @staticmethod
     def ordered_wait(
@@ -61,8 +38,10 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Wait for each element, so many at a time."""
-        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
+        """Wait for each element, ``capacity`` elements at a time."""
+        return AsyncDataStream.ordered_wait_with_retry(
+            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
+        )
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -73,38 +52,30 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """The same, with further attempts as a strategy says."""
-        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+        """Wait for each element, ``capacity`` elements at a time, with further attempts as a strategy says."""
+        if not isinstance(async_function, AsyncFunction):
+            raise ProgramError(f"waiting for elements needs an AsyncFunction, not {async_function!r}")
+        if not isinstance(async_retry_strategy, AsyncRetryStrategy):
+            raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {async_retry_strategy!r}")
+        timeout_ms = to_ms(timeout, "timeout")
+        if timeout_ms <= 0:
+            raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
+        if not isinstance(capacity, int) or capacity < 1:
+            raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
+        kind = partial(
+            Wait,
+            timeout_s=timeout_ms / 1_000,
+            strategy=async_retry_strategy,
+            capacity=capacity,
+            type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
+        )
+        node = FunctionTransformation(
+            "async wait", data_stream._transformation, kind, async_function.async_invoke, async_function, output_type
+        )
+        return DataStream(data_stream.get_execution_environment(), node)
 
-
-def _waiting(
-    stream: DataStream,
-    function: AsyncFunction[Any, Any],
-    timeout: Time | Duration,
-    strategy: AsyncRetryStrategy[Any],
-    capacity: int,
-    output_type: TypeInformation | None,
-) -> DataStream:
-    if not isinstance(function, AsyncFunction):
-        raise ProgramError(f"waiting for elements needs an AsyncFunction, not {function!r}")
-    if not isinstance(strategy, AsyncRetryStrategy):
-        raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {strategy!r}")
-    timeout_ms = to_ms(timeout, "timeout")
-    if timeout_ms <= 0:
-        raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
-    if not isinstance(capacity, int) or capacity < 1:
-        raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
-    kind = partial(
-        Wait,
-        timeout_s=timeout_ms / 1_000,
-        strategy=strategy,
-        capacity=capacity,
-        type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
-    )
-    node = FunctionTransformation(
-        "async wait", stream._transformation, kind, function.async_invoke, function, output_type
-    )
-    return DataStream(stream.get_execution_environment(), node)
+    unordered_wait = ordered_wait
+    unordered_wait_with_retry = ordered_wait_with_retry
 
 
 if not TYPE_CHECKING:

@@ -12,7 +12,7 @@ from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
 from eventide.datastream.connectors import FormatSink
-from eventide.datastream.formats._csv_values import Dialect
+from eventide.datastream.formats._csv_rows import Dialect
 from eventide.datastream.formats.csv import CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowSerializationSchema
 from eventide.plan.job import JobPlan, SinkSpec

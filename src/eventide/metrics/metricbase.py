@@ -1,4 +1,4 @@
-"""What a function counts and measures with: plain additions to attributes, read once in a micro-batch."""
+"""Metrics that a function counts and measures with: additions to attributes, read once in a micro-batch."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from eventide.errors import ProgramError
-from eventide.metrics._readings import Count, Number, Rate, Reading, Shown, Spread
+from eventide.metrics.readings import Reading
 
 __all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]
 
+Number: TypeAlias = int | float
+
 
 class Metric(ABC):
-    """What all metrics have in common: whoever runs the function takes their readings.
+    """The base of all metrics: the task that runs the function takes their readings.
 
     Taking a reading changes nothing of what the function counts in, so that both may happen at once in two threads.
     """
@@ -59,13 +61,13 @@ class Counter(Metric):
         """Return what this function object has counted since it was opened: the job has the sum over all of them."""
         return int(self._count)
 
-    def take(self, subtask: int, clock_ms: int) -> Count | None:
+    def take(self, subtask: int, clock_ms: int) -> Reading | None:
         """Return what was counted since the last call; at the first one, 0 too."""
         now = self._count
         if now == self._taken:
             return None
         new, self._taken = now - (self._taken or 0), now
-        return Count(new)
+        return ["count", new]
 
 
 class Meter(Metric):
@@ -89,18 +91,18 @@ class Meter(Metric):
         self._taken: Number = 0
 
     def mark_event(self, value: int = 1) -> None:
-        """Count so many events."""
+        """Count a number of events."""
         self._count += value if type(value) is int else _finite(value)
 
     def get_count(self) -> int:
         """Return how many events this function object has seen since it was opened."""
         return int(self._count)
 
-    def take(self, subtask: int, clock_ms: int) -> Rate:
+    def take(self, subtask: int, clock_ms: int) -> Reading:
         """Return the events since the last call, at this time; that there were none is to be said too."""
-        now = self._count
+        now, at_s = self._count, clock_ms // 1000
         new, self._taken = now - self._taken, now
-        return Rate.of(new, at_s=clock_ms // 1000, span_s=self._span_s)
+        return ["rate", new, self._span_s, at_s, [[at_s, new]] if new else []]
 
 
 class Distribution(Metric):
@@ -134,7 +136,7 @@ class Distribution(Metric):
         if value > self._highest:  # noqa: PLR1730
             self._highest = value
 
-    def take(self, subtask: int, clock_ms: int) -> Spread | None:
+    def take(self, subtask: int, clock_ms: int) -> Reading | None:
         """Return the values since the last call, and the bounds of all; at the first call, that there were none too."""
         now = self._count, self._sum
         if now == self._taken:
@@ -142,7 +144,7 @@ class Distribution(Metric):
         count, total = self._taken or (0, 0)
         self._taken = now
         bounds = (self._lowest, self._highest) if now[0] else (None, None)
-        return Spread(now[0] - count, now[1] - total, *bounds)
+        return ["spread", now[0] - count, now[1] - total, *bounds]
 
 
 class _Gauge(Metric):
@@ -153,10 +155,10 @@ class _Gauge(Metric):
     def __init__(self, ask: Callable[[], Any]) -> None:
         self._ask = ask
 
-    def take(self, subtask: int, clock_ms: int) -> Shown:
+    def take(self, subtask: int, clock_ms: int) -> Reading:
         """Ask; the last answer of a subtask counts."""
         answer = self._ask()
-        return Shown({subtask: answer if isinstance(answer, str) else _plain(answer)})
+        return ["shown", [[subtask, answer if isinstance(answer, str) else _plain(answer)]]]
 
 
 M = TypeVar("M", bound=Metric)
@@ -216,7 +218,7 @@ class MetricGroup:
         self._of(name, _Gauge, lambda: _Gauge(obj))._ask = obj
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter of a name; its rate is that of the last so many seconds."""
+        """Return the meter of a name; its rate is that of the span up to now."""
         known = isinstance(time_span_in_seconds, Real) and not isinstance(time_span_in_seconds, bool)
         if not (known and time_span_in_seconds >= 1):
             raise ProgramError(f"the meter {name!r} needs a span of 1 second or more, not {time_span_in_seconds!r}")

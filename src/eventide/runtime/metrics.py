@@ -1,4 +1,4 @@
-"""What is counted of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
+"""Counts of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from eventide.metrics._readings import Reading, from_json, merged
+from eventide.metrics import MetricGroup
+from eventide.metrics.readings import Reading, merged, value_of
+from eventide.runtime.invoke import calling
 from eventide.runtime.lateness import Lateness
 
 RECORDS_IN = "numRecordsIn"
@@ -28,27 +30,7 @@ KEYS = "numKeys"
 TIMERS = "numTimers"
 ELEMENTS = "numElements"
 
-OWN = frozenset(
-    {
-        RECORDS_IN,
-        RECORDS_OUT,
-        LATE_DROPPED,
-        LATE_TO_SIDE_OUTPUT,
-        WITHOUT_WINDOW,
-        WITHOUT_TIMESTAMP,
-        DEAD_LETTERS,
-        PARTS_LOST,
-        TIMERS_LEFT,
-        ALIGNMENT_DRIFT,
-        SPLITS_HELD,
-        HELD_BY,
-        OPEN_WINDOWS,
-        OPEN_SESSIONS,
-        KEYS,
-        TIMERS,
-        ELEMENTS,
-    }
-)
+OWN = frozenset(value for name, value in globals().items() if name.isupper())
 """The names that functions cannot have for theirs."""
 
 OperatorCounters: TypeAlias = dict[str, dict[str, int]]
@@ -92,7 +74,7 @@ class Metrics:
         self.lateness.add(times, watermark, self._clock_ms, counts)
 
     def counters(self) -> OperatorCounters:
-        """What was counted, by operator and counter."""
+        """Return the counts, by operator and counter."""
         return add_up([{operator: {name: n}} for (operator, name), n in self._counters.items() if n])
 
 
@@ -112,6 +94,53 @@ def add_up(parts: list[OperatorCounters]) -> OperatorCounters:
     return total
 
 
+class FunctionMetrics:
+    """The metrics of all functions that work in the tasks of one operator, or of one source, and in its chain.
+
+    It belongs to the description of the tasks, and travels empty. What is taken from it says what is new, so that it
+    does not matter in which worker a subtask runs; a micro-batch that is run again counts once, because what the failed
+    attempt counted is lost with its worker or with its output.
+
+    >>> metrics = FunctionMetrics()
+    >>> metrics.group("parse").counter("bad").inc(2)
+    >>> metrics.take(subtask=0, clock_ms=0)
+    [{'parse': {'bad': ['count', 2]}}]
+    >>> metrics.take(subtask=0, clock_ms=0)
+    []
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, MetricGroup] = {}
+
+    def group(self, operator: str) -> MetricGroup:
+        """The group of an operator."""
+        if operator not in self._groups:
+            self._groups[operator] = MetricGroup(OWN)
+        return self._groups[operator]
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._groups.clear()
+
+    def take(self, subtask: int, clock_ms: int) -> list[dict[str, dict[str, Reading]]]:
+        """Return the new readings by operator and name; at most one part, and none where there is nothing.
+
+        Raises:
+            UserFunctionError: if a gauge raises.
+        """
+        new: dict[str, dict[str, Reading]] = {}
+        for operator, group in self._groups.items():
+            for name, metric in group.metrics().items():
+                with calling(operator, during=f"when its metric {name!r} was read"):
+                    reading = metric.take(subtask, clock_ms)
+                if reading is not None:
+                    new.setdefault(operator, {})[name] = reading
+        return [new] if new else []
+
+    def __reduce__(self) -> tuple[type[FunctionMetrics], tuple[()]]:
+        return FunctionMetrics, ()
+
+
 class JobMetrics:
     """All that tasks have said of what was counted since the job was started, as one.
 
@@ -128,22 +157,21 @@ class JobMetrics:
         self._held: dict[str, dict[int, dict[str, int]]] = {}
 
     def add(self, content: Mapping[str, Any]) -> None:
-        """Take what a task has said in one micro-batch, which must come once, and behind that of those before it."""
+        """Add what a task counted in one micro-batch: once, and after the micro-batches before it."""
         self._counters = add_up([self._counters, content["operators"]])
         for operator, subtask, held in content.get("held", ()):
             self._held.setdefault(operator, {})[subtask] = held
         for part in content.get("functions", ()):
             for operator, readings in part.items():
                 into = self._readings.setdefault(operator, {})
-                for name, values in readings.items():
-                    reading = from_json(values)
+                for name, reading in readings.items():
                     into[name] = merged(into[name], reading) if name in into else reading
 
     def values(self) -> dict[str, dict[str, Any]]:
         """Counters, and what the metrics of functions show, by operator and name."""
         shown: dict[str, dict[str, Any]] = {operator: dict(counters) for operator, counters in self._counters.items()}
         for operator, readings in self._readings.items():
-            shown.setdefault(operator, {}).update({name: readings[name].value for name in sorted(readings)})
+            shown.setdefault(operator, {}).update({name: value_of(readings[name]) for name in sorted(readings)})
         return shown
 
     def held(self) -> OperatorCounters:

@@ -102,6 +102,16 @@ def test_who_takes_too_long_ends_the_job_or_is_answered_for():
         collected(AsyncDataStream.ordered_wait(numbers(1, 2, 3), Stuck(), brief))
 
 
+class HearsNothing(StuckButPatient):
+    async def async_invoke(self, value):
+        raise TimeoutError("no answer")
+
+
+def test_a_timeout_of_the_functions_own_is_an_error_and_not_the_end_of_the_elements_time():
+    with pytest.raises(UserFunctionError, match=r"\(element 1\): .*TimeoutError\('no answer'\)"):
+        collected(AsyncDataStream.ordered_wait(numbers(1), HearsNothing(), SOON))
+
+
 class Returns(AsyncFunction):
     """Gives what it was made with, at once or when it took too long."""
 

@@ -15,7 +15,7 @@ def type_of_schema(json_schema: str) -> TypeInformation:
     """The type of the objects that a JSON schema describes. Flink: ``JsonRowSchemaConverter``.
 
     A number is a ``BIG_DEC``, an integer a ``BIG_INT``, a text one that its ``format`` or ``contentEncoding`` tells of.
-    An array of one kind of items is an array, one of several kinds a row. What may be null besides is what it is.
+    An array has items of one kind. A type that may be null besides is that type.
 
     Raises:
         ProgramError: if it is no JSON, describes no object, or says something that no type has.
@@ -50,8 +50,6 @@ def _type(node: Any, root: dict[str, Any], where: str) -> TypeInformation:
         case "array" if isinstance(node.get("items"), dict):
             return Types.OBJECT_ARRAY(_type(node["items"], root, f"{where}, items"))
         case "array" if isinstance(node.get("items"), list) and node["items"]:
-            if node.get("additionalItems", True) is not False:
-                raise ProgramError(f"{where}: an array of several kinds of items needs additionalItems: false")
             raise ProgramError(f"{where}: an array whose items differ has no type here; describe items of one kind")
         case "string":
             return _text(node, where)
@@ -80,7 +78,7 @@ def _not_null(several: Any, null: Any, where: str) -> Any:
 
 
 def _found(reference: Any, root: dict[str, Any], where: str) -> Any:
-    """Return the schema that a reference within the schema names."""
+    """The part of the schema that a reference within it means."""
     node: Any = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")

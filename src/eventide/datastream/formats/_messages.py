@@ -1,19 +1,108 @@
-"""Base of the schemas of rows: their type, how a message is shown, and reading many messages at once."""
+"""Schemas that read rows from messages: what those of JSON, CSV and Avro have in common."""
 
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from eventide.common.serialization import DeserializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ReadMany: TypeAlias = "Callable[[Sequence[bytes]], pa.StructArray | None]"
+"""Gives the rows of many messages; or None where they have to be read one by one."""
+
 _FEW = 64
 _LONGEST = 200
+
+
+class ReadsRows(DeserializationSchema):
+    """Reads a row from each message; from many messages at once where that certainly gives the same rows."""
+
+    format: ClassVar[str]
+    row_type: CompositeTypeInfo
+    ignores_parse_errors: bool = False
+
+    @abstractmethod
+    def _read(self, message: bytes) -> Any:
+        """The row of a message; None where there is none.
+
+        Raises:
+            ValueError: if the message cannot be read.
+        """
+
+    @cached_property
+    def _read_many(self) -> ReadMany | None:
+        """Reads many messages at once; None, as by default, where messages are always read one by one."""
+        return None
+
+    def deserialize(self, message: bytes | str | None) -> Any:
+        """Return the row; None where there is none, and, if parse errors are ignored, for a message that has errors.
+
+        A ``map`` leaves None in; see :meth:`DeserializationSchema.deserialize`.
+
+        Raises:
+            DataError: The message cannot be read, or a field is not of its type, or missing where it must be there.
+            ProgramError: A registry does not say which schema an Avro record has.
+        """
+        if message is None:
+            return None
+        content = bytes_of(message)
+        try:
+            return self._read(content)
+        except ProgramError:
+            raise
+        except (ValueError, RecursionError) as error:
+            if self.ignores_parse_errors:
+                return None
+            raise DataError(
+                f"the message {said(content)} cannot be read as {self.format} of {self.row_type}: {error}"
+            ) from error
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self.row_type
+
+    def deserialize_column(self, messages: pa.Array) -> pa.Array:
+        """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`.
+
+        Text, truth values, numbers, dates and points in time are read many at once. Other types, and in CSV messages
+        with quotes, are read one by one.
+        """
+        import pyarrow as pa
+
+        is_text = pa.types.is_string(messages.type) or pa.types.is_large_string(messages.type)
+        return self.deserialize_all((messages.cast(pa.binary()) if is_text else messages).to_pylist())
+
+    def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
+        """Return the rows of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`.
+
+        Where the messages cannot be read at once, halves of them are tried: so one bad message has few others read one
+        by one with it.
+        """
+        import pyarrow as pa
+
+        read_many = self._read_many
+        if read_many is None:
+            return self._one_by_one(messages)
+        there = [message for message in messages if message is not None]
+        if len(there) < len(messages):
+            numbers = itertools.count()
+            places = [None if message is None else next(numbers) for message in messages]
+            return self.deserialize_all(there).take(pa.array(places, pa.int64()))
+        rows = read_many(there) if there else None
+        if rows is not None:
+            return rows
+        if len(there) <= _FEW:
+            return self._one_by_one(there)
+        middle = len(there) // 2
+        return pa.concat_arrays([self.deserialize_all(part) for part in (there[:middle], there[middle:])])
 
 
 def row_type_of(schema: str, type_info: TypeInformation | None) -> CompositeTypeInfo:
@@ -33,39 +122,3 @@ def said(message: bytes) -> str:
     """A message as an error shows it, cut where it would flood it."""
     text = repr(message[:_LONGEST])
     return text if len(message) <= _LONGEST else f"{text}… ({len(message)} bytes)"
-
-
-def bytes_of_column(messages: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The messages of a column; text as its UTF-8."""
-    import pyarrow as pa
-
-    is_text = pa.types.is_string(messages.type) or pa.types.is_large_string(messages.type)
-    found: list[Any] = (messages.cast(pa.binary()) if is_text else messages).to_pylist()
-    return found
-
-
-def halved(
-    messages: Sequence[Any], at_once: Callable[[Any], pa.Array | None], one_by_one: Callable[[Any], pa.Array]
-) -> pa.Array:
-    """The elements of messages, each at the place of its message, null where there is none.
-
-    Args:
-        messages: bytes; None where there is no message.
-        at_once: gives all of some messages, none of them None; or None where it cannot. Then halves are tried, so that
-            one bad message has few others looked at one by one with it.
-        one_by_one: gives them in any case, or says what is wrong with them.
-    """
-    import pyarrow as pa
-
-    there = [message for message in messages if message is not None]
-    if len(there) < len(messages):
-        numbers = itertools.count()
-        places = [None if message is None else next(numbers) for message in messages]
-        return halved(there, at_once, one_by_one).take(pa.array(places, pa.int64()))
-    found = at_once(messages) if messages else None
-    if found is not None:
-        return found
-    if len(messages) <= _FEW:
-        return one_by_one(messages)
-    middle = len(messages) // 2
-    return pa.concat_arrays([halved(part, at_once, one_by_one) for part in (messages[:middle], messages[middle:])])

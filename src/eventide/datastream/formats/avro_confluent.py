@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eventide._absent import finder_of_names
-from eventide.common.serialization import bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.datastream.connectors.kafka._library import library
-from eventide.datastream.formats._avro_records import ReadsAvroRecords
-from eventide.datastream.formats._avro_schema import AvroSchema
 from eventide.datastream.formats._messages import row_type_of, said
+from eventide.datastream.formats.avro import AvroSchema, ReadsAvroRecords
 from eventide.errors import DataError, ProgramError
 
 __all__ = ["ConfluentRegistryAvroDeserializationSchema"]
@@ -28,7 +26,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
     That schema is asked for once, and a record is brought from it to the reader's schema by Avro's rules. Made with
     :meth:`for_generic`. Flink: ``ConfluentRegistryAvroDeserializationSchema`` of the Java API; PyFlink has it not.
 
-    A registry that does not answer, or refuses the client, is an error of the program, and never a bad record.
+    A registry that does not answer, or refuses access, is an error of the program, and never a bad record.
     """
 
     schema: AvroSchema
@@ -56,15 +54,16 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
         known = schema if isinstance(schema, AvroSchema) else AvroSchema.parse_string(schema)
         configs = {name: value for name, value in (registry_configs or {}).items() if name != _SOURCE}
         made = ConfluentRegistryAvroDeserializationSchema(known, url, configs)
-        _ = made._row_type
+        _ = made.row_type
         return made
 
     @cached_property
-    def _row_type(self) -> CompositeTypeInfo:
+    def row_type(self) -> CompositeTypeInfo:  # type: ignore[override]
+        """The type of the rows, which is that of the reader's schema."""
         return row_type_of(type(self).__name__, self.schema.type_info())
 
     @cached_property
-    def _read(self) -> Any:
+    def _deserialize(self) -> Any:
         configs = {"url": self.url, **self.registry_configs}
         try:
             registry = library("schema_registry").SchemaRegistryClient(configs)
@@ -72,21 +71,20 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
         except (TypeError, ValueError) as error:
             raise ProgramError(f"the settings of the schema registry at {self.url} are wrong: {error}") from error
 
-    def _record(self, message: bytes | str) -> Any:
-        content = bytes_of(message)
+    def _record(self, message: bytes) -> Any:
         try:
-            return self._read(content, None)
+            return self._deserialize(message, None)
         except ProgramError:
             raise
         except library("schema_registry.error").SchemaRegistryError as error:
             if error.http_status_code != _UNKNOWN_SCHEMA:
                 raise self._no_answer(error) from error
-            raise DataError(f"the schema of the message {said(content)} is not known to {self.url}: {error}") from error
+            raise DataError(f"the schema of the message {said(message)} is not known to {self.url}: {error}") from error
         except Exception as error:
             if _is_of_network(error):
                 raise self._no_answer(error) from error
             raise DataError(
-                f"the message {said(content)} cannot be read as Avro of {self._row_type}, with its schema in "
+                f"the message {said(message)} cannot be read as Avro of {self.row_type}, with its schema in "
                 f"{self.url}: {error!r}"
             ) from error
 

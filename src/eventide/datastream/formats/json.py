@@ -14,6 +14,7 @@ from eventide.datastream.connectors.file_system._columns import (
     as_declared,
     bad_column,
     check_columns,
+    good_and_bad,
     names_of,
     type_of_columns,
 )
@@ -92,11 +93,16 @@ class JsonReaderFormat(StreamFormat):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """Read the lines of a stream, those that cannot be read as `Unreadable`; see :meth:`FileFormat.sorted_out`."""
+        """The rows, and the lines that cannot be read; see :meth:`FileFormat.sorted_out`."""
+        import pyarrow as pa
+
         rows = _Rows(file, type_info)
         before = 0
         for block in _whole_lines(stream):
-            yield from rows.sorted_out(block, before)
+            try:
+                yield from rows.of(block)
+            except (pa.ArrowInvalid, DataError):
+                yield from good_and_bad(block.split(b"\n"), rows.of_lines, rows.unreadable, before)
             before += block.count(b"\n")
 
 
@@ -123,23 +129,20 @@ class _Rows:
             for batch in _parsed(block, self._schema).to_batches()
         ]
 
-    def sorted_out(self, block: bytes, before: int) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The rows of some lines; of halves, where one of them cannot be read, down to that one."""
-        import pyarrow as pa
+    def of_lines(self, lines: list[bytes]) -> list[pa.RecordBatch]:
+        """The rows of lines without their ends; see :meth:`of`."""
+        return self.of(b"\n".join([*lines, b""]))
 
+    def unreadable(self, lines: list[bytes], before: int, error: Exception) -> Unreadable:
+        """The first line, which cannot be read."""
+        wrong, line = self.what_is_wrong(lines[0], before, error), lines[0].rstrip(b"\r")
         try:
-            yield from self.of(block)
-        except (pa.ArrowInvalid, DataError) as error:
-            middle = _middle(block)
-            if middle is None:
-                wrong = self.what_is_wrong(block, before, error)
-                yield Unreadable(wrong, _text(block), self._file.path, before)
-            else:
-                yield from self.sorted_out(block[:middle], before)
-                yield from self.sorted_out(block[middle:], before + block.count(b"\n", 0, middle))
+            return Unreadable(wrong, line.decode(), self._file.path, before)
+        except UnicodeDecodeError:
+            return Unreadable(wrong, line, self._file.path, before)
 
     def what_is_wrong(self, block: bytes, before: int, error: Exception) -> DataError:
-        """Return the error for lines that cannot be read; `before` lines come before them."""
+        """The error of lines that cannot be read, of which ``before`` lines come before."""
         if isinstance(error, DataError):
             return error
         text = _with_rows_from(before, str(error))
@@ -149,33 +152,16 @@ class _Rows:
         return bad_column(self._file, name, self._struct.field(name).type, text)
 
 
-def _middle(block: bytes) -> int | None:
-    """Where the second half of some lines begins; None where there is one line alone."""
-    found = block.find(b"\n", len(block) // 2) + 1
-    if not 0 < found < len(block):
-        found = block.rfind(b"\n", 0, len(block) // 2) + 1
-    return found or None
-
-
-def _text(line: bytes) -> str | bytes:
-    """A line without its end as text, if it is text."""
-    line = line.rstrip(b"\r\n")
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line
-
-
 def _whole_lines(stream: pa.NativeFile) -> Iterator[bytes]:
     """The bytes of a file in large blocks that end with a line."""
     rest = b""
     while block := stream.read(BLOCK):
-        lines, end, behind = block.rpartition(b"\n")
+        lines, end, after = block.rpartition(b"\n")
         if end:
             yield rest + lines + end
-            rest = behind
+            rest = after
         else:
-            rest += behind
+            rest += after
     if rest:
         yield rest
 

@@ -1,4 +1,4 @@
-"""Functions that wait for others: many elements at a time, in one task."""
+"""Functions that wait for others, many elements at a time in one task, and when they are tried again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any, Generic
 
 from eventide.common.type_variables import IN, OUT
 from eventide.datastream.functions._basic import Function
+from eventide.errors import ProgramError
+
+_OnResult = Callable[[list[Any]], bool] | None
+_OnException = Callable[[Exception], bool] | None
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
     """Turns each element into any number of others, and may wait while it does: for a database, a service, a file.
 
-    The elements of a task wait together, so many at a time as `AsyncDataStream` is told.
+    The elements of a task wait together, as many at a time as the capacity that `AsyncDataStream` is told.
 
     >>> class LooksUp(AsyncFunction):
     ...     async def async_invoke(self, value):
@@ -38,15 +42,15 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Says what is to be tried again."""
+    """Says which results and exceptions are tried again."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """Return a function that says so of a result, or None: then no result is."""
+        """Return a function that says whether a result is tried again, or None: then no result is."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """Return a function that says so of an exception, or None: then no exception is."""
+        """Return a function that says whether an exception is tried again, or None: then no exception is."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
@@ -54,7 +58,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Say whether there is another attempt after so many, from 1."""
+        """Say whether there is another attempt after this number of attempts, from 1."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -62,13 +66,11 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return what says which results and exceptions are tried again."""
+        """Return the predicates of results and exceptions that are tried again."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
         """Return the strategy that tries nothing again."""
-        from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
-
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -78,9 +80,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[OUT]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[OUT]:
-        """Return a strategy that tries again so often, each time after the same delay in milliseconds."""
-        from eventide.datastream.async_retry_strategies import FixedDelayRetryStrategy
-
+        """Return a :class:`FixedDelayRetryStrategy`."""
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
@@ -92,9 +92,109 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[OUT]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[OUT]:
-        """Return a strategy that tries again so often, each time after a longer delay, in milliseconds."""
-        from eventide.datastream.async_retry_strategies import ExponentialBackoffDelayRetryStrategy
-
+        """Return an :class:`ExponentialBackoffDelayRetryStrategy`."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
+
+
+class RetryPredicate(AsyncRetryPredicate[Any]):
+    """Two functions, of which either may be None."""
+
+    def __init__(self, result_predicate: _OnResult, exception_predicate: _OnException) -> None:
+        self._result_predicate = result_predicate
+        self._exception_predicate = exception_predicate
+
+    def result_predicate(self) -> _OnResult:
+        """Return the function of a result."""
+        return self._result_predicate
+
+    def exception_predicate(self) -> _OnException:
+        """Return the function of an exception."""
+        return self._exception_predicate
+
+
+class NoRetryStrategy(AsyncRetryStrategy[Any]):
+    """Tries nothing again."""
+
+    def can_retry(self, current_attempts: int) -> bool:
+        """Return False."""
+        return False
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """Return -1, no time."""
+        return -1
+
+    def get_retry_predicate(self) -> RetryPredicate:
+        """Return predicates of nothing."""
+        return RetryPredicate(None, None)
+
+
+class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
+    """Makes up to ``max_attempts`` further attempts, each after the same delay in milliseconds.
+
+    >>> strategy = FixedDelayRetryStrategy(2, 50, None, None)
+    >>> [strategy.can_retry(attempts) for attempts in (1, 2, 3)]
+    [True, True, False]
+    """
+
+    def __init__(
+        self,
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: _OnResult,
+        exception_predicate: _OnException,
+    ) -> None:
+        _positive(max_attempts=max_attempts, backoff_time_millis=backoff_time_millis)
+        self._max_attempts = max_attempts
+        self._backoff_time_millis = backoff_time_millis
+        self._predicate = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        """Say whether there have been no more attempts than that."""
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """Return the delay."""
+        return self._backoff_time_millis
+
+    def get_retry_predicate(self) -> RetryPredicate:
+        """Return the two functions."""
+        return self._predicate
+
+
+class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
+    """Makes up to ``max_attempts`` further attempts; each delay is longer by a factor, up to a limit.
+
+    >>> strategy = ExponentialBackoffDelayRetryStrategy(5, 100, 350, 2.0, None, None)
+    >>> [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 3, 4)]
+    [100, 200, 350, 350]
+    """
+
+    def __init__(
+        self,
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: _OnResult,
+        exception_predicate: _OnException,
+    ) -> None:
+        super().__init__(max_attempts, initial_delay, result_predicate, exception_predicate)
+        _positive(max_retry_delay=max_retry_delay, multiplier=multiplier)
+        self._max_retry_delay = max_retry_delay
+        self._multiplier = multiplier
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """Return the delay after this number of attempts."""
+        delay = self._backoff_time_millis * self._multiplier ** max(0, current_attempts - 1)
+        return int(min(delay, self._max_retry_delay))
+
+
+def _positive(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if number <= 0:
+            raise ProgramError(f"{name} of a retry strategy must be above zero, and is {number!r}")
+
+
+NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()

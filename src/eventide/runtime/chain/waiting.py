@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,12 +20,10 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
 
-WAITING = "while it waited for an element"
-
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for what comes out."""
+    """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for its results."""
 
     name: str
     call: Callable[[Any], Coroutine[Any, Any, list[Any]]]
@@ -36,13 +34,13 @@ class Wait:
     capacity: int = 100
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
 
-    during: ClassVar[str] = WAITING
+    during: ClassVar[str] = "while it waited for an element"
 
     def caller(self, values: list[Any]) -> Call:
-        """Return the function's result or error for each element, after waiting for all of them."""
-        outcomes: Iterator[list[Any] | Exception] = iter(_run(self._all_outcomes(values)))
+        """Wait for all of these elements; what is returned gives, or raises, the outcome of each in turn."""
+        outcomes = iter(_run(self._outcomes(values, errors_end_all=False)))
 
-        def outcome(value: Any, _: Any) -> list[Any]:
+        def outcome(value: Any, _: Any) -> Any:
             found = next(outcomes)
             if isinstance(found, Exception):
                 raise found
@@ -53,113 +51,86 @@ class Wait:
     def apply(self, batch: Batch) -> Elements:
         """Call the function with each element, and wait for all; results keep the element's timestamp and number."""
         elements, out = as_elements(batch), Elements()
-        results = _run(self._all(elements.values))
+        results = _run(self._outcomes(elements.values, errors_end_all=True))
         for of_one, timestamp, number in zip(results, elements.timestamps, elements.sequence, strict=True):
             for result in of_one:
                 out.append(result, timestamp, number)
         out.values = as_results(self.name, out.values, self.type_info)
         return out
 
-    async def _all(self, values: list[Any]) -> list[list[Any]]:
-        """Return the results of each element, in their order; the first failure ends the others."""
+    async def _outcomes(self, values: list[Any], *, errors_end_all: bool) -> list[Any]:
+        """The results of each element, in their order; an error takes their place, or is raised and ends all others."""
         places = asyncio.Semaphore(self.capacity)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._one(value, places)) for value in values]
+        work = [self._one(value, places) for value in values]
+        if not errors_end_all:
+            return [*await asyncio.gather(*work, return_exceptions=True)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [*map(group.create_task, work)]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _all_outcomes(self, values: list[Any]) -> list[list[Any] | Exception]:
-        """Return the results or the error of each element, in their order; a failure ends no other."""
-
-        async def outcome(value: Any) -> list[Any] | Exception:
-            try:
-                return await self._one(value, places)
-            except Exception as error:
-                return error
-
-        places = asyncio.Semaphore(self.capacity)
-        return await asyncio.gather(*map(outcome, values))
-
     async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any]:
-        async with places:
-            try:
-                async with asyncio.timeout(self.timeout_s) as limit:
-                    return self._listed("async_invoke", await self._attempts(value), value)
-            except TimeoutError as error:
-                if not limit.expired():
-                    raise self._failed(error, value) from error
-            try:
-                result = self.user_function.timeout(value)
-            except Exception as error:
-                raise self._failed(error, value) from error
-            return self._listed("timeout", result, value)
-
-    def _listed(self, method: str, result: Any, value: Any) -> list[Any]:
-        """Return the results of a method for an element.
-
-        Raises:
-            UserFunctionError: if it is None, or nothing that has results in it: an element would be lost silently.
-        """
-        if not isinstance(result, Iterable):
-            name = f"{method} of {type(self.user_function).__name__}"
-            wrong = UserFunctionError(
-                f"{name} returned {shown(result)}; it has to return a list of what comes out for the element, [] for "
-                "nothing"
-            )
-            raise self._failed(wrong, value)
+        task = asyncio.current_task()
         try:
-            return list(map(own, result))
-        except Exception as error:
-            raise self._failed(error, value) from error
+            async with places:
+                return await self._results(value)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # because of another element; a function may also cancel itself
+            during = self.during
+            raise user_function_error(self.name, error, during=during, advice=ADVICE, element=value) from error
 
-    async def _attempts(self, value: Any) -> list[Any]:
-        strategy = self.strategy
-        predicate = strategy.get_retry_predicate()
-        again_with, again_behind = predicate.result_predicate(), predicate.exception_predicate()
+    async def _results(self, value: Any) -> list[Any]:
+        try:
+            async with asyncio.timeout(self.timeout_s) as limit:
+                return self._listed("async_invoke", await self._attempts(value))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        return self._listed("timeout", self.user_function.timeout(value))
+
+    def _listed(self, method: str, results: Any) -> list[Any]:
+        if not isinstance(results, Iterable):  # the element would be lost silently
+            raise UserFunctionError(
+                f"{method} of {type(self.user_function).__name__} returned {shown(results)}; it has to return a list "
+                "of what comes out for the element, [] for nothing"
+            )
+        return list(map(own, results))
+
+    async def _attempts(self, value: Any) -> Any:
+        can_retry, predicate = self.strategy.can_retry, self.strategy.get_retry_predicate()
+        bad_result, bad_exception = predicate.result_predicate(), predicate.exception_predicate()
         attempts = 1
         while True:
             try:
                 result = await self.call(value)
-            except asyncio.CancelledError as error:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    raise
-                raise self._failed(error, value) from error  # only the function itself can have cancelled it
             except Exception as error:
-                if again_behind is None or not again_behind(error) or not strategy.can_retry(attempts):
-                    raise self._failed(error, value) from error
+                if bad_exception is None or not bad_exception(error) or not can_retry(attempts):
+                    raise
             else:
-                if again_with is None or not again_with(result or []) or not strategy.can_retry(attempts):
+                if bad_result is None or not bad_result(result or []) or not can_retry(attempts):
                     return result
-            await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1_000)
+            await asyncio.sleep(self.strategy.get_backoff_time_millis(attempts) / 1_000)
             attempts += 1
-
-    def _failed(self, error: BaseException, value: Any) -> Exception:
-        return user_function_error(self.name, error, during=WAITING, advice=ADVICE, element=value)
 
 
 @cache
 def _loop() -> asyncio.Runner:
-    """One event loop for a process, because clients of databases and services belong to the one they were made in."""
+    """One event loop for a process, because clients of databases and services belong to the loop that made them."""
     return asyncio.Runner()
 
 
 @cache
-def _beside() -> ThreadPoolExecutor:
-    """Where to run it where a loop runs already, as in a notebook."""
+def _thread() -> ThreadPoolExecutor:
+    """A thread for the loop where another loop runs already, as in a notebook."""
     return ThreadPoolExecutor(1)
 
 
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
+def _run(work: Coroutine[Any, Any, list[Any]]) -> list[Any]:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _first_error_of(lambda: _loop().run(work))
-    return _first_error_of(lambda: _beside().submit(_loop().run, work).result())
-
-
-def _first_error_of(run: Callable[[], Any]) -> Any:
-    """Return the result of some work; of several errors, raise the first."""
-    try:
-        return run()
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
+        return _loop().run(work)
+    return _thread().submit(_loop().run, work).result()

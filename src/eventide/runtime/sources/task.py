@@ -15,9 +15,8 @@ from eventide.runtime.chain.router import end_frames
 from eventide.runtime.dead_letters import cannot_be_read, dead_letter
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.frames import Frame, metrics_frame
-from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, Metrics
+from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import Facts, SourceAlignment, Standing
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.reading import SplitReading, SplitWay

@@ -16,13 +16,21 @@ from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Bucket, Pickled, live, owned, unpickled
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import (
+    EXPIRY,
+    NO_BUCKET,
+    NO_TIMES,
+    Bucket,
+    Pickled,
+    buckets_of,
+    live,
+    owned,
+    unpickled,
+)
+from eventide.runtime.state.bucket_store import BucketStore, address, addresses
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.filling import NO_BUCKET, buckets_of
-from eventide.runtime.state.linear_hashing import address, addresses
 from eventide.runtime.state.timer_columns import placed
 from eventide.runtime.state.timers import timers_of_kinds
 

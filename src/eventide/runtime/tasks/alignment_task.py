@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.common._ms import MIN_MS
-from eventide.metrics._readings import Shown, to_json
 from eventide.runtime.eventtime.gate import Gate
 from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame, Signal
@@ -188,7 +187,7 @@ class AlignmentTask:
                     SPLITS_HELD: facts[name]["held"],
                     HELD_BY: _slowest(holder, facts) if facts[name]["held"] else "",
                 }
-                shown[name] = {what: to_json(Shown({0: value})) for what, value in readings.items()}
+                shown[name] = {what: ["shown", [[0, value]]] for what, value in readings.items()}
         return {"operators": {}, "functions": [shown]}
 
     def _store(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.function_metrics import FunctionMetrics
 from eventide.runtime.invoke import calling
+from eventide.runtime.metrics import FunctionMetrics
 from eventide.runtime.tasks.task import TaskSpec
 
 

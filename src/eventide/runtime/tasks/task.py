@@ -11,7 +11,7 @@ from eventide.datastream.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.exchange.frames import Frame
-from eventide.runtime.function_metrics import FunctionMetrics
+from eventide.runtime.metrics import FunctionMetrics
 from eventide.runtime.state.backend import StateBackend
 
 

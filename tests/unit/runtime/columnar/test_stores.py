@@ -12,7 +12,7 @@ from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_ro
 from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.linear_hashing import address
+from eventide.runtime.state.bucket_store import address
 
 
 def sums(table):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventide.runtime.elements.key_columns import hashes_of_columns, key_column, owners
 from eventide.runtime.elements.keys import stable_hash
-from eventide.runtime.state.linear_hashing import addresses
+from eventide.runtime.state.bucket_store import addresses
 
 COLUMNS = {
     "text": pa.array(["a", "", "ä", "user-1", None, "a"]),

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import NO_TIMES, Bucket, Pickled, column, live, owned
-from eventide.runtime.state.filling import NO_BUCKET, buckets_of
+from eventide.runtime.state.bucket import NO_BUCKET, NO_TIMES, Bucket, Pickled, buckets_of, column, live, owned
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timer_columns import earliest_of, timers_of
 

@@ -9,8 +9,8 @@ from eventide.errors import StateError
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import Pickled
+from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.linear_hashing import address
 from unit.runtime.state.fakes import CountingBackend
 
 

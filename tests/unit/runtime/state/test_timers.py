@@ -5,8 +5,8 @@ import pytest
 from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.linear_hashing import address
 from eventide.runtime.state.waiting_timers import _Run
 from unit.runtime.state.fakes import CountingBackend
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, type_info_from_arrow
+from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventide.datastream.connectors.file_system._files import File
+
+T = TypeVar("T", bound=Any)
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 
@@ -121,3 +125,34 @@ def points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
     with_zone = pc.if_else(zoned, texts, nothing).cast(pa.timestamp("us", "UTC"))
     without = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us")).cast(with_zone.type)
     return pc.coalesce(with_zone, without).cast(wanted)
+
+
+def good_and_bad(
+    rows: T,
+    read: Callable[[T], Iterable[pa.RecordBatch]],
+    unreadable: Callable[[T, int, Exception], Unreadable],
+    first: int = 0,
+) -> Iterator[pa.RecordBatch | Unreadable]:
+    """The rows that are made of what a file has, and those that cannot be read.
+
+    Where ``read`` raises, it is called with halves, down to single rows.
+
+    Args:
+        rows: what the file has, row by row: something with a length and slices.
+        read: makes rows, or raises ``ArrowInvalid`` or ``DataError``.
+        unreadable: tells of a single row, at a place counted from 0, that raised an error.
+        first: the place of the first row.
+    """
+    import pyarrow as pa
+
+    try:
+        batches = list(read(rows)) if len(rows) else []
+    except (pa.ArrowInvalid, DataError) as error:
+        if len(rows) == 1:
+            yield unreadable(rows, first, error)
+            return
+        middle = len(rows) // 2
+        yield from good_and_bad(rows[:middle], read, unreadable, first)
+        yield from good_and_bad(rows[middle:], read, unreadable, first + middle)
+    else:
+        yield from batches

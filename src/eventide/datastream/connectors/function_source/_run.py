@@ -16,7 +16,6 @@ from eventide.datastream.connectors.function_source._log import LogWriter
 from eventide.datastream.connectors.source import IDLE, Counted
 from eventide.datastream.functions import RuntimeContext, SourceContext, SourceFunction
 from eventide.errors import ProgramError, UserFunctionError
-from eventide.metrics._readings import to_json
 
 _MAX_ITEMS = 100_000
 _MAX_BYTES = 64 * 1024 * 1024
@@ -147,8 +146,7 @@ class FunctionRun:
         """Return the function's counts since the last call, as the item that comes after what it has emitted."""
         clock_ms = time.time_ns() // 1_000_000
         metrics = [*self._where.metrics.metrics().items()]  # the function's thread may be making more
-        readings = {name: metric.take(0, clock_ms) for name, metric in metrics}
-        new = {name: to_json(reading) for name, reading in readings.items() if reading is not None}
+        new = {name: reading for name, metric in metrics if (reading := metric.take(0, clock_ms)) is not None}
         return [dumps(Counted(new))] if new else []
 
 

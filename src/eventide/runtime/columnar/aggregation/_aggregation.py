@@ -13,12 +13,9 @@ import pyarrow as pa
 from eventide.aggregates import ColumnAggregate
 from eventide.common.typeinfo import TypeInformation, type_info_from_arrow
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.columnar.aggregation._accumulator import Accumulator
-from eventide.runtime.columnar.aggregation._by_time import ValueByTime
+from eventide.runtime.columnar.aggregation._accumulators import RowCount, ValueByTime, ValueList
 from eventide.runtime.columnar.aggregation._catalogue import Measure, measure
-from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Later
-from eventide.runtime.columnar.aggregation._lists import ValueList
-from eventide.runtime.columnar.aggregation._sums import RowCount
+from eventide.runtime.columnar.aggregation._groups import Accumulator, Grouping, Groups, Later
 
 ROWS = "__rows"
 """The column of how many rows went into a group."""

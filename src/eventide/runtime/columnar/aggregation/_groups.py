@@ -1,11 +1,11 @@
-"""One pass over a table that answers all questions about its groups."""
+"""One pass over a table that answers all questions about its groups, and the accumulators that ask them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ Ints = np.ndarray[Any, Any]
 """A numpy array of integers."""
 
 Later = Callable[["Groups"], Sequence[pa.Array]]
-"""Function that makes columns of the answers, one row for each group."""
+"""A function that makes columns of the answers, one row for each group."""
 
 
 class Grouping:
@@ -141,6 +141,16 @@ class Groups:
         return ids
 
 
+def answers(*questions: tuple[str, str]) -> Later:
+    """Return what makes a column of the answers to each of some questions."""
+    return lambda groups: [groups.answer(question) for question in questions]
+
+
+def sums(grouping: Grouping, names: Sequence[str]) -> Later:
+    """Have columns of the table added up for each group."""
+    return answers(*(grouping.ask(name, grouping.column(name), "sum") for name in names))
+
+
 def offsets_of(lengths: Ints) -> Ints:
     """Return where stretches of these lengths begin when they follow each other, and where the last one ends.
 
@@ -163,3 +173,20 @@ def lists_by_group(ids: Ints, values: pa.Array, size: int) -> pa.ListArray:
         values = values.take(pa.array(order))
     offsets = offsets_of(np.bincount(ids, minlength=size))
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=pa.list_(values.type))
+
+
+class Accumulator(Protocol):
+    """Columns of partial results: the smallest that can be merged with others and still give the result.
+
+    Accumulators are values: aggregates whose accumulators are equal share their columns.
+    """
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns."""
+
+    def partial(self, grouping: Grouping) -> Later:
+        """Ask of a table of rows what is needed; return what makes the columns of the answers."""
+
+    def merge(self, grouping: Grouping, names: Sequence[str]) -> Later:
+        """Ask the same of a table of partial results, whose columns of this accumulator have these names."""
