@@ -16,7 +16,7 @@ from eventide.common.watermark_strategy import VectorizedTimestampAssigner, Wate
 __all__ = ["IngestionTime", "ingestion_time"]
 
 
-class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
+class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAssigner[object]):
     """Gives elements the time of their micro-batch. What comes later has a later time, or the same."""
 
     is_periodic = True
@@ -24,7 +24,7 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
     def __init__(self, context: WatermarkGeneratorContext) -> None:
         self._context = context
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
         """Return the time of the micro-batch."""
         return self._context.get_current_processing_time()
 
@@ -34,7 +34,7 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
 
         return pa.repeat(pa.scalar(self._context.get_current_processing_time(), pa.int64()), len(batch))
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
     def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
@@ -45,7 +45,7 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
         output.emit_watermark(Watermark(self._context.get_current_processing_time() - 1))
 
 
-def ingestion_time() -> WatermarkSpec:
+def ingestion_time() -> WatermarkSpec[object]:
     """Return the strategy of ingestion time, for which the time is that of micro-batches.
 
     A micro-batch that is run again after a failure has the time that it had.

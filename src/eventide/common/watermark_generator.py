@@ -1,8 +1,9 @@
 """What users write to make watermarks of their own: `WatermarkGenerator`, and where it speaks."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Generic
 
+from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
 
 __all__ = [
@@ -43,7 +44,7 @@ class BatchWatermarkOutput(WatermarkOutput):
         """
 
 
-class WatermarkGenerator(ABC):
+class WatermarkGenerator(ABC, Generic[T_contra]):
     """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
 
     There is one object for each split of a source, or each subtask of an operator. It is made anew in every
@@ -70,7 +71,7 @@ class WatermarkGenerator(ABC):
     is_periodic: bool = False
 
     @abstractmethod
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
         """Look at an element. A watermark that is emitted here takes effect right behind it.
 
         Args:
@@ -84,7 +85,7 @@ class WatermarkGenerator(ABC):
         """Emit a watermark, if there is one: called at the end of every micro-batch, also of one without data."""
 
 
-class VectorizedWatermarkGenerator(WatermarkGenerator):
+class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
     """A generator that looks at many elements at once. Not in Flink.
 
     Elements whose type is declared come as Arrow batches, without a Python object for each; for others `on_event` is
@@ -127,7 +128,7 @@ class WatermarkGeneratorContext:
         """Return the time of the micro-batch, in milliseconds since the epoch (UTC): the same if it is run again."""
         return self._processing_time_ms
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return WatermarkGeneratorContext, ()  # the time is that of whoever takes it up again
 
     def set_current_processing_time(self, time_ms: int) -> None:

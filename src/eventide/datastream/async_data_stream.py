@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
@@ -32,59 +33,59 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Wait for each element, so many at a time."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
-        async_retry_strategy: AsyncRetryStrategy[Any],
+        async_retry_strategy: AsyncRetryStrategy[OUT],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """The same, with further attempts as a strategy says."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Wait for each element, so many at a time."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
-        async_retry_strategy: AsyncRetryStrategy[Any],
+        async_retry_strategy: AsyncRetryStrategy[OUT],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """The same, with further attempts as a strategy says."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
 
 def _waiting(
-    stream: DataStream,
-    function: AsyncFunction[Any, Any],
+    stream: DataStream[IN],
+    function: AsyncFunction[IN, OUT],
     timeout: Time | Duration,
-    strategy: AsyncRetryStrategy[Any],
+    strategy: AsyncRetryStrategy[OUT],
     capacity: int,
     output_type: TypeInformation | None,
-) -> DataStream:
+) -> DataStream[OUT]:
     if not isinstance(function, AsyncFunction):
         raise ProgramError(f"waiting for elements needs an AsyncFunction, not {function!r}")
     if not isinstance(strategy, AsyncRetryStrategy):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.type_variables import T
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation
+from eventide.common.types import Row
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
@@ -192,18 +194,24 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._max_rows_per_batch = max_rows
         return self
 
-    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+    @overload
+    def from_collection(self, collection: Iterable[Any], type_info: RowTypeInfo) -> DataStream[Row]: ...
+
+    @overload
+    def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]: ...
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream[Any]:
         """A stream of the elements of a collection, in its order; their type may be declared."""
         source = CollectionSource(collection, type_info)
         return self._of_source(SourceTransformation("collection", source, source.get_produced_type()))
 
     def from_source(
         self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
+        source: Source[T],
+        watermark_strategy: WatermarkStrategy[T],
         source_name: str,
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
         """A stream of a source, with a watermark for each of its splits.
 
         With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
@@ -225,10 +233,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
 
     def add_source(
         self,
-        source_func: SourceFunction,
+        source_func: SourceFunction[T],
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
         """A stream of what a function emits, with its timestamps and watermarks; a strategy downstream replaces them.
 
         A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that it stands for.
@@ -245,11 +253,11 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
     def from_data_frame(
         self,
         df: DataFrame,
-        watermark_strategy: WatermarkStrategy | None = None,
+        watermark_strategy: WatermarkStrategy[Row] | None = None,
         split_by: Sequence[str | Column] | None = None,
         splits: Sequence[Any] | None = None,
         order_by: Sequence[str | Column] | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Row]:
         """A stream of the rows of a streaming or batch DataFrame, as ``Row`` elements with its column names.
 
         Args:
@@ -349,7 +357,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self.next_job.leave_out(sink)
         return data_frame
 
-    def _of_source(self, node: Transformation) -> DataStream:
+    def _of_source(self, node: Transformation) -> DataStream[Any]:
         """The stream of a source without a strategy: ingestion time gives it one."""
         if self._time_characteristic is TimeCharacteristic.IngestionTime:
             node = AssignTransformation("ingestion time", node, ingestion_time(), of_source=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError
 
@@ -23,7 +24,7 @@ FLOAT_LIMIT = 3.4028235677973366e38
 
 @says_what_is_absent
 @dataclass(frozen=True, eq=False)
-class BasicTypeInfo(TypeInformation):
+class BasicTypeInfo(TypeInformation[T_co]):
     """A type of single values, known by its name in `Types`."""
 
     name: str
