@@ -84,16 +84,15 @@ class ProcessWindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_c
 class ProcessAllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
     """Turns the contents of a window over a stream without keys into results, and can ask for times and state.
 
-    Its `Context` is that of `ProcessWindowFunction`, so it knows the times too, which PyFlink's does not.
+    Its `Context` knows the times too, which PyFlink's does not.
     """
 
-    Context = ProcessWindowFunction.Context
+    class Context(ProcessWindowFunction.Context[W_co]):
+        """The window that fires, the times at which it does, and state. All times are in milliseconds."""
 
     @abstractmethod
-    def process(
-        self, context: ProcessWindowFunction.Context[W_contra], elements: Iterable[IN_contra]
-    ) -> Emitted[OUT_co]:
+    def process(self, context: Context[W_contra], elements: Iterable[IN_contra]) -> Emitted[OUT_co]:
         """Return, or yield, the results of a window that fires; see `ProcessWindowFunction.process`."""
 
-    def clear(self, context: ProcessWindowFunction.Context[W_contra]) -> None:
+    def clear(self, context: Context[W_contra]) -> None:
         """Delete the function's own state of a window that closes, its ``window_state()``."""
