@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import (
@@ -12,6 +12,9 @@ from eventide.common.watermark_generator import (
     WatermarkOutput,
 )
 from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkSpec, WatermarkStrategy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["IngestionTime", "ingestion_time"]
 
@@ -28,7 +31,7 @@ class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAss
         """Return the time of the micro-batch."""
         return self._context.get_current_processing_time()
 
-    def extract_timestamps(self, batch: Any) -> Any:
+    def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
         """Return it for each row."""
         import pyarrow as pa
 
@@ -37,7 +40,7 @@ class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAss
     def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
-    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+    def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:

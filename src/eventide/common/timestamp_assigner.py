@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from eventide.common.type_variables import T_contra
 from eventide.common.watermark_generator import WatermarkGeneratorContext
 from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "FunctionAssigner",
@@ -61,7 +64,7 @@ class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
     """
 
     @abstractmethod
-    def extract_timestamps(self, batch: Any) -> Any:
+    def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
         """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, where elements have no fields.
 
         Returns:

@@ -1,10 +1,16 @@
 """What users write to make watermarks of their own: `WatermarkGenerator`, and where it speaks."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 __all__ = [
     "BatchWatermarkOutput",
@@ -35,7 +41,7 @@ class BatchWatermarkOutput(WatermarkOutput):
     """The output of a `VectorizedWatermarkGenerator`: what it emits takes effect behind the batch, or within it."""
 
     @abstractmethod
-    def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
+    def emit_watermarks(self, rows: pa.Array | np.ndarray, timestamps: pa.Array | np.ndarray) -> None:
         """Emit watermarks in the middle of the batch: each behind the element of a row.
 
         Args:
@@ -104,7 +110,7 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
     """
 
     @abstractmethod
-    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+    def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
         """Look at some elements of the split, in their order; how many come at once is not defined.
 
         Args:

@@ -249,7 +249,7 @@ _ANY = Types.PICKLED_BYTE_ARRAY()
 
 
 def _key_of(
-    where: str, stream: DataStream, selector: Any, key_type: TypeInformation | str | None, more: tuple[str, ...]
+    where: str, stream: DataStream, selector: object, key_type: TypeInformation | str | None, more: tuple[str, ...]
 ) -> Key:
     """The key that a program names: a function, with the type of its values; or fields."""
     if isinstance(selector, str):

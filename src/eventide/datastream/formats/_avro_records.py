@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from eventide.common.serialization import DeserializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo._base import one_array
+from eventide.common.types import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ReadsAvroRecords(DeserializationSchema):
+class ReadsAvroRecords(DeserializationSchema[Row]):
     """Reads one record at a time, and makes rows, or a column of them, of what it reads."""
 
     @property

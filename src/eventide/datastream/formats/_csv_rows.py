@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.types import Row
 from eventide.datastream.formats import _csv_columns
 from eventide.datastream.formats._csv_values import Dialect, reader, writer
 from eventide.datastream.formats._messages import bytes_of_column, halved, row_type_of, said
@@ -53,7 +54,7 @@ class _Builder:
 
 
 @dataclass(frozen=True)
-class CsvRowDeserializationSchema(DeserializationSchema):
+class CsvRowDeserializationSchema(DeserializationSchema[Row]):
     """Reads rows from lines of CSV, by the position of the cells. PyFlink: ``CsvRowDeserializationSchema``.
 
     It is made with ``CsvRowDeserializationSchema.Builder(type_info)``. Nothing stands for None unless a literal is set,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.types import Row
 from eventide.datastream.formats._json_columns import ReadColumn, are_for_columns, has_objects, reader_of_columns
 from eventide.datastream.formats._json_schema import type_of_schema
 from eventide.datastream.formats._json_texts import written_at_once
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class JsonRowDeserializationSchema(DeserializationSchema):
+class JsonRowDeserializationSchema(DeserializationSchema[Row]):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
     Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, what is behind its

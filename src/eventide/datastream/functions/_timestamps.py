@@ -9,7 +9,7 @@ import copy
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeAlias
+from typing import Generic, Self, TypeAlias
 
 from eventide.common._learnt import Learnt, Snapshot
 from eventide.common._ms import MIN_MS, add_ms, to_ms
@@ -196,7 +196,7 @@ class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
 class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
     """An older assigner as a generator; there is one copy of it for each split."""
 
-    def __init__(self, assigner: Any) -> None:
+    def __init__(self, assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks) -> None:
         self._assigner = copy.deepcopy(assigner)
         self._learnt = Learnt(self._assigner)
 
