@@ -9,6 +9,7 @@ from orders import Event, Order, env, orders
 
 from eventide.common import (
     Duration,
+    SimpleStringSchema,
     TimestampAssigner,
     Watermark,
     WatermarkGenerator,
@@ -18,6 +19,7 @@ from eventide.common import (
 )
 from eventide.datastream import DataStream, SourceContext, SourceFunction
 from eventide.datastream.connectors import NumberSequenceSource, Source
+from eventide.datastream.connectors.kafka import KafkaSource
 from eventide.datastream.functions import AscendingTimestampExtractor
 
 
@@ -82,3 +84,7 @@ assert_type(env.from_source(Orders(), strategy, "orders"), DataStream[Order])
 assert_type(env.from_source(Orders(), WatermarkStrategy.no_watermarks(), "orders"), DataStream[Order])
 assert_type(env.from_source(NumberSequenceSource(1, 5), WatermarkStrategy.no_watermarks(), "numbers"), DataStream[int])
 assert_type(env.add_source(Emits()), DataStream[Order])
+kafka = KafkaSource.builder().set_bootstrap_servers("localhost:9092").set_topics("orders")
+lines = kafka.set_value_only_deserializer(SimpleStringSchema()).set_group_id("shop").build()
+assert_type(lines, KafkaSource[str])
+assert_type(env.from_source(lines, WatermarkStrategy.no_watermarks(), "lines"), DataStream[str])

@@ -32,7 +32,7 @@ class Learnt:
         ProgramError: if it has one of the two methods alone, or keeps things elsewhere than in its attributes.
     """
 
-    def __init__(self, thing: object, shares: Sequence[Any] = ()) -> None:
+    def __init__(self, thing: Any, shares: Sequence[Any] = ()) -> None:
         self._thing = thing
         self._shares = shares
         self._has_own = hasattr(thing, "snapshot_state")
