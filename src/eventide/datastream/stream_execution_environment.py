@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.common.configuration import Configuration
@@ -51,8 +51,6 @@ from eventide.plan.settings import Host, JobSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-_F = TypeVar("_F")
 
 
 @says_what_is_absent
@@ -284,8 +282,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
         if watermark_strategy is None:
             return self._of_source(node)
-        strategy = replace(strategy, timestamp_column=None)
-        return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
+        return DataStream(self, node).assign_timestamps_and_watermarks(replace(strategy, timestamp_column=None))
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
@@ -334,14 +331,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return as_json(self.next_job.nodes(), self.get_parallelism())
 
     def explain(self, *streams: DataStream) -> None:
-        """Print the plan of the program: what runs where, how elements travel, and where state is.
-
-        Args:
-            streams: as in :meth:`get_plan`.
-        """
+        """Print the plan, of streams as in `get_plan`: what runs where, how elements travel, and where state is."""
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
 
-    def own_function(self, function: _F) -> _F:
+    def own_function(self, function: T) -> T:
         """A function object for an operator with state: itself the first time, a copy from then on.
 
         Each operator opens its own, and finds its own state then.
@@ -351,9 +344,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._functions[id(function)] = function
         return function
 
-    def data_frame_of(self, sink: SinkTransformation) -> Any:
+    def data_frame_of(self, sink: SinkTransformation) -> DataFrame:
         """The DataFrame of the stream before a sink, whose query runs the operators that it needs."""
-        data_frame = self._host.to_data_frame(self._plan([sink]), self._settings(None))
+        data_frame: DataFrame = self._host.to_data_frame(self._plan([sink]), self._settings(None))
         self.next_job.leave_out(sink)
         return data_frame
 
@@ -370,10 +363,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
                 f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
-        unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(ends)
+        unnamed = "" if self._config.has_auto_generated_uids_enabled() else ", ".join(without_uid(ends))
         if unnamed:
-            which = ", ".join(unnamed)
-            raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {which}")
+            raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {unnamed}")
         planned = min(self._planned_parallelism(), max_parallelism)
         plan = compile_plan(ends, planned, max_parallelism, self._runtime_mode)
         plan = plan.with_registered_types(self._config.registered_types)

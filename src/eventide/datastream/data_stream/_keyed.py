@@ -15,10 +15,8 @@ from eventide.datastream.data_stream._interval_joined import IntervalJoin
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
 from eventide.datastream.functions import (
-    FilterFunction,
-    FlatMapFunction,
+    Function,
     KeyedProcessFunction,
-    MapFunction,
     ReduceFunction,
 )
 from eventide.datastream.window import (
@@ -32,9 +30,12 @@ from eventide.datastream.window import (
 )
 from eventide.datastream.window._triggers import check_count
 from eventide.errors import ProgramError
-from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach
+from eventide.runtime.chain.steps import Step
+from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.state.key_at_hand import is_rich
+
+_EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
 
 
 @says_what_is_absent
@@ -56,24 +57,6 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         if not isinstance(func, KeyedProcessFunction):
             raise ProgramError(f"process on a keyed stream needs a KeyedProcessFunction, not {func!r}")
         return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
-
-    def _mapped(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None) -> DataStream[Any]:
-        if not (is_rich(func) and isinstance(func, MapFunction)):
-            return super()._mapped(func, output_type)
-        return processed((self._transformation,), MapEach(self._env.own_function(func)), self._env, output_type)
-
-    def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
-        """Keep the elements for which the function is true."""
-        if not (is_rich(func) and isinstance(func, FilterFunction)):
-            return super().filter(func)
-        return processed((self._transformation,), FilterEach(self._env.own_function(func)), self._env, self.get_type())
-
-    def _flat_mapped(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None
-    ) -> DataStream[Any]:
-        if not (is_rich(func) and isinstance(func, FlatMapFunction)):
-            return super()._flat_mapped(func, output_type)
-        return processed((self._transformation,), FlatMapEach(self._env.own_function(func)), self._env, output_type)
 
     def broadcast(self, *args: object) -> NoReturn:
         """Refused, as all that would deal the elements of a keyed stream out otherwise.
@@ -146,6 +129,14 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         """Have the whole element with the highest value of one field; of equal ones the first, or the last."""
         field = self._field("max_by", position_to_max_by)
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
+
+    def _called(
+        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+    ) -> DataStream[Any]:
+        """Call a function that is opened behind the shuffle, where the state of its key is."""
+        if not (is_rich(func) and isinstance(func, kind)):
+            return super()._called(name, kind, step, func, output_type)
+        return processed((self._transformation,), _EACH[name](self._env.own_function(func)), self._env, output_type)
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:
         rolling = Rolling(function, f"rolling {kind}", self.get_type())

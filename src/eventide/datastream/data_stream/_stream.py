@@ -26,6 +26,7 @@ from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamS
 from eventide.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
+    Function,
     KeySelector,
     MapFunction,
     ProcessFunction,
@@ -43,7 +44,7 @@ from eventide.plan.graph import (
     why_without_parallelism,
 )
 from eventide.runtime.chain.process import Process
-from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection
+from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection, Step
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
@@ -96,13 +97,9 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         """
         node = self._transformation
         node.parallelism = checked_parallelism(parallelism)
-        reason = why_without_parallelism(node)
-        if reason is not None:
-            warnings.warn(
-                f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}",
-                UserWarning,
-                stacklevel=level_of_the_program(),
-            )
+        if (reason := why_without_parallelism(node)) is not None:
+            said = f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}"
+            warnings.warn(said, UserWarning, stacklevel=level_of_the_program())
         return self
 
     def force_non_parallel(self) -> Self:
@@ -121,7 +118,8 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         for index in field_indexes:
             if not isinstance(index, int) or not 0 <= index < len(kind.types):
                 raise ProgramError(f"project: there is no field {index!r} among the {len(kind.types)} of {kind}")
-        return self._mapped(Projection(field_indexes), Types.TUPLE([kind.types[index] for index in field_indexes]))
+        fields = Types.TUPLE([kind.types[index] for index in field_indexes])
+        return self._called("map", MapFunction, partial(Map, type_info=fields), Projection(field_indexes), fields)
 
     def get_execution_config(self) -> ExecutionConfig:
         """The settings of the whole job."""
@@ -147,13 +145,11 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
 
     def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into one other."""
-        return self._mapped(func, output_type)
+        return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
 
     def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
         """Keep the elements for which the function is true."""
-        call = func.filter if isinstance(func, FilterFunction) else function_of("filter", func)
-        type_info = self._transformation.type_info
-        return self._then(FunctionTransformation("filter", self._transformation, Filter, call, func, type_info))
+        return self._called("filter", FilterFunction, Filter, func, self.get_type())
 
     @overload
     def flat_map(
@@ -169,7 +165,7 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
 
     def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into any number of others."""
-        return self._flat_mapped(func, output_type)
+        return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
 
     def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
         """Turn each element into any number of others with a function that sees its time, and has side outputs.
@@ -184,10 +180,8 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         if not isinstance(func, ProcessFunction):
             raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
         kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
-        call = func.process_element
-        node = FunctionTransformation(
-            "process", self._transformation, kind, call, func, output_type, has_side_outputs=True
-        )
+        call, source = func.process_element, self._transformation
+        node = FunctionTransformation("process", source, kind, call, func, output_type, has_side_outputs=True)
         return self._then(node)
 
     def join(self, other_stream: DataStream[IN]) -> JoinedStreams[T_co, IN]:
@@ -284,11 +278,9 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         if older is None:
             strategy = spec_of(watermark_strategy, "assign_timestamps_and_watermarks")
         else:
-            kind = type(watermark_strategy).__name__
             strategy, replacement = older
-            warnings.warn(
-                f"{kind} is of Flink's older API for event time; use {replacement}", DeprecationWarning, stacklevel=2
-            )
+            said = f"{type(watermark_strategy).__name__} is of Flink's older API for event time; use {replacement}"
+            warnings.warn(said, DeprecationWarning, stacklevel=2)
         if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
             raise ProgramError(
                 "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
@@ -341,9 +333,7 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
             fits = not sink.has_lines and self.get_type() == sink.row_type
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
-        if not isinstance(sink, Sink):
-            sink = DataFrameSink(function_of(where, sink))
-        return self._into("sink", sink)
+        return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(function_of(where, sink)))
 
     def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """PyFlink's older name of :meth:`sink_to`."""
@@ -389,9 +379,7 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         Raises:
             ProgramError: if the type is not declared, because pickled objects have no columns.
         """
-        sink = SinkTransformation("data frame", self._transformation, CollectSink())
-        data_frame: DataFrame = self._env.data_frame_of(sink)
-        return data_frame
+        return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
 
     def explain(self) -> None:
         """Print the plan of the job for this stream: what runs where, how elements travel, and where state is."""
@@ -400,17 +388,11 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
     def _then(self, transformation: Transformation) -> DataStream[Any]:
         return DataStream(self._env, transformation)
 
-    def _mapped(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None) -> DataStream[Any]:
-        call = func.map if isinstance(func, MapFunction) else function_of("map", func)
-        kind = partial(Map, type_info=output_type)
-        return self._then(FunctionTransformation("map", self._transformation, kind, call, func, output_type))
-
-    def _flat_mapped(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None
+    def _called(
+        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
     ) -> DataStream[Any]:
-        call = func.flat_map if isinstance(func, FlatMapFunction) else function_of("flat_map", func)
-        kind = partial(FlatMap, type_info=output_type)
-        return self._then(FunctionTransformation("flat_map", self._transformation, kind, call, func, output_type))
+        call = getattr(func, name) if isinstance(func, kind) else function_of(name, func)
+        return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
 
     def _into(self, name: str, sink: Sink) -> DataStreamSink:
         transformation = SinkTransformation(name, self._transformation, sink)
