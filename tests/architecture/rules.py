@@ -181,7 +181,8 @@ def values_and_vocabulary_are_light(root: Path) -> list[str]:
 
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
-        late = imported.is_of(*LATE) and imported.place != "module"
+        named = imported.is_of("typing_extensions") and imported.place == "types"
+        late = (imported.is_of(*LATE) and imported.place != "module") or named
         too_early = imported.is_of(*LOADED_LATE) and imported.place == "module"
         light = module.name in LOADED_LATE or ((own or late) and not too_early)
         return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not light

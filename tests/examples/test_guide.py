@@ -19,6 +19,7 @@ ON_THE_TWIN = (
     "why.md",
     "advise.md",
     "state-processor.md",
+    "types.md",  # and tests/typing holds its table
 )
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
 SHOWN_ALONE = (

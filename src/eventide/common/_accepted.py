@@ -31,13 +31,13 @@ class AcceptedSettings:
     def __init__(self) -> None:
         self._accepted: dict[str, Any] = {}
 
-    def accept(self, name: str, value: Any, why: str) -> Self:
+    def accept(self, name: str, value: object, why: str) -> Self:
         """Keep a setting."""
         if name not in self._accepted:
             has_no_effect(name, why)
         return self.keep(name, value)
 
-    def keep(self, name: str, value: Any) -> Self:
+    def keep(self, name: str, value: object) -> Self:
         """Keep a setting without a warning, because it says what is so in any case."""
         self._accepted[name] = value
         return self

@@ -89,7 +89,7 @@ class Learnt:
     def _is_slot(self, attribute: str) -> bool:
         return isinstance(getattr(type(self._thing), attribute, None), MemberDescriptorType)
 
-    def _is_new(self, name: str, value: Any) -> bool:
+    def _is_new(self, name: str, value: object) -> bool:
         if name not in self._made:
             return True
         before, bytes_before = self._made[name], self._bytes.get(name)
@@ -102,12 +102,12 @@ class Learnt:
         return value is not before
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value cannot be changed in place, or is none that could be stored."""
     return type(value) in _VALUES or isinstance(value, _THINGS)
 
 
-def _bytes(value: Any) -> bytes | None:
+def _bytes(value: object) -> bytes | None:
     """A value as it is now; None if it does not pickle: then it is the same as long as it is the same object."""
     try:
         return dumps(value)

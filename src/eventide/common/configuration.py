@@ -121,7 +121,7 @@ class Configuration:
         """Return all options as text."""
         return {key: _as_text(value) for key, value in self._options.items()}
 
-    def _set(self, key: str, value: Any) -> Configuration:
+    def _set(self, key: str, value: object) -> Configuration:
         self._options[key] = value
         return self
 
@@ -148,7 +148,7 @@ class Configuration:
         return f"Configuration({self.to_dict()!r})"
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

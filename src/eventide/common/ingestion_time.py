@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import (
@@ -13,10 +13,13 @@ from eventide.common.watermark_generator import (
 )
 from eventide.common.watermark_strategy import VectorizedTimestampAssigner, WatermarkSpec, WatermarkStrategy
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["IngestionTime", "ingestion_time"]
 
 
-class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
+class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAssigner[object]):
     """Gives elements the time of their micro-batch. What comes later has a later time, or the same."""
 
     is_periodic = True
@@ -24,20 +27,20 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
     def __init__(self, context: WatermarkGeneratorContext) -> None:
         self._context = context
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
         """Return the time of the micro-batch."""
         return self._context.get_current_processing_time()
 
-    def extract_timestamps(self, batch: Any) -> Any:
+    def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
         """Return it for each row."""
         import pyarrow as pa
 
         return pa.repeat(pa.scalar(self._context.get_current_processing_time(), pa.int64()), len(batch))
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
-    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+    def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
@@ -45,7 +48,7 @@ class IngestionTime(VectorizedWatermarkGenerator, VectorizedTimestampAssigner):
         output.emit_watermark(Watermark(self._context.get_current_processing_time() - 1))
 
 
-def ingestion_time() -> WatermarkSpec:
+def ingestion_time() -> WatermarkSpec[object]:
     """Return the strategy of ingestion time, for which the time is that of micro-batches.
 
     A micro-batch that is run again after a failure has the time that it had.

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from eventide._absent import finder_of_names
+from eventide.common.type_variables import T_co, T_contra
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo._base import one_array
 from eventide.errors import DataError, ProgramError
@@ -28,11 +29,11 @@ __all__ = [
 ]
 
 
-class SerializationSchema(ABC):
+class SerializationSchema(ABC, Generic[T_contra]):
     """Turns elements into bytes: call it in a ``map`` before a sink of bytes. PyFlink: ``SerializationSchema``."""
 
     @abstractmethod
-    def serialize(self, element: Any) -> bytes:
+    def serialize(self, element: T_contra) -> bytes:
         """Return the bytes of an element.
 
         Raises:
@@ -56,7 +57,7 @@ class SerializationSchema(ABC):
         return pa.array([self.serialize(element) for element in type_info.from_arrow(elements)], pa.binary())
 
 
-class DeserializationSchema(ABC):
+class DeserializationSchema(ABC, Generic[T_co]):
     """Turns messages, which are bytes, into elements: one in a ``map``, or a column of them at once.
 
     One of your own needs :meth:`deserialize`, and says with :meth:`get_produced_type` of which type the elements are.
@@ -64,7 +65,7 @@ class DeserializationSchema(ABC):
     """
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> T_co | None:
         """Return the element in a message; None where there is none, so that it is to be left out.
 
         A source of Flink's leaves None out by itself. A ``map`` does not: put a filter after it, such as
@@ -74,7 +75,7 @@ class DeserializationSchema(ABC):
             DataError: It cannot be read; the error says which message.
         """
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[T_co]:
         """Return the type of the elements; by default any object, pickled."""
         return Types.PICKLED_BYTE_ARRAY()
 
@@ -106,7 +107,7 @@ class DeserializationSchema(ABC):
         return self.get_produced_type().to_arrow(elements)
 
 
-def bytes_of(message: Any) -> bytes:
+def bytes_of(message: object) -> bytes:
     """Return the bytes of a message as a schema was given it, of a text those of its UTF-8.
 
     Raises:
@@ -120,7 +121,7 @@ def bytes_of(message: Any) -> bytes:
     raise DataError(found)
 
 
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
     """Elements that are text, such as ``stream.map(SimpleStringSchema().serialize)``. PyFlink: ``SimpleStringSchema``.
 
     Raises:
@@ -133,7 +134,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     def __init__(self, charset: str = "UTF-8") -> None:
         self.charset = _known_charset(charset)
 
-    def serialize(self, element: Any) -> bytes:
+    def serialize(self, element: str) -> bytes:
         """Return the encoded text."""
         if not isinstance(element, str):
             message = f"SimpleStringSchema: expected a str, got {element!r}"
@@ -164,7 +165,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             text = f"SimpleStringSchema: {content!r} is not {self.charset}"
             raise DataError(text) from error
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[str]:
         """Return the type of text."""
         return Types.STRING()
 
@@ -179,14 +180,14 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         return super().deserialize_column(messages)
 
 
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
+class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
     """Elements that are bytes, which stay as they are. PyFlink: ``ByteArraySchema``.
 
     >>> ByteArraySchema().deserialize(b"as it is")
     b'as it is'
     """
 
-    def serialize(self, element: Any) -> bytes:
+    def serialize(self, element: bytes) -> bytes:
         """Return the bytes."""
         if not isinstance(element, bytes | bytearray):
             message = f"ByteArraySchema: expected bytes, got {element!r}"
@@ -197,7 +198,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         """Return the bytes; None where there is no message."""
         return None if message is None else bytes_of(message)
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[bytes]:
         """Return the type of bytes."""
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -259,7 +260,7 @@ class Encoder:
         """
         return Encoder(charset_name)
 
-    def encode(self, element: Any) -> bytes:
+    def encode(self, element: object) -> bytes:
         """Return the bytes to append to the file."""
         return f"{element}\n".encode(self.charset_name)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Protocol
 
 from eventide.common._ms import MIN_MS, window_start
 
@@ -28,7 +28,7 @@ class Window(ABC):
 class _MergeCallback(Protocol):
     """Receiver of the merged windows of `TimeWindow.merge_windows`; Flink's ``MergeCallback``."""
 
-    def merge(self, to_be_merged: Sequence[Any], merge_result: Any, /) -> None:
+    def merge(self, to_be_merged: Sequence[TimeWindow], merge_result: TimeWindow, /) -> None:
         """Take note that the windows `to_be_merged` become `merge_result`."""
 
 

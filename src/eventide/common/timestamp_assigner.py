@@ -5,10 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from eventide.common.type_variables import T_contra
 from eventide.common.watermark_generator import WatermarkGeneratorContext
 from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "FunctionAssigner",
@@ -19,7 +23,7 @@ __all__ = [
 ]
 
 
-class TimestampAssigner(ABC):
+class TimestampAssigner(ABC, Generic[T_contra]):
     """Gives each element its event time. Subclass it, or hand a function to the strategy instead.
 
     >>> class PaymentTime(TimestampAssigner):
@@ -30,7 +34,7 @@ class TimestampAssigner(ABC):
     """
 
     @abstractmethod
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
         """Return the event time of an element, in milliseconds since the epoch (UTC).
 
         Called once for each element, in the order of its split.
@@ -42,7 +46,7 @@ class TimestampAssigner(ABC):
         """
 
 
-class VectorizedTimestampAssigner(TimestampAssigner):
+class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
     """Gives a whole Arrow batch of elements their event times at once, where a plain column is not enough.
 
     Elements whose type is declared and that come as columns, from files or a DataFrame, are handed over without making
@@ -60,7 +64,7 @@ class VectorizedTimestampAssigner(TimestampAssigner):
     """
 
     @abstractmethod
-    def extract_timestamps(self, batch: Any) -> Any:
+    def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
         """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, where elements have no fields.
 
         Returns:
@@ -69,24 +73,24 @@ class VectorizedTimestampAssigner(TimestampAssigner):
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionAssigner(TimestampAssigner):
+class FunctionAssigner(TimestampAssigner[T_contra]):
     """A function ``(element, record_timestamp) -> milliseconds`` as a `TimestampAssigner`."""
 
-    function: Callable[[Any, int], int]
+    function: Callable[[T_contra, int], int]
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
         """Return what the function does."""
         return self.function(value, record_timestamp)
 
 
-class RecordTimestampAssigner(TimestampAssigner):
+class RecordTimestampAssigner(TimestampAssigner[object]):
     """Keeps the timestamp that an element has from its source. Flink: ``RecordTimestampAssigner``.
 
     >>> RecordTimestampAssigner().extract_timestamp("an order", 1_000)
     1000
     """
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
         """Return `record_timestamp`."""
         return record_timestamp
 

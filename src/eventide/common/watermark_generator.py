@@ -1,9 +1,16 @@
 """Base classes for user-defined watermark generators, and their outputs."""
 
-from abc import ABC, abstractmethod
-from typing import Any
+from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic
+
+from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 __all__ = [
     "BatchWatermarkOutput",
@@ -34,8 +41,8 @@ class BatchWatermarkOutput(WatermarkOutput):
     """The output of a `VectorizedWatermarkGenerator`: a watermark takes effect after the batch, or within it."""
 
     @abstractmethod
-    def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
-        """Emit watermarks in the middle of the batch: each after the element of a row.
+    def emit_watermarks(self, rows: pa.Array | np.ndarray, timestamps: pa.Array | np.ndarray) -> None:
+        """Emit watermarks in the middle of the batch: each behind the element of a row.
 
         Args:
             rows: Indices into the batch, ascending; an Arrow or NumPy array.
@@ -43,7 +50,7 @@ class BatchWatermarkOutput(WatermarkOutput):
         """
 
 
-class WatermarkGenerator(ABC):
+class WatermarkGenerator(ABC, Generic[T_contra]):
     """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
 
     There is one object for each split of a source, or each subtask of an operator. It is made anew in every
@@ -70,8 +77,8 @@ class WatermarkGenerator(ABC):
     is_periodic: bool = False
 
     @abstractmethod
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Look at an element. A watermark that is emitted here takes effect right after it.
+    def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Look at an element. A watermark that is emitted here takes effect right behind it.
 
         Args:
             event: The element.
@@ -84,7 +91,7 @@ class WatermarkGenerator(ABC):
         """Emit a watermark, if there is one: called at the end of every micro-batch, also of one without data."""
 
 
-class VectorizedWatermarkGenerator(WatermarkGenerator):
+class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
     """A generator that looks at many elements at once. Not in Flink.
 
     Elements whose type is declared come as Arrow batches, without a Python object for each; for others `on_event` is
@@ -103,7 +110,7 @@ class VectorizedWatermarkGenerator(WatermarkGenerator):
     """
 
     @abstractmethod
-    def on_batch(self, events: Any, timestamps: Any, output: BatchWatermarkOutput) -> None:
+    def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
         """Look at some elements of the split, in their order; how many come at once is not defined.
 
         Args:
@@ -127,8 +134,8 @@ class WatermarkGeneratorContext:
         """Return the time of the micro-batch, in milliseconds since the epoch (UTC): the same if it is run again."""
         return self._processing_time_ms
 
-    def __reduce__(self) -> Any:
-        return WatermarkGeneratorContext, ()  # the time is set by the process that loads it
+    def __reduce__(self) -> tuple[object, ...]:
+        return WatermarkGeneratorContext, ()  # the time is that of whoever takes it up again
 
     def set_current_processing_time(self, time_ms: int) -> None:
         """Move the clock; the runtime does so at every micro-batch."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from eventide.common._learnt import Learnt
 from eventide.common._ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
 from eventide.errors import ProgramError
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
+class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
     """Watermarks that trail the highest timestamp by a bound and one millisecond more.
 
     ``WatermarkStrategy.for_bounded_out_of_orderness`` gives the same watermarks, and works them out for whole columns
@@ -60,7 +61,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         self._bound_ms = BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")).bound_ms
         self._highest_ms = add_ms(MIN_MS, self._bound_ms + 1)
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Remember the timestamp, if it is the highest so far."""
         self._highest_ms = max(self._highest_ms, event_timestamp)
 
@@ -83,19 +84,19 @@ class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
         super().__init__(0)
 
 
-class NoWatermarksGenerator(WatermarkGenerator):
+class NoWatermarksGenerator(WatermarkGenerator[object]):
     """Gives no watermarks; only the end of the stream gives one. Flink: ``NoWatermarksGenerator``."""
 
     is_periodic = True
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Do nothing."""
 
 
-class WatermarksWithIdleness(WatermarkGenerator):
+class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
     """Watermarks of another generator, and idleness while there are no elements. Flink: ``WatermarksWithIdleness``.
 
     Time is that of micro-batches. It begins with the first micro-batch without elements, and more than the timeout must
@@ -111,7 +112,10 @@ class WatermarksWithIdleness(WatermarkGenerator):
     """
 
     def __init__(
-        self, watermarks: WatermarkGenerator, idle_timeout: Duration | Time | int, context: WatermarkGeneratorContext
+        self,
+        watermarks: WatermarkGenerator[T_contra],
+        idle_timeout: Duration | Time | int,
+        context: WatermarkGeneratorContext,
     ) -> None:
         self._watermarks = watermarks
         self._learnt = Learnt(watermarks)
@@ -121,7 +125,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
         self._silent_since_ms: int | None = None
         self._is_idle = False
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
         """Show an element to the generator, which ends idleness."""
         self._watermarks.on_event(event, event_timestamp, output)
         self._has_heard, self._is_idle = True, False
@@ -150,7 +154,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
         self._learnt.restore(snapshot)
 
 
-class TimeLagWatermarks(WatermarkGenerator):
+class TimeLagWatermarks(WatermarkGenerator[object]):
     """Watermarks that trail the clock, whatever the elements are, and with no elements at all.
 
     Flink's documentation calls it ``TimeLagWatermarkGenerator``. The clock is that of the micro-batch.
@@ -168,7 +172,7 @@ class TimeLagWatermarks(WatermarkGenerator):
         self._lag_ms = to_ms(max_time_lag, "time lag")
         self._context = context
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Do nothing: the clock decides."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
@@ -176,7 +180,7 @@ class TimeLagWatermarks(WatermarkGenerator):
         output.emit_watermark(Watermark(self._context.get_current_processing_time() - self._lag_ms))
 
 
-class PunctuatedWatermarks(WatermarkGenerator):
+class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
     """Watermarks that follow from single elements, which mark that something is complete.
 
     Args:
@@ -188,10 +192,10 @@ class PunctuatedWatermarks(WatermarkGenerator):
     ...     lambda: PunctuatedWatermarks(lambda element, timestamp: timestamp if element["is_marker"] else None))
     """
 
-    def __init__(self, marked: Callable[[Any, int], int | None]) -> None:
+    def __init__(self, marked: Callable[[T_contra, int], int | None]) -> None:
         self._marked = marked
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
         """Emit the element's watermark, if it has one."""
         watermark = self._marked(event, event_timestamp)
         if watermark is not None:
@@ -207,7 +211,7 @@ class MaximumBasedGenerator(Protocol):
     def watermark_for(self, max_timestamp_ms: int) -> int | None:
         """Return the watermark after elements up to `max_timestamp_ms`, or None when there is none to emit."""
 
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
         """Return a generator that gives these watermarks, for programs that call one by hand."""
 
     def describe(self) -> str:
@@ -242,7 +246,7 @@ class BoundedOutOfOrderness:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""
         return add_ms(max_timestamp_ms, -self.bound_ms - 1)
 
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
         """Return a `BoundedOutOfOrdernessWatermarks`; with a bound of 0, an `AscendingTimestampsWatermarks`."""
         return BoundedOutOfOrdernessWatermarks(self.bound_ms) if self.bound_ms else AscendingTimestampsWatermarks()
 
@@ -263,7 +267,7 @@ class NoWatermarks:
         """Return None: there is no watermark, whatever the elements are."""
         return
 
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
         """Return a `NoWatermarksGenerator`."""
         return NoWatermarksGenerator()
 
@@ -332,7 +336,7 @@ class SuppliedGenerator:
     def _keywords(self) -> list[str]:
         return self._without_default(inspect.Parameter.KEYWORD_ONLY)
 
-    def _without_default(self, *kinds: Any) -> list[str]:
+    def _without_default(self, *kinds: inspect._ParameterKind) -> list[str]:
         try:
             parameters = inspect.signature(self.supplier).parameters.values()
         except ValueError:  # a class written in C, which has none to tell

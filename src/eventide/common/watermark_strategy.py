@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard
 
 from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms, to_positive_ms
@@ -18,6 +18,7 @@ from eventide.common.timestamp_assigner import (
     TimestampAssigner,
     VectorizedTimestampAssigner,
 )
+from eventide.common.type_variables import T, T_contra
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext
 from eventide.common.watermark_generators import (
@@ -50,7 +51,22 @@ class NullTimestamps(Enum):
     DROP = "drop"
 
 
-class WatermarkStrategy(ABC):
+class SparkColumn(Protocol):
+    """A Spark ``Column``, classic or Connect, as values know it, which load no Spark."""
+
+    def isNotNull(self) -> object:  # noqa: N802 - Spark's name
+        """Return a column that says where this one has a value."""
+
+
+class _Tag(Protocol):
+    """An ``OutputTag``, which the floor above defines."""
+
+    @property
+    def tag_id(self) -> str:
+        """The name of a side output."""
+
+
+class WatermarkStrategy(ABC, Generic[T_contra]):
     """How the timestamps of a stream are found and how its watermarks follow from them.
 
     Begin with a built-in strategy, such as `for_bounded_out_of_orderness`. Or subclass this class:
@@ -72,7 +88,9 @@ class WatermarkStrategy(ABC):
     'watermarks of OfPayments, idle after 60000 ms, timestamps from OfPayments'
     """
 
-    def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> Any:
+    def create_timestamp_assigner(
+        self, context: WatermarkGeneratorContext
+    ) -> TimestampAssigner[T_contra] | Callable[[T_contra, int], int]:
         """Return a new assigner for the elements of a split; by default, they keep the timestamps of their source.
 
         The assigner's state is kept for its split, as a generator's state is.
@@ -86,7 +104,7 @@ class WatermarkStrategy(ABC):
         return RecordTimestampAssigner()
 
     @abstractmethod
-    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[T_contra]:
         """Return a new generator for the watermarks of a split.
 
         Args:
@@ -94,7 +112,7 @@ class WatermarkStrategy(ABC):
         """
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkSpec:
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkSpec[object]:
         """Return a strategy for elements that are out of order, but by no more than a bound.
 
         Args:
@@ -106,17 +124,17 @@ class WatermarkStrategy(ABC):
         return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
 
     @staticmethod
-    def for_monotonous_timestamps() -> WatermarkSpec:
+    def for_monotonous_timestamps() -> WatermarkSpec[object]:
         """Return a strategy for elements whose timestamps never go back within a split."""
         return WatermarkSpec(BoundedOutOfOrderness(0))
 
     @staticmethod
-    def no_watermarks() -> WatermarkSpec:
+    def no_watermarks() -> WatermarkSpec[object]:
         """Return a strategy that gives no watermark until the stream ends."""
         return WatermarkSpec(NoWatermarks())
 
     @staticmethod
-    def for_generator(generator_supplier: Callable[..., WatermarkGenerator]) -> WatermarkSpec:
+    def for_generator(generator_supplier: Callable[..., WatermarkGenerator[T]]) -> WatermarkSpec[T]:
         """Return a strategy whose watermarks a generator makes that the user wrote.
 
         Each split of a source has a generator of its own, as has each subtask where the strategy comes after an
@@ -135,7 +153,7 @@ class WatermarkStrategy(ABC):
         """
         return WatermarkSpec(SuppliedGenerator(generator_supplier))
 
-    def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkSpec:
+    def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkSpec[T_contra]:
         """Return the same strategy for splits that may fall silent.
 
         A split without elements for so long, in processing time, is idle: it no longer holds the others back. It counts
@@ -155,7 +173,7 @@ class WatermarkStrategy(ABC):
         watermark_group: str,
         max_allowed_watermark_drift: Duration | Time | int,
         update_interval: Duration | Time | int | None = None,
-    ) -> WatermarkSpec:
+    ) -> WatermarkSpec[T_contra]:
         """Return the same strategy for sources that wait for each other, so that less waits in the state of windows.
 
         The lowest watermark of all splits of all sources with this group is that of the group. A split whose watermark
@@ -179,7 +197,9 @@ class WatermarkStrategy(ABC):
         alignment = WatermarkAlignment.of(watermark_group, max_allowed_watermark_drift, update_interval)
         return replace(spec_of(self), alignment=alignment)
 
-    def with_timestamp_assigner(self, timestamp_assigner: Any) -> WatermarkSpec:
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner[T] | Callable[[T, int], int] | str | SparkColumn
+    ) -> WatermarkSpec[T]:
         """Return the same strategy with another source of timestamps, which replaces the one before.
 
         Args:
@@ -204,7 +224,7 @@ class WatermarkStrategy(ABC):
         )
         raise ProgramError(message)
 
-    def with_null_timestamps(self, null_timestamps: Any) -> WatermarkSpec:
+    def with_null_timestamps(self, null_timestamps: NullTimestamps | _Tag) -> WatermarkSpec[T_contra]:
         """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
 
         Args:
@@ -231,7 +251,7 @@ class WatermarkStrategy(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class WatermarkSpec(WatermarkStrategy):
+class WatermarkSpec(WatermarkStrategy[T_contra]):
     """A `WatermarkStrategy` as plans read it: each of its settings by itself.
 
     Attributes:
@@ -249,13 +269,13 @@ class WatermarkSpec(WatermarkStrategy):
     """
 
     generator: MaximumBasedGenerator | SuppliedGenerator
-    timestamp_assigner: TimestampAssigner | SuppliedAssigner | None = None
+    timestamp_assigner: TimestampAssigner[T_contra] | SuppliedAssigner | None = None
     timestamp_column: Any = None
     idle_timeout_ms: int | None = None
     null_timestamps: NullTimestamps | str = NullTimestamps.FAIL
     alignment: WatermarkAlignment | None = None
 
-    def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> TimestampAssigner:
+    def create_timestamp_assigner(self, context: WatermarkGeneratorContext) -> TimestampAssigner[T_contra]:
         """Return the assigner that was set; a new one, if a subclass of `WatermarkStrategy` makes it.
 
         Raises:
@@ -272,7 +292,7 @@ class WatermarkSpec(WatermarkStrategy):
             raise ProgramError(message)
         return RecordTimestampAssigner() if assigner is None else assigner
 
-    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[T_contra]:
         """Return a new generator that gives the watermarks of this strategy, its idleness included."""
         generator = self.generator.create(context)
         if self.idle_timeout_ms is None:
@@ -312,7 +332,7 @@ class WatermarkSpec(WatermarkStrategy):
         return "of the source"
 
 
-def spec_of(strategy: Any, where: str = "a watermark strategy") -> WatermarkSpec:
+def spec_of(strategy: object, where: str = "a watermark strategy") -> WatermarkSpec[Any]:
     """Return the settings of a strategy; of a user's class, they say that it makes generators and assigners.
 
     Args:
@@ -338,7 +358,7 @@ def spec_of(strategy: Any, where: str = "a watermark strategy") -> WatermarkSpec
     )
 
 
-def _is_spark_column(value: object) -> bool:
+def _is_spark_column(value: object) -> TypeGuard[SparkColumn]:
     """Say whether a value is a Spark column, classic or Connect, without importing Spark."""
     return any(base.__name__ == "Column" for base in type(value).__mro__)
 

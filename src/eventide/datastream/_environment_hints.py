@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from eventide.common._accepted import AcceptedSettings
 from eventide.datastream.checkpoint_config import CheckpointConfig
@@ -98,6 +98,6 @@ class EnvironmentHints:
     def close(self) -> None:
         """Taken for PyFlink's sake: the session stays, because others may use it."""
 
-    def _accept(self, name: str, value: Any, why: str) -> Self:
+    def _accept(self, name: str, value: object, why: str) -> Self:
         self._accepted.accept(name, value, why)
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from eventide.common._accepted import has_no_effect
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
@@ -16,7 +15,7 @@ def has_timestamps(strategy: WatermarkSpec) -> bool:
     return strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
 
 
-def strategy_in_force(given: Any, source: Source, source_name: str) -> WatermarkSpec:
+def strategy_in_force(given: object, source: Source, source_name: str) -> WatermarkSpec:
     """Return the strategy that a source runs with: the given one, without watermarks if nothing gives timestamps.
 
     A warning says that such a strategy has no effect, as it has none in Flink.

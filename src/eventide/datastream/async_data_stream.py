@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
@@ -31,51 +32,80 @@ class AsyncDataStream:
     """
 
     @staticmethod
-    def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+    def unordered_wait(
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Wait for each element, ``capacity`` elements at a time."""
-        return AsyncDataStream.ordered_wait_with_retry(
-            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
-        )
+    ) -> DataStream[OUT]:
+        """Wait for each element, so many at a time."""
+        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
+        timeout: Time | Duration,
+        async_retry_strategy: AsyncRetryStrategy[OUT],
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[OUT]:
+        """The same, with further attempts as a strategy says."""
+        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
+        timeout: Time | Duration,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[OUT]:
+        """Wait for each element, so many at a time."""
+        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[IN],
+        async_function: AsyncFunction[IN, OUT],
         timeout: Time | Duration,
-        async_retry_strategy: AsyncRetryStrategy[Any],
+        async_retry_strategy: AsyncRetryStrategy[OUT],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Wait for each element, ``capacity`` elements at a time, with further attempts as a strategy says."""
-        if not isinstance(async_function, AsyncFunction):
-            raise ProgramError(f"waiting for elements needs an AsyncFunction, not {async_function!r}")
-        if not isinstance(async_retry_strategy, AsyncRetryStrategy):
-            raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {async_retry_strategy!r}")
-        timeout_ms = to_ms(timeout, "timeout")
-        if timeout_ms <= 0:
-            raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
-        if not isinstance(capacity, int) or capacity < 1:
-            raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
-        kind = partial(
-            Wait,
-            timeout_s=timeout_ms / 1_000,
-            strategy=async_retry_strategy,
-            capacity=capacity,
-            type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
-        )
-        node = FunctionTransformation(
-            "async wait", data_stream._transformation, kind, async_function.async_invoke, async_function, output_type
-        )
-        return DataStream(data_stream.get_execution_environment(), node)
+    ) -> DataStream[OUT]:
+        """The same, with further attempts as a strategy says."""
+        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
-    unordered_wait = ordered_wait
-    unordered_wait_with_retry = ordered_wait_with_retry
+
+def _waiting(
+    stream: DataStream[IN],
+    function: AsyncFunction[IN, OUT],
+    timeout: Time | Duration,
+    strategy: AsyncRetryStrategy[OUT],
+    capacity: int,
+    output_type: TypeInformation | None,
+) -> DataStream[OUT]:
+    if not isinstance(function, AsyncFunction):
+        raise ProgramError(f"waiting for elements needs an AsyncFunction, not {function!r}")
+    if not isinstance(strategy, AsyncRetryStrategy):
+        raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {strategy!r}")
+    timeout_ms = to_ms(timeout, "timeout")
+    if timeout_ms <= 0:
+        raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
+    if not isinstance(capacity, int) or capacity < 1:
+        raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
+    kind = partial(
+        Wait,
+        timeout_s=timeout_ms / 1_000,
+        strategy=strategy,
+        capacity=capacity,
+        type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
+    )
+    node = FunctionTransformation(
+        "async wait", stream._transformation, kind, function.async_invoke, function, output_type
+    )
+    return DataStream(stream.get_execution_environment(), node)
 
 
 if not TYPE_CHECKING:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
+from eventide.common.type_variables import OUT, T_co
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
 
 __all__ = ["OutputTag"]
 
 
 @says_what_is_absent
-class OutputTag:
+class OutputTag(Generic[T_co]):
     """A named and typed side output of an operator: for late elements, or for what a function sends there.
 
     Tags are equal when their names are; they do not change.
@@ -31,6 +33,12 @@ class OutputTag:
 
     __slots__ = ("_tag_id", "_type_info")
 
+    @overload
+    def __init__(self, tag_id: str, type_info: TypeInformation[T_co] | None = None) -> None: ...
+
+    @overload
+    def __init__(self: OutputTag[Row], tag_id: str, type_info: Sequence[TypeInformation]) -> None: ...
+
     def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
         if not tag_id:
             raise ValueError("OutputTag: the tag_id must not be None or empty")
@@ -38,11 +46,11 @@ class OutputTag:
             type_info = Types.PICKLED_BYTE_ARRAY()
         elif isinstance(type_info, list):
             type_info = Types.ROW(type_info)
-        elif not isinstance(type_info, TypeInformation):
+        if not isinstance(type_info, TypeInformation):
             message = f"OutputTag {tag_id!r}: expected None, a list or a TypeInformation, got {type_info!r}"
             raise TypeError(message)
         self._tag_id = tag_id
-        self._type_info: TypeInformation = type_info
+        self._type_info = type_info
 
     @property
     def tag_id(self) -> str:
@@ -50,7 +58,7 @@ class OutputTag:
         return self._tag_id
 
     @property
-    def type_info(self) -> TypeInformation:
+    def type_info(self) -> TypeInformation[T_co]:
         """The type of the elements."""
         return self._type_info
 
@@ -62,6 +70,10 @@ class OutputTag:
 
     def __repr__(self) -> str:
         return f"OutputTag({self._tag_id!r}, {self._type_info})"
+
+
+Emitted: TypeAlias = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
+"""What a function puts out: elements, and ``(tag, value)`` for side outputs; None stands for nothing."""
 
 
 if not TYPE_CHECKING:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.type_variables import T
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation
+from eventide.common.types import Row
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream._dependencies import Dependencies
@@ -49,8 +51,6 @@ from eventide.plan.settings import Host, JobSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-_F = TypeVar("_F")
 
 
 @says_what_is_absent
@@ -192,18 +192,24 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._max_rows_per_batch = max_rows
         return self
 
-    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+    @overload
+    def from_collection(self, collection: Iterable[Any], type_info: RowTypeInfo) -> DataStream[Row]: ...
+
+    @overload
+    def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]: ...
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream[Any]:
         """A stream of the elements of a collection, in its order; their type may be declared."""
         source = CollectionSource(collection, type_info)
         return self._of_source(SourceTransformation("collection", source, source.get_produced_type()))
 
     def from_source(
         self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
+        source: Source[T],
+        watermark_strategy: WatermarkStrategy[T],
         source_name: str,
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
         """A stream of a source, with a watermark for each of its splits.
 
         With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
@@ -225,10 +231,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
 
     def add_source(
         self,
-        source_func: SourceFunction,
+        source_func: SourceFunction[T],
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
         """A stream of what a function emits, with its timestamps and watermarks; a strategy downstream replaces them.
 
         A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that it stands for.
@@ -245,11 +251,11 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
     def from_data_frame(
         self,
         df: DataFrame,
-        watermark_strategy: WatermarkStrategy | None = None,
+        watermark_strategy: WatermarkStrategy[Row] | None = None,
         split_by: Sequence[str | Column] | None = None,
         splits: Sequence[Any] | None = None,
         order_by: Sequence[str | Column] | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Row]:
         """A stream of the rows of a streaming or batch DataFrame, as ``Row`` elements with its column names.
 
         Args:
@@ -276,8 +282,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
         if watermark_strategy is None:
             return self._of_source(node)
-        strategy = replace(strategy, timestamp_column=None)
-        return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
+        return DataStream(self, node).assign_timestamps_and_watermarks(replace(strategy, timestamp_column=None))
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
@@ -326,14 +331,10 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return as_json(self.next_job.nodes(), self.get_parallelism())
 
     def explain(self, *streams: DataStream) -> None:
-        """Print the plan of the program: what runs where, how elements travel, and where state is.
-
-        Args:
-            streams: as in :meth:`get_plan`.
-        """
+        """Print the plan, of streams as in `get_plan`: what runs where, how elements travel, and where state is."""
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
 
-    def own_function(self, function: _F) -> _F:
+    def own_function(self, function: T) -> T:
         """A function object for an operator with state: itself the first time, a copy from then on.
 
         Each operator opens its own, and finds its own state then.
@@ -343,13 +344,13 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._functions[id(function)] = function
         return function
 
-    def data_frame_of(self, sink: SinkTransformation) -> Any:
+    def data_frame_of(self, sink: SinkTransformation) -> DataFrame:
         """The DataFrame of the stream before a sink, whose query runs the operators that it needs."""
-        data_frame = self._host.to_data_frame(self._plan([sink]), self._settings(None))
+        data_frame: DataFrame = self._host.to_data_frame(self._plan([sink]), self._settings(None))
         self.next_job.leave_out(sink)
         return data_frame
 
-    def _of_source(self, node: Transformation) -> DataStream:
+    def _of_source(self, node: Transformation) -> DataStream[Any]:
         """The stream of a source without a strategy: ingestion time gives it one."""
         if self._time_characteristic is TimeCharacteristic.IngestionTime:
             node = AssignTransformation("ingestion time", node, ingestion_time(), of_source=True)
@@ -362,10 +363,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
                 f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the "
                 "number of key groups to deal out; set_max_parallelism to that number or more"
             )
-        unnamed = [] if self._config.has_auto_generated_uids_enabled() else without_uid(ends)
+        unnamed = "" if self._config.has_auto_generated_uids_enabled() else ", ".join(without_uid(ends))
         if unnamed:
-            which = ", ".join(unnamed)
-            raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {which}")
+            raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {unnamed}")
         planned = min(self._planned_parallelism(), max_parallelism)
         plan = compile_plan(ends, planned, max_parallelism, self._runtime_mode)
         plan = plan.with_registered_types(self._config.registered_types)

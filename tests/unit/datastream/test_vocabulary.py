@@ -8,6 +8,8 @@ import pytest
 
 from eventide.common import Types
 from eventide.datastream import OutputTag, ProcessAllWindowFunction, ProcessWindowFunction, RuntimeContext, TimeWindow
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import CountTrigger, PurgingTrigger
 
 
 class FirstOfWindow(ProcessWindowFunction[int, tuple, str, TimeWindow]):
@@ -53,6 +55,14 @@ def test_window_functions_are_generic_and_have_open_close_and_clear():
     assert ProcessAllWindowFunction.Context[TimeWindow]
 
 
+def test_a_class_makes_with_its_parameters_what_it_makes_without_them():
+    tag, descriptor = OutputTag[int]("late", Types.INT()), ValueStateDescriptor[int]("last", Types.INT())
+    copies = pickle.loads(pickle.dumps((tag, descriptor)))
+    assert (tag, repr(descriptor)) == (OutputTag("late", Types.INT()), repr(ValueStateDescriptor("last", Types.INT())))
+    assert (copies[0], repr(copies[1])) == (tag, repr(descriptor))
+    assert PurgingTrigger[object, TimeWindow](CountTrigger.of(2)) == PurgingTrigger.of(CountTrigger.of(2))
+
+
 def test_a_runtime_context_says_where_a_function_runs():
     context = RuntimeContext("orders", 4, 1, {"currency": "EUR"})
     assert (context.get_task_name(), context.get_task_name_with_subtasks()) == ("orders", "orders (2/4)")
@@ -72,7 +82,8 @@ def test_the_vocabulary_loads_neither_arrow_nor_spark_nor_the_fluent_api():
     program = (
         "import sys, eventide.common, eventide.datastream.window;"
         "import eventide.datastream.functions, eventide.datastream.state;"
-        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'pyarrow', 'pyspark', 'pandas', 'numpy'}),"
+        "heavy = {'pyarrow', 'pyspark', 'pandas', 'numpy', 'typing_extensions'};"
+        "print(*sorted({m.split('.')[0] for m in sys.modules} & heavy),"
         "*[m for m in sys.modules if m.startswith('eventide.datastream.data_stream')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from eventide._absent import says_what_is_absent
+from eventide.common.type_variables import T_co
 from eventide.errors import TypeMismatch
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @says_what_is_absent
-class TypeInformation(ABC):
+class TypeInformation(ABC, Generic[T_co]):
     """The type of elements, or of a part of them: how they travel as Arrow columns. Made with `Types`.
 
     Types are values: they compare, hash, pickle, and read well as text. None fits every type and travels as null.

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError
 
@@ -23,7 +24,7 @@ FLOAT_LIMIT = 3.4028235677973366e38
 
 @says_what_is_absent
 @dataclass(frozen=True, eq=False)
-class BasicTypeInfo(TypeInformation):
+class BasicTypeInfo(TypeInformation[T_co]):
     """A type of single values, known by its name in `Types`."""
 
     name: str
@@ -115,19 +116,19 @@ def _without_numpy(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
-def _refuse(value: Any) -> Any:
+def _refuse(value: object) -> NoReturn:
     raise TypeError(type(value))
 
 
-def _integer(value: Any) -> Any:
+def _integer(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(value)
 
 
-def _double(value: Any) -> Any:
+def _double(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _refuse(value)
 
 
-def _float(value: Any) -> Any:
+def _float(value: object) -> float:
     number = _double(value)
     return _refuse(value) if math.isfinite(number) and abs(number) >= FLOAT_LIMIT else number
 
@@ -136,27 +137,27 @@ def _instance_of(*types: type) -> Callable[[Any], Any]:
     return lambda value: value if isinstance(value, types) else _refuse(value)
 
 
-def _char(value: Any) -> Any:
+def _char(value: object) -> str:
     return value if isinstance(value, str) and len(value) == 1 else _refuse(value)
 
 
-def _date(value: Any) -> Any:
+def _date(value: object) -> dt.date:
     return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else _refuse(value)
 
 
-def _naive_time(value: Any) -> Any:
+def _naive_time(value: object) -> dt.time:
     return value if isinstance(value, dt.time) and value.tzinfo is None else _refuse(value)
 
 
-def _instant_micros(value: Any) -> Any:
+def _instant_micros(value: object) -> int:
     if not isinstance(value, Instant):
-        return _refuse(value)
+        _refuse(value)
     if value.nanos % 1000:
         raise DoesNotFit(f"it holds whole microseconds, and {value.nanos} nanoseconds are none; round the instant")
     return value.seconds * 1_000_000 + value.nanos // 1000
 
 
-def _python_values(array: Any) -> list[Any]:
+def _python_values(array: pa.Array) -> list[Any]:
     return list(array.to_pylist())
 
 
@@ -168,17 +169,17 @@ def _are_naive(values: Sequence[Any]) -> bool:
     return all(value is None or (value.tzinfo is None and not value.fold) for value in values)
 
 
-def _ints(array: Any) -> list[Any]:
+def _ints(array: pa.Array) -> list[Any]:
     return [None if value is None else int(value) for value in array.to_pylist()]
 
 
-def _naive_datetimes(array: Any) -> list[Any]:
+def _naive_datetimes(array: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     return list(array.view(pa.timestamp("us")).to_pylist())
 
 
-def _instants(array: Any) -> list[Any]:
+def _instants(array: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     micros = array.view(pa.int64()).to_pylist()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
+from eventide.common.type_variables import K, T, V
 from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ListTypeInfo(TypeInformation):
+class ListTypeInfo(TypeInformation[list[T]]):
     """A list, or one of Flink's arrays, whose elements have one type.
 
     Attributes:
@@ -24,7 +25,7 @@ class ListTypeInfo(TypeInformation):
             tuples too.
     """
 
-    element_type: TypeInformation
+    element_type: TypeInformation[T]
     name: str = "LIST"
 
     def __post_init__(self) -> None:
@@ -87,13 +88,13 @@ class ListTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, init=False)
-class MapTypeInfo(TypeInformation):
+class MapTypeInfo(TypeInformation[dict[K, V]]):
     """A dict whose keys have one type, and whose values have one. A key is never None."""
 
-    key_type: TypeInformation
-    value_type: TypeInformation
+    key_type: TypeInformation[K]
+    value_type: TypeInformation[V]
 
-    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+    def __init__(self, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None:
         for part in (key_type_info, value_type_info):
             _check_part("MAP", part)
         object.__setattr__(self, "key_type", key_type_info)

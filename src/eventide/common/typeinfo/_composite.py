@@ -9,6 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class CompositeTypeInfo(TypeInformation):
-    """Base of tuples and rows: fields of different types, and the way through columns.
+class CompositeTypeInfo(TypeInformation[T_co]):
+    """What tuples and rows share: fields of different types, and the way through columns.
 
     Attributes:
         types: The types of the fields.
@@ -150,7 +151,7 @@ class CompositeTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, init=False)
-class TupleTypeInfo(CompositeTypeInfo):
+class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
     """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
 
     types: tuple[TypeInformation, ...]
@@ -179,7 +180,7 @@ class TupleTypeInfo(CompositeTypeInfo):
 
 
 @dataclass(frozen=True, init=False)
-class RowTypeInfo(CompositeTypeInfo):
+class RowTypeInfo(CompositeTypeInfo[Row]):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
     Fields that were not named are f0, f1, … A row with names is read by name. Where the fields of the type or of the

@@ -18,8 +18,8 @@ MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
-class DecimalTypeInfo(TypeInformation):
-    """A `Decimal` of `precision` digits, `scale` of them after the point: Spark's ``DecimalType``. Not in PyFlink.
+class DecimalTypeInfo(TypeInformation[Decimal]):
+    """A `Decimal` of `precision` digits, `scale` of them behind the point: Spark's ``DecimalType``. Not in PyFlink.
 
     A value with fewer digits after the point is filled up with zeros, and one that would have to be rounded does not
     fit.
@@ -82,7 +82,7 @@ class DecimalTypeInfo(TypeInformation):
         return f"BIG_DEC({self.precision}, {self.scale})"
 
 
-def _decimal(value: Any) -> Decimal:
+def _decimal(value: object) -> Decimal:
     if not isinstance(value, Decimal):
         raise TypeError(type(value))
     return value

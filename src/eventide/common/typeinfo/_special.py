@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PickledBytesTypeInfo(TypeInformation):
+class PickledBytesTypeInfo(TypeInformation[Any]):
     """Any Python object, as opaque bytes: the type of elements for which none was declared."""
 
     is_pickled: ClassVar[bool] = True
@@ -43,7 +43,7 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True)
-class BytesTypeInfo(TypeInformation):
+class BytesTypeInfo(TypeInformation[bytes]):
     """Raw bytes: ``Types.PRIMITIVE_ARRAY(Types.BYTE())``, which is Java's ``byte[]``."""
 
     def arrow_type(self) -> pa.DataType:
@@ -73,7 +73,7 @@ class BytesTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True)
-class TimeWindowTypeInfo(TypeInformation):
+class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
     """A `TimeWindow` as a struct of the timestamps start and end, which Spark reads as such. Not in PyFlink.
 
     A timestamp has microseconds, so windows beyond the years -290,307 to 294,246 do not fit.
@@ -130,20 +130,20 @@ class TimeWindowTypeInfo(TypeInformation):
         return "TIME_WINDOW"
 
 
-def _pickled(index: int, value: Any) -> bytes:
+def _pickled(index: int, value: object) -> bytes:
     try:
         return dumps(value)
     except Exception as error:
         raise TypeMismatch(index, value, "an object that pickles") from error
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
         raise TypeError(type(value))
     return bytes(value)
 
 
-def _time_window(value: Any) -> TimeWindow:
+def _time_window(value: object) -> TimeWindow:
     if not isinstance(value, TimeWindow):
         raise TypeError(type(value))
     return value

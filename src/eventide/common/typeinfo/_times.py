@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import datetime
+
 from eventide._absent import says_what_is_absent
 from eventide.common.typeinfo._basic import BasicTypeInfo
 
 
 @says_what_is_absent
-class DateTypeInfo(BasicTypeInfo):
+class DateTypeInfo(BasicTypeInfo[datetime.date]):
     """The type of dates, which `Types.SQL_DATE` gives. PyFlink: ``DateTypeInfo``.
 
     >>> DateTypeInfo()
@@ -21,7 +23,7 @@ class DateTypeInfo(BasicTypeInfo):
 
 
 @says_what_is_absent
-class TimeTypeInfo(BasicTypeInfo):
+class TimeTypeInfo(BasicTypeInfo[datetime.time]):
     """The type of times of day, which `Types.SQL_TIME` gives. PyFlink: ``TimeTypeInfo``.
 
     >>> TimeTypeInfo()
@@ -32,7 +34,7 @@ class TimeTypeInfo(BasicTypeInfo):
         super().__init__("SQL_TIME")
 
 
-class TimestampTypeInfo(BasicTypeInfo):
+class TimestampTypeInfo(BasicTypeInfo[datetime.datetime]):
     """The type of points in time as ``datetime``, which `Types.SQL_TIMESTAMP` gives. PyFlink: ``TimestampTypeInfo``.
 
     >>> TimestampTypeInfo()

@@ -4,8 +4,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
+from eventide.common.time import Instant
+from eventide.common.time_window import TimeWindow
+from eventide.common.type_variables import K, T, V
 from eventide.common.typeinfo._base import TypeInformation
 from eventide.common.typeinfo._basic import BasicTypeInfo
 from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
@@ -25,57 +31,57 @@ class Types:
     """
 
     @staticmethod
-    def STRING() -> TypeInformation:
+    def STRING() -> TypeInformation[str]:
         """Text: ``str``."""
         return BasicTypeInfo("STRING")
 
     @staticmethod
-    def CHAR() -> TypeInformation:
+    def CHAR() -> TypeInformation[str]:
         """One character: a ``str`` of length 1."""
         return BasicTypeInfo("CHAR")
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:
+    def BOOLEAN() -> TypeInformation[bool]:
         """A truth value: ``bool``."""
         return BasicTypeInfo("BOOLEAN")
 
     @staticmethod
-    def BYTE() -> TypeInformation:
+    def BYTE() -> TypeInformation[int]:
         """An integer of 8 bits: ``int``, -128 to 127."""
         return BasicTypeInfo("BYTE")
 
     @staticmethod
-    def SHORT() -> TypeInformation:
+    def SHORT() -> TypeInformation[int]:
         """An integer of 16 bits: ``int``."""
         return BasicTypeInfo("SHORT")
 
     @staticmethod
-    def INT() -> TypeInformation:
+    def INT() -> TypeInformation[int]:
         """An integer of 32 bits: ``int``."""
         return BasicTypeInfo("INT")
 
     @staticmethod
-    def LONG() -> TypeInformation:
+    def LONG() -> TypeInformation[int]:
         """An integer of 64 bits: ``int``."""
         return BasicTypeInfo("LONG")
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:
+    def BIG_INT() -> TypeInformation[int]:
         """An integer of up to 38 digits: ``int``. PyFlink's has any number of them."""
         return BasicTypeInfo("BIG_INT")
 
     @staticmethod
-    def FLOAT() -> TypeInformation:
+    def FLOAT() -> TypeInformation[float]:
         """A number of 32 bits: ``float`` or ``int``, rounded; comes back as ``float``."""
         return BasicTypeInfo("FLOAT")
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:
+    def DOUBLE() -> TypeInformation[float]:
         """A number of 64 bits: ``float`` or ``int``; comes back as ``float``."""
         return BasicTypeInfo("DOUBLE")
 
     @staticmethod
-    def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation:
+    def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation[Decimal]:
         """A decimal number: ``decimal.Decimal``.
 
         Without arguments, it has up to 20 digits before the point and 18 after it, and each value keeps those that it
@@ -86,32 +92,32 @@ class Types:
         return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:
+    def SQL_DATE() -> TypeInformation[datetime.date]:
         """A date: ``datetime.date``."""
         return DateTypeInfo()
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:
+    def SQL_TIME() -> TypeInformation[datetime.time]:
         """A time of day without a zone: ``datetime.time``, to the microsecond."""
         return TimeTypeInfo()
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:
+    def SQL_TIMESTAMP() -> TypeInformation[datetime.datetime]:
         """A point in time: ``datetime.datetime``, naive ones in UTC; comes back naive, in UTC."""
         return TimestampTypeInfo()
 
     @staticmethod
-    def INSTANT() -> TypeInformation:
+    def INSTANT() -> TypeInformation[Instant]:
         """A point in time: `Instant`, in whole microseconds."""
         return BasicTypeInfo("INSTANT")
 
     @staticmethod
-    def TIME_WINDOW() -> TypeInformation:
+    def TIME_WINDOW() -> TypeInformation[TimeWindow]:
         """A `TimeWindow`, as a struct of the timestamps start and end. Not in PyFlink."""
         return TimeWindowTypeInfo()
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
         """Any object, pickled: the type of what is not declared."""
         return PickledBytesTypeInfo()
 
@@ -131,28 +137,28 @@ class Types:
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+    def LIST(element_type_info: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A ``list`` of elements of one type."""
         return ListTypeInfo(element_type_info)
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation[Any]:
         """A ``list`` of numbers; of BYTE, a ``bytes`` object."""
         if element_type == Types.BYTE():
             return BytesTypeInfo()
         return ListTypeInfo(element_type, "PRIMITIVE_ARRAY")
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def BASIC_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A ``list`` of numbers or text, None among them allowed."""
         return ListTypeInfo(element_type, "BASIC_ARRAY")
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def OBJECT_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A ``list`` of elements of one type, None among them allowed."""
         return ListTypeInfo(element_type, "OBJECT_ARRAY")
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+    def MAP(key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> TypeInformation[dict[K, V]]:
         """A ``dict`` with keys of one type and values of one type."""
         return MapTypeInfo(key_type_info, value_type_info)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.connectors.source import Source
 
 
-class CollectionSource(Source):
-    """Source of ``StreamExecutionEnvironment.from_collection``.
+class CollectionSource(Source[T_co]):
+    """What ``StreamExecutionEnvironment.from_collection`` reads.
 
     >>> list(CollectionSource(["a", "b", "c"]).read("collection", 1, 3))
     ['b', 'c']
     """
 
-    def __init__(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> None:
+    def __init__(self, collection: Iterable[T_co], type_info: TypeInformation | None = None) -> None:
         self._elements = list(collection)
         self._type_info = type_info or Types.PICKLED_BYTE_ARRAY()
 
@@ -28,7 +28,7 @@ class CollectionSource(Source):
         """The number of elements."""
         return len(self._elements)
 
-    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
+    def read(self, split: str, start: int, end: int) -> Iterator[T_co]:
         """A slice."""
         return iter(self._elements[start:end])
 

@@ -11,7 +11,7 @@ from eventide.datastream.connectors.source import Source
 from eventide.errors import ProgramError
 
 
-class NumberSequenceSource(Source):
+class NumberSequenceSource(Source[int]):
     """The numbers from ``start`` to ``end``, both included, in as many splits as asked for.
 
     Flink: ``NumberSequenceSource``; the number of splits is eventide's own argument.
@@ -41,7 +41,7 @@ class NumberSequenceSource(Source):
         first = self._bounds[int(split)]
         return iter(range(first + start, first + end))
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[int]:
         """Long integers, as in Flink."""
         return Types.LONG()
 

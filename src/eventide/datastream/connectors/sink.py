@@ -17,7 +17,7 @@ class PrintSink(Sink):
 
     identifier: str | None = None
 
-    def line(self, value: Any) -> str:
+    def line(self, value: object) -> str:
         """The line for one element.
 
         >>> PrintSink("flights").line(("JFK", 3))
@@ -38,7 +38,7 @@ class DataFrameSink(Sink):
     A micro-batch that is run again after a failure comes with the same id and the same rows.
     """
 
-    function: Callable[[Any, int], Any]
+    function: Callable[[Any, int], object]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 
@@ -52,7 +53,7 @@ class SideOutput:
     """Item of :meth:`Source.read`: an element, with its timestamp, of one of :meth:`Source.side_outputs`."""
 
     tag_id: str
-    value: Any
+    value: object
     timestamp: int | None = None
 
 
@@ -73,10 +74,10 @@ class Unreadable:
     """
 
     error: Exception
-    raw: Any
+    raw: object
     split: str | None = None
     position: int | None = None
-    key: Any = None
+    key: object = None
     timestamp: int | None = None
 
 
@@ -105,7 +106,7 @@ class Beginning:
     identity: str | None = None
 
 
-class Source(ABC):
+class Source(ABC, Generic[T_co]):
     """A source made of splits, each a sequence of elements with positions.
 
     A split is what has an order and a pace of its own: a partition of a topic, a file, a device. Every source written
@@ -178,8 +179,8 @@ class Source(ABC):
         watermarks. What cannot be read comes as an :class:`Unreadable`; an error that is raised stops the job.
         """
 
-    def sorting_out(self) -> Source:
-        """Return the source for a program that wants dead letters of it.
+    def sorting_out(self) -> Source[T_co]:
+        """The same source for a program that wants dead letters of it.
 
         Asked of sources that read many elements at once, so that it costs something to find a bad one among them; by
         default, it is no other.
@@ -234,7 +235,7 @@ class Source(ABC):
         """Whether the source is over when all of its parts have ended; one that is not bounded may find that out."""
         return self.is_bounded()
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[T_co]:
         """The type of the elements; undeclared ones travel pickled."""
         return Types.PICKLED_BYTE_ARRAY()
 
@@ -269,15 +270,17 @@ class Source(ABC):
         """The latest positions of some parts: with one question, where the source can ask for all of them at once."""
         return {part: self.latest_position(part) for part in parts}
 
-    def with_columns(self, columns: Collection[str]) -> Source:
-        """Return the source for a program that uses only these columns; it may leave out others.
+    def with_columns(self, columns: Collection[str]) -> Source[T_co]:
+        """The same source for a program that uses only these columns; it may leave out others.
 
         Asked of sources whose elements are rows with names; columns that they do not have are passed over.
         """
         return self
 
-    def for_job(self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None) -> Source:
-        """Return the source for one job, before it travels.
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> Source[T_co]:
+        """The same source for one job, before it travels.
 
         Args:
             operator: the name of its operator.

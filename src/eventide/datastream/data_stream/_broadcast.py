@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic
 
+from eventide.common.type_variables import OUT, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._connected import without_key
 from eventide.datastream.data_stream._stream import DataStream
@@ -15,10 +16,12 @@ from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
 
 
-class BroadcastStream:
+class BroadcastStream(Generic[T_co]):
     """A stream whose elements every subtask has; connect another stream with it. Flink: ``BroadcastStream``."""
 
-    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+    def __init__(
+        self, input_stream: DataStream[T_co], broadcast_state_descriptors: Sequence[MapStateDescriptor]
+    ) -> None:
         for descriptor in broadcast_state_descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
                 raise ProgramError(
@@ -31,7 +34,7 @@ class BroadcastStream:
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
 
 
-class BroadcastConnectedStream:
+class BroadcastConnectedStream(Generic[T1_co, T2_co]):
     """A stream beside a broadcast one; the watermark of what comes out is the lower one of the two.
 
     Flink: ``BroadcastConnectedStream``.
@@ -39,8 +42,8 @@ class BroadcastConnectedStream:
 
     def __init__(
         self,
-        non_broadcast_stream: DataStream,
-        broadcast_stream: BroadcastStream,
+        non_broadcast_stream: DataStream[T1_co],
+        broadcast_stream: BroadcastStream[T2_co],
         broadcast_state_descriptors: Sequence[MapStateDescriptor],
     ) -> None:
         environment = non_broadcast_stream.get_execution_environment()
@@ -52,9 +55,9 @@ class BroadcastConnectedStream:
 
     def process(
         self,
-        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        func: BroadcastProcessFunction[T1_co, T2_co, OUT] | KeyedBroadcastProcessFunction[Any, T1_co, T2_co, OUT],
         output_type: TypeInformation | Sequence[TypeInformation] | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Hand the elements of both streams to a function with broadcast state.
 
         Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
+from eventide.common.type_variables import K, T_co
 from eventide.datastream.data_stream._checks import function_of
 from eventide.datastream.functions import KeySelector, Partitioner
 from eventide.plan.graph import OperatorTransformation, Transformation
@@ -20,28 +21,28 @@ if TYPE_CHECKING:
     from eventide.datastream.state import MapStateDescriptor
 
 
-class Distribution:
+class Distribution(Generic[T_co]):
     """The ways of dealing elements out without a key; each but the last costs a shuffle."""
 
     _transformation: Transformation
 
     if TYPE_CHECKING:
 
-        def _then(self, transformation: Transformation) -> DataStream: ...
+        def _then(self, transformation: Transformation) -> DataStream[Any]: ...
 
     @overload
-    def broadcast(self) -> DataStream: ...
+    def broadcast(self) -> DataStream[T_co]: ...
 
     @overload
     def broadcast(
         self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
-    ) -> BroadcastStream: ...
+    ) -> BroadcastStream[T_co]: ...
 
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
+    ) -> DataStream[T_co] | BroadcastStream[T_co]:
         """Have every subtask see all elements of this stream.
 
         With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
@@ -55,10 +56,10 @@ class Distribution:
         from eventide.datastream.data_stream._broadcast import BroadcastStream
 
         return BroadcastStream(
-            cast("DataStream", self), [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+            cast("DataStream[T_co]", self), [broadcast_state_descriptor, *other_broadcast_state_descriptors]
         )
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T_co]:
         """Deal elements out to all subtasks in turn.
 
         Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
@@ -66,25 +67,27 @@ class Distribution:
         """
         return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
 
-    def rescale(self) -> DataStream:
-        """Deal elements out as `rebalance` does: Spark has no pairs of tasks side by side that would save the way."""
+    def rescale(self) -> DataStream[T_co]:
+        """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
         return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
 
-    def shuffle(self) -> DataStream:
-        """Deal elements out as `rebalance` does: in turn, so that a micro-batch that is run again gives the same."""
+    def shuffle(self) -> DataStream[T_co]:
+        """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
         return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T_co]:
         """Have the first subtask handle all elements."""
         return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T_co]:
         """Leave elements in the task where they are, which they do in any case."""
-        return cast("DataStream", self)
+        return cast("DataStream[T_co]", self)
 
     def partition_custom(
-        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
-    ) -> DataStream:
+        self,
+        partitioner: Callable[[K, int], int] | Partitioner[K],
+        key_selector: Callable[[T_co], K] | KeySelector[T_co, K],
+    ) -> DataStream[T_co]:
         """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
 
         These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
@@ -100,7 +103,7 @@ class Distribution:
         )
         return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
 
-    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream:
+    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream[T_co]:
         node = self._transformation
         operation = Redistribution(kind, outlet, node.type_info)
         return self._then(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Generic, Self
 
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import OUT, T1_co, T2_co
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
 from eventide.datastream.data_stream._selection import selection_of
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.functions import ProcessJoinFunction
@@ -19,10 +21,10 @@ from eventide.runtime.joins.planning import IntervalJoinOperation
 from eventide.runtime.joins.selection import Selection
 
 
-class IntervalJoin:
+class IntervalJoin(Generic[T1_co, T2_co]):
     """Two keyed streams to be joined by time. Flink: ``KeyedStream.IntervalJoin``; PyFlink has none."""
 
-    def __init__(self, left: DataStream, right: DataStream) -> None:
+    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co]) -> None:
         if not isinstance(right, DataStream) or not isinstance(right._transformation, KeyTransformation):
             raise ProgramError(f"interval_join needs another keyed stream, not {right!r}; call key_by on it")
         if left.get_execution_environment() is not right.get_execution_environment():
@@ -36,7 +38,9 @@ class IntervalJoin:
         self._left = left
         self._right = right
 
-    def between(self, lower_bound: Duration | Time | int, upper_bound: Duration | Time | int) -> IntervalJoined:
+    def between(
+        self, lower_bound: Duration | Time | int, upper_bound: Duration | Time | int
+    ) -> IntervalJoined[T1_co, T2_co]:
         """Say from how much later to how much later than its left one a right element may be, both inclusive.
 
         Either may be negative, for earlier; a number is milliseconds.
@@ -50,11 +54,11 @@ class IntervalJoin:
         return IntervalJoined(self._left, self._right, lower, upper)
 
 
-class IntervalJoined:
+class IntervalJoined(Generic[T1_co, T2_co]):
     """Two keyed streams joined by an interval of time. Flink: ``KeyedStream.IntervalJoined``."""
 
-    def __init__(self, left: DataStream, right: DataStream, lower_ms: int, upper_ms: int) -> None:
-        self._inputs = left, right
+    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co], lower_ms: int, upper_ms: int) -> None:
+        self._inputs: tuple[DataStream[Any], DataStream[Any]] = left, right
         self._lower_ms = lower_ms
         self._upper_ms = upper_ms
         self._late_tags: list[OutputTag | None] = [None, None]
@@ -78,8 +82,8 @@ class IntervalJoined:
         return self._late(1, output_tag)
 
     def process(
-        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, process_join_function: ProcessJoinFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
         """Call a function with each two elements that meet; what comes out has the later time of the two.
 
         Raises:
@@ -90,7 +94,7 @@ class IntervalJoined:
         function = self._inputs[0].get_execution_environment().own_function(process_join_function)
         return self._operator(function, output_type)
 
-    def select(self, *columns: JoinedColumn) -> DataStream:
+    def select(self, *columns: JoinedColumn) -> DataStream[Row]:
         """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
 
         Where both streams are keyed by fields, by name, the join runs on columns. What comes out are rows of these
@@ -110,7 +114,7 @@ class IntervalJoined:
         selection = selection_of(columns, (left, right), has_window=False)
         return self._operator(selection, selection.type_info)
 
-    def _operator(self, gives: ProcessJoinFunction | Selection, output_type: TypeInformation | None) -> DataStream:
+    def _operator(self, gives: ProcessJoinFunction | Selection, output_type: TypeInformation | None) -> DataStream[Any]:
         if self._lower_ms > self._upper_ms:
             raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
         tags = [None if tag is None else tag.tag_id for tag in self._late_tags]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import OUT, S_co, T, T1_co, T2_co
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
 from eventide.datastream.data_stream._columns import keyed_by_columns
 from eventide.datastream.data_stream._selection import selection_of
 from eventide.datastream.data_stream._stream import DataStream
@@ -32,22 +34,25 @@ from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPai
 from eventide.runtime.tasks.operator import Key
 
 _F = TypeVar("_F")
-Selector = Callable[[Any], Any] | KeySelector | str
+Selector: TypeAlias = Callable[[T], Any] | KeySelector[T, Any] | str
+_Inputs: TypeAlias = tuple[DataStream[Any], DataStream[Any]]
 
 
-class _Pair:
+class _Pair(Generic[T1_co, T2_co, S_co]):
     """Two streams that are about to be joined; what they are joined by comes step by step."""
 
-    _with_window: type[_WithWindow]
+    _with_window: type[Any]
 
-    def __init__(self, input1: DataStream, input2: DataStream) -> None:
+    def __init__(self, input1: DataStream[T1_co], input2: DataStream[T2_co]) -> None:
         if not isinstance(input2, DataStream):
             raise ProgramError(f"a stream is joined with another stream, not with {input2!r}")
         if input1.get_execution_environment() is not input2.get_execution_environment():
             raise ProgramError("streams of one environment can be joined; these were made by two")
-        self._inputs = input1, input2
+        self._inputs: _Inputs = input1, input2
 
-    def where(self, key_selector: Selector, key_type: TypeInformation | str | None = None, *more: str) -> Where:
+    def where(
+        self, key_selector: Selector[T1_co], key_type: TypeInformation | str | None = None, *more: str
+    ) -> Where[T2_co, S_co]:
         """Say what the key of the first stream's elements is: a function of an element, or fields by name.
 
         Raises:
@@ -56,7 +61,7 @@ class _Pair:
         return Where(self._inputs, self._with_window, _key_of("where", self._inputs[0], key_selector, key_type, more))
 
 
-class JoinedStreams(_Pair):
+class JoinedStreams(_Pair[T1_co, T2_co, "JoinedWithWindow[T1_co, T2_co]"], Generic[T1_co, T2_co]):
     """Two streams to be joined in windows. Flink: ``JoinedStreams``; PyFlink has none.
 
     Elements meet if their keys are equal and they are in one window. Where one side of a window has nothing, nothing
@@ -64,19 +69,21 @@ class JoinedStreams(_Pair):
     """
 
 
-class CoGroupedStreams(_Pair):
+class CoGroupedStreams(_Pair[T1_co, T2_co, "CoGroupedWithWindow[T1_co, T2_co]"], Generic[T1_co, T2_co]):
     """Two streams to be co-grouped in windows. Flink: ``CoGroupedStreams``; PyFlink has none."""
 
 
-class Where:
+class Where(Generic[T2_co, S_co]):
     """Two streams of which the first has a key."""
 
-    def __init__(self, inputs: tuple[DataStream, DataStream], with_window: type[_WithWindow], key: Key) -> None:
+    def __init__(self, inputs: _Inputs, with_window: Callable[[_Keyed, WindowedStream], S_co], key: Key) -> None:
         self._inputs = inputs
         self._with_window = with_window
         self._key = key
 
-    def equal_to(self, key_selector: Selector, key_type: TypeInformation | str | None = None, *more: str) -> EqualTo:
+    def equal_to(
+        self, key_selector: Selector[T2_co], key_type: TypeInformation | str | None = None, *more: str
+    ) -> EqualTo[S_co]:
         """Say what the key of the second stream's elements is: a function of an element, or fields by name.
 
         Raises:
@@ -91,17 +98,17 @@ class Where:
         return EqualTo(self._inputs, self._with_window, (self._key, key))
 
 
-class EqualTo:
+class EqualTo(Generic[S_co]):
     """Two streams that both have a key."""
 
     def __init__(
-        self, inputs: tuple[DataStream, DataStream], with_window: type[_WithWindow], keys: tuple[Key, Key]
+        self, inputs: _Inputs, with_window: Callable[[_Keyed, WindowedStream], S_co], keys: tuple[Key, Key]
     ) -> None:
         self._inputs = inputs
         self._with_window = with_window
         self._keys = keys
 
-    def window(self, assigner: WindowAssigner[Any, Any]) -> Any:
+    def window(self, assigner: WindowAssigner[Any, Any]) -> S_co:
         """Say in which windows elements meet.
 
         Raises:
@@ -121,7 +128,7 @@ class EqualTo:
 class _Keyed:
     """Two streams with their keys."""
 
-    inputs: tuple[DataStream, DataStream]
+    inputs: _Inputs
     keys: tuple[Key, Key]
 
     def transformations(self) -> tuple[KeyTransformation, KeyTransformation]:
@@ -132,7 +139,7 @@ class _Keyed:
         return first, second
 
 
-class _WithWindow:
+class _WithWindow(Generic[T1_co, T2_co]):
     """Two streams in windows."""
 
     def __init__(self, keyed: _Keyed, windows: WindowedStream) -> None:
@@ -159,18 +166,18 @@ class _WithWindow:
 
     def _applied(
         self, name: str, function: WindowFunction[Any, Any, Any, Any], kind: TypeInformation | None
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         return self._windows.apply(function, kind).name(name)
 
 
-class JoinedWithWindow(_WithWindow):
+class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
     """Two streams joined in windows."""
 
     def apply(
         self,
-        function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+        function: JoinFunction[T1_co, T2_co, OUT] | FlatJoinFunction[T1_co, T2_co, OUT] | Callable[[T1_co, T2_co], OUT],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Call a function with each two elements that meet; what comes out has the last millisecond of the window.
 
         Raises:
@@ -184,7 +191,9 @@ class JoinedWithWindow(_WithWindow):
             function = CallableJoin(function)
         return self._applied("join", JoinsPairs(self._own(function)), output_type)
 
-    def select(self, *columns: JoinedColumn, how: Literal["inner", "left", "right", "full"] = "inner") -> DataStream:
+    def select(
+        self, *columns: JoinedColumn, how: Literal["inner", "left", "right", "full"] = "inner"
+    ) -> DataStream[Row]:
         """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
 
         Rows of these fields come out, with the last millisecond of the window. Where keys are fields, by name, and
@@ -220,10 +229,12 @@ class JoinedWithWindow(_WithWindow):
         return DataStream(windows.get_execution_environment(), operator)
 
 
-class CoGroupedWithWindow(_WithWindow):
+class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
     """Two streams co-grouped in windows."""
 
-    def apply(self, function: CoGroupFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(
+        self, function: CoGroupFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
         """Call a function with all that both streams have for a key and window.
 
         Raises:
@@ -238,7 +249,7 @@ _ANY = Types.PICKLED_BYTE_ARRAY()
 
 
 def _key_of(
-    where: str, stream: DataStream, selector: Any, key_type: TypeInformation | str | None, more: tuple[str, ...]
+    where: str, stream: DataStream, selector: object, key_type: TypeInformation | str | None, more: tuple[str, ...]
 ) -> Key:
     """The key that a program names: a function, with the type of its values; or fields."""
     if isinstance(selector, str):

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream._connected import processed
 from eventide.datastream.data_stream._interval_joined import IntervalJoin
 from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
 from eventide.datastream.functions import (
-    FilterFunction,
-    FlatMapFunction,
+    Function,
     KeyedProcessFunction,
-    MapFunction,
     ReduceFunction,
 )
 from eventide.datastream.window import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
+    GlobalWindow,
     GlobalWindows,
+    TimeWindow,
     WindowAssigner,
 )
 from eventide.datastream.window._triggers import check_count
 from eventide.errors import ProgramError
-from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach
+from eventide.runtime.chain.steps import Step
+from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.state.key_at_hand import is_rich
 
+_EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
+
 
 @says_what_is_absent
-class KeyedStream(DataStream):
+class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     """A stream dealt out by a key. Flink: ``KeyedStream``.
 
     A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs after the
@@ -43,8 +47,8 @@ class KeyedStream(DataStream):
     """
 
     def process(  # type: ignore[override]
-        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, func: KeyedProcessFunction[KEY_co, T_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
         """Hand each element to a function that has state and timers for each key.
 
         Raises:
@@ -54,27 +58,7 @@ class KeyedStream(DataStream):
             raise ProgramError(f"process on a keyed stream needs a KeyedProcessFunction, not {func!r}")
         return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Turn each element into one other."""
-        if not (is_rich(func) and isinstance(func, MapFunction)):
-            return super().map(func, output_type)
-        return processed((self._transformation,), MapEach(self._env.own_function(func)), self._env, output_type)
-
-    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """Keep the elements for which the function is true."""
-        if not (is_rich(func) and isinstance(func, FilterFunction)):
-            return super().filter(func)
-        return processed((self._transformation,), FilterEach(self._env.own_function(func)), self._env, self.get_type())
-
-    def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
-        """Turn each element into any number of others."""
-        if not (is_rich(func) and isinstance(func, FlatMapFunction)):
-            return super().flat_map(func, output_type)
-        return processed((self._transformation,), FlatMapEach(self._env.own_function(func)), self._env, output_type)
-
-    def broadcast(self, *args: Any) -> Any:
+    def broadcast(self, *args: object) -> NoReturn:
         """Refused, as all that would deal the elements of a keyed stream out otherwise.
 
         Raises:
@@ -82,35 +66,35 @@ class KeyedStream(DataStream):
         """
         raise _dealt_out_by_key("broadcast")
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("rebalance")
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("rescale")
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("shuffle")
 
-    def forward(self) -> DataStream:
+    def forward(self) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("forward")
 
-    def global_(self) -> DataStream:
+    def global_(self) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("global_")
 
-    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+    def partition_custom(self, partitioner: object, key_selector: object) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise _dealt_out_by_key("partition_custom")
 
-    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Join each element with those of another keyed stream within bounds of its own time."""
+    def interval_join(self, other_stream: KeyedStream[KEY_co, IN]) -> IntervalJoin[T_co, IN]:
+        """Join each element with those of another keyed stream that are at most so much earlier or later."""
         return IntervalJoin(self, other_stream)
 
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+    def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
         """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.
 
         Raises:
@@ -118,7 +102,7 @@ class KeyedStream(DataStream):
         """
         return self._rolling("reduce", ReduceFunction.of(func))
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T_co]:
         """Add up one field of all elements of a key so far; the other fields stay those of its first element.
 
         A field is the place in a tuple, list or row, or a name; of a single value, it is 0.
@@ -126,27 +110,35 @@ class KeyedStream(DataStream):
         field = self._field("sum", position_to_sum)
         return self._rolling(f"sum of {field}", Accumulates(operator.add, field))
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T_co]:
         """Have the lowest value of one field so far; the other fields stay those of the key's first element."""
         field = self._field("min", position_to_min)
         return self._rolling(f"min of {field}", Accumulates(lower, field))
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T_co]:
         """Have the highest value of one field so far; the other fields stay those of the key's first element."""
         field = self._field("max", position_to_max)
         return self._rolling(f"max of {field}", Accumulates(higher, field))
 
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
         """Have the whole element with the lowest value of one field; of equal ones the first, or the last."""
         field = self._field("min_by", position_to_min_by)
         return self._rolling(f"min_by of {field}", Chooses(field, highest=False, first=first))
 
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
         """Have the whole element with the highest value of one field; of equal ones the first, or the last."""
         field = self._field("max_by", position_to_max_by)
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 
-    def _rolling(self, kind: str, function: ReduceFunction) -> DataStream:
+    def _called(
+        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+    ) -> DataStream[Any]:
+        """Call a function that is opened behind the shuffle, where the state of its key is."""
+        if not (is_rich(func) and isinstance(func, kind)):
+            return super()._called(name, kind, step, func, output_type)
+        return processed((self._transformation,), _EACH[name](self._env.own_function(func)), self._env, output_type)
+
+    def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:
         rolling = Rolling(function, f"rolling {kind}", self.get_type())
         return processed((self._transformation,), rolling, self._env, self.get_type())
 
@@ -155,18 +147,20 @@ class KeyedStream(DataStream):
             raise ProgramError(f"{method} needs the place or the name of a field, not {field!r}")
         return field
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[T_co, W]) -> WindowedStream[KEY_co, T_co, W]:
         """Put the elements of each key into windows."""
         return WindowedStream(self._env, self._transformation, window_assigner)
 
-    def time_window(self, size: Duration | Time | int, slide: Duration | Time | int | None = None) -> WindowedStream:
+    def time_window(
+        self, size: Duration | Time | int, slide: Duration | Time | int | None = None
+    ) -> WindowedStream[KEY_co, T_co, TimeWindow]:
         """Windows of ``size``, one every ``slide`` if there is one, of the environment's time characteristic.
 
         Flink's older name: ``window`` says which kind of time is meant.
         """
         return self.window(time_windows(self._env.get_stream_time_characteristic(), size, slide))
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[KEY_co, T_co, GlobalWindow]:
         """Windows of ``size`` elements of a key; with a ``slide``, the last ``size`` after every ``slide`` elements.
 
         They fire as Flink's own: a sliding one after its first ``slide`` elements already. (PyFlink's wait until they

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from eventide.common.type_variables import T
 from eventide.datastream._dead_letters import DEAD_LETTER
 from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
@@ -71,7 +72,7 @@ class SideOutputs:
             each.dead_letters = output_tag.tag_id
         return self
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+    def get_side_output(self, output_tag: OutputTag[T]) -> DataStream[T]:
         """The stream of a side output of the operator, or strategy for missing timestamps, that this stream comes from.
 
         Raises:

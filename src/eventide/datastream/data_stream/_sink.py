@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Generic, Self
 
 from eventide.common._accepted import has_no_effect
 from eventide.common.job import JobClient
+from eventide.common.type_variables import T_co
 from eventide.datastream.data_stream._hints import Hints
 from eventide.plan.graph import SinkTransformation
 
@@ -36,7 +37,7 @@ class DataStreamSink(Hints):
         return self
 
 
-class CloseableIterator:
+class CloseableIterator(Generic[T_co]):
     """The elements that a job collects, as they come. Closing it cancels the job.
 
     Use it in a ``with`` block, or run it to its end.
@@ -44,15 +45,15 @@ class CloseableIterator:
 
     def __init__(self, client: JobClient) -> None:
         self._client = client
-        self._elements = client.collected()
+        self._elements: Iterator[T_co] = client.collected()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T_co]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T_co:
         return next(self._elements)
 
-    def next(self) -> Any:
+    def next(self) -> T_co:
         """The next element; raises StopIteration when the job has ended."""
         return next(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -12,7 +12,9 @@ from eventide._absent import says_what_is_absent
 from eventide.common._stack import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
-from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.type_variables import IN, OUT, K, T_co, W
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.types import Row
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.datastream.connectors import CollectSink, DataFrameSink, FileSink, PrintSink, Sink
 from eventide.datastream.data_stream._checks import function_of
@@ -24,12 +26,13 @@ from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamS
 from eventide.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
+    Function,
     KeySelector,
     MapFunction,
     ProcessFunction,
 )
-from eventide.datastream.functions._timestamps import older_strategy
-from eventide.datastream.window import WindowAssigner
+from eventide.datastream.functions._timestamps import OlderAssigner, older_strategy
+from eventide.datastream.window import TimeWindow, WindowAssigner
 from eventide.errors import ProgramError
 from eventide.plan.graph import (
     AssignTransformation,
@@ -41,7 +44,7 @@ from eventide.plan.graph import (
     why_without_parallelism,
 )
 from eventide.runtime.chain.process import Process
-from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection
+from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection, Step
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 
 
 @says_what_is_absent
-class DataStream(Distribution, SideOutputs, StreamHints):
+class DataStream(Distribution[T_co], SideOutputs, StreamHints):
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
     Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
@@ -94,20 +97,16 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         """
         node = self._transformation
         node.parallelism = checked_parallelism(parallelism)
-        reason = why_without_parallelism(node)
-        if reason is not None:
-            warnings.warn(
-                f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}",
-                UserWarning,
-                stacklevel=level_of_the_program(),
-            )
+        if (reason := why_without_parallelism(node)) is not None:
+            said = f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}"
+            warnings.warn(said, UserWarning, stacklevel=level_of_the_program())
         return self
 
     def force_non_parallel(self) -> Self:
         """Let this operator run in one subtask."""
         return self.set_parallelism(1)
 
-    def project(self, *field_indexes: int) -> DataStream:
+    def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
         """Keep some fields of tuples, by their places.
 
         Raises:
@@ -119,7 +118,8 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         for index in field_indexes:
             if not isinstance(index, int) or not 0 <= index < len(kind.types):
                 raise ProgramError(f"project: there is no field {index!r} among the {len(kind.types)} of {kind}")
-        return self.map(Projection(field_indexes), Types.TUPLE([kind.types[index] for index in field_indexes]))
+        fields = Types.TUPLE([kind.types[index] for index in field_indexes])
+        return self._called("map", MapFunction, partial(Map, type_info=fields), Projection(field_indexes), fields)
 
     def get_execution_config(self) -> ExecutionConfig:
         """The settings of the whole job."""
@@ -133,27 +133,41 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         """The environment that this stream belongs to."""
         return self._env
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    @overload
+    def map(
+        self, func: Callable[[T_co], Any] | MapFunction[T_co, Any], output_type: RowTypeInfo
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], OUT] | MapFunction[T_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]: ...
+
+    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into one other."""
-        call = func.map if isinstance(func, MapFunction) else function_of("map", func)
-        kind = partial(Map, type_info=output_type)
-        return self._then(FunctionTransformation("map", self._transformation, kind, call, func, output_type))
+        return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
 
-    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+    def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
         """Keep the elements for which the function is true."""
-        call = func.filter if isinstance(func, FilterFunction) else function_of("filter", func)
-        type_info = self._transformation.type_info
-        return self._then(FunctionTransformation("filter", self._transformation, Filter, call, func, type_info))
+        return self._called("filter", FilterFunction, Filter, func, self.get_type())
 
+    @overload
     def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
-        """Turn each element into any number of others."""
-        call = func.flat_map if isinstance(func, FlatMapFunction) else function_of("flat_map", func)
-        kind = partial(FlatMap, type_info=output_type)
-        return self._then(FunctionTransformation("flat_map", self._transformation, kind, call, func, output_type))
+        self, func: Callable[[T_co], Iterable[Any] | None] | FlatMapFunction[T_co, Any], output_type: RowTypeInfo
+    ) -> DataStream[Row]: ...
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    @overload
+    def flat_map(
+        self,
+        func: Callable[[T_co], Iterable[OUT] | None] | FlatMapFunction[T_co, OUT],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[OUT]: ...
+
+    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+        """Turn each element into any number of others."""
+        return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
+
+    def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
         """Turn each element into any number of others with a function that sees its time, and has side outputs.
 
         It runs in the tasks of what it follows. There, ``current_watermark()`` is that of the operator, as it stands
@@ -166,31 +180,31 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         if not isinstance(func, ProcessFunction):
             raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
         kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
-        call = func.process_element
-        node = FunctionTransformation(
-            "process", self._transformation, kind, call, func, output_type, has_side_outputs=True
-        )
+        call, source = func.process_element, self._transformation
+        node = FunctionTransformation("process", source, kind, call, func, output_type, has_side_outputs=True)
         return self._then(node)
 
-    def join(self, other_stream: DataStream) -> JoinedStreams:
+    def join(self, other_stream: DataStream[IN]) -> JoinedStreams[T_co, IN]:
         """Join this stream with another one in windows: ``a.join(b).where(…).equal_to(…).window(…).apply(…)``."""
         from eventide.datastream.data_stream._joined import JoinedStreams
 
         return JoinedStreams(self, other_stream)
 
-    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+    def co_group(self, other_stream: DataStream[IN]) -> CoGroupedStreams[T_co, IN]:
         """Bring the elements of this stream and another one together by key and window, whichever side has any."""
         from eventide.datastream.data_stream._joined import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
 
     @overload
-    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    def connect(self, ds: DataStream[IN]) -> ConnectedStreams[T_co, IN]: ...
 
     @overload
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: BroadcastStream[IN]) -> BroadcastConnectedStream[T_co, IN]: ...
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    def connect(
+        self, ds: DataStream[IN] | BroadcastStream[IN]
+    ) -> ConnectedStreams[T_co, IN] | BroadcastConnectedStream[T_co, IN]:
         """Connect this stream with another one, of any type: one function handles the elements of both.
 
         Args:
@@ -208,13 +222,13 @@ class DataStream(Distribution, SideOutputs, StreamHints):
 
     @overload
     def key_by(
-        self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
-    ) -> KeyedStream: ...
+        self, key_selector: Callable[[T_co], K] | KeySelector[T_co, K], key_type: TypeInformation | None = None
+    ) -> KeyedStream[K, T_co]: ...
 
     @overload
-    def key_by(self, key_selector: str, *more: str) -> KeyedStream: ...
+    def key_by(self, key_selector: str, *more: str) -> KeyedStream[Any, T_co]: ...
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream[Any, T_co]:
         """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
 
         The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
@@ -234,7 +248,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[T_co]) -> DataStream[T_co]:
         """Take this stream and others of the same type as one; their watermarks combine by minimum.
 
         Raises:
@@ -248,7 +262,9 @@ class DataStream(Distribution, SideOutputs, StreamHints):
             raise ProgramError("union needs streams of one environment; one of these was made by another")
         return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy | Any) -> DataStream:
+    def assign_timestamps_and_watermarks(
+        self, watermark_strategy: WatermarkStrategy[T_co] | OlderAssigner[T_co]
+    ) -> DataStream[T_co]:
         """Give the elements event time, and the stream watermarks, in place of those that came before.
 
         Args:
@@ -262,11 +278,9 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         if older is None:
             strategy = spec_of(watermark_strategy, "assign_timestamps_and_watermarks")
         else:
-            kind = type(watermark_strategy).__name__
             strategy, replacement = older
-            warnings.warn(
-                f"{kind} is of Flink's older API for event time; use {replacement}", DeprecationWarning, stacklevel=2
-            )
+            said = f"{type(watermark_strategy).__name__} is of Flink's older API for event time; use {replacement}"
+            warnings.warn(said, DeprecationWarning, stacklevel=2)
         if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
             raise ProgramError(
                 "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
@@ -282,7 +296,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
             )
         return self._then(AssignTransformation("timestamps and watermarks", self._transformation, strategy))
 
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
         """Put all elements into windows together, in one subtask."""
         from eventide.datastream.data_stream._windowed import AllWindowedStream
 
@@ -293,7 +307,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
 
     def time_window_all(
         self, size: Duration | Time | int, slide: Duration | Time | int | None = None
-    ) -> AllWindowedStream:
+    ) -> AllWindowedStream[T_co, TimeWindow]:
         """Windows of ``size`` over all elements, one every ``slide`` if there is one, of the time characteristic.
 
         Flink's older name: ``window_all`` says which kind of time is meant.
@@ -306,7 +320,7 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         """Print each element on the driver."""
         return self._into("print", PrintSink(sink_identifier))
 
-    def sink_to(self, sink: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
+    def sink_to(self, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """Hand the elements to a sink, or to a function of a DataFrame and a batch id.
 
         Raises:
@@ -314,22 +328,28 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         """
         return self._handed_to("sink_to", sink)
 
-    def _handed_to(self, where: str, sink: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
+    def _handed_to(self, where: str, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
         if isinstance(sink, FileSink):
             fits = not sink.has_lines and self.get_type() == sink.row_type
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
-        if not isinstance(sink, Sink):
-            sink = DataFrameSink(function_of(where, sink))
-        return self._into("sink", sink)
+        return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(function_of(where, sink)))
 
-    def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], Any]) -> DataStreamSink:
+    def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """PyFlink's older name of :meth:`sink_to`."""
         return self._handed_to("add_sink", sink_func)
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T_co]: ...
+
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
+    ) -> CloseableIterator[T_co] | list[T_co]:
         """Run the job, with all other sinks and operators of the program, and give this stream's elements as they come.
 
         With a ``limit``, wait for at most ``limit`` elements, cancel the job, and return them as a list.
@@ -344,9 +364,10 @@ class DataStream(Distribution, SideOutputs, StreamHints):
             )
         self._into("collect", CollectSink())
         client = self._env.execute_async(job_execution_name)
+        elements: CloseableIterator[T_co] = CloseableIterator(client)
         if limit is None:
-            return CloseableIterator(client)
-        with CloseableIterator(client) as elements:
+            return elements
+        with elements:
             return list(itertools.islice(elements, limit))
 
     def to_data_frame(self) -> DataFrame:
@@ -358,16 +379,20 @@ class DataStream(Distribution, SideOutputs, StreamHints):
         Raises:
             ProgramError: if the type is not declared, because pickled objects have no columns.
         """
-        sink = SinkTransformation("data frame", self._transformation, CollectSink())
-        data_frame: DataFrame = self._env.data_frame_of(sink)
-        return data_frame
+        return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
 
     def explain(self) -> None:
         """Print the plan of the job for this stream: what runs where, how elements travel, and where state is."""
         self._env.explain(self)
 
-    def _then(self, transformation: Transformation) -> DataStream:
+    def _then(self, transformation: Transformation) -> DataStream[Any]:
         return DataStream(self._env, transformation)
+
+    def _called(
+        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+    ) -> DataStream[Any]:
+        call = getattr(func, name) if isinstance(func, kind) else function_of(name, func)
+        return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
 
     def _into(self, name: str, sink: Sink) -> DataStreamSink:
         transformation = SinkTransformation(name, self._transformation, sink)

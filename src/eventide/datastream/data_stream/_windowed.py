@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, overload
 
 from eventide.aggregates import ColumnAggregate
 from eventide.common._ms import to_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
 from eventide.datastream.data_stream._columns import aggregated_by_column
 from eventide.datastream.functions import (
     AggregateFunction,
@@ -25,6 +27,7 @@ from eventide.datastream.window import (
     NeverTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+    TimeWindow,
     Trigger,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
@@ -42,13 +45,22 @@ if TYPE_CHECKING:
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class _Windowed:
-    """Base of keyed and unkeyed windows: settings, checks, and the operator that they make."""
+OnFiring: TypeAlias = (
+    WindowFunction[T_co, R, KEY_co, W]
+    | ProcessWindowFunction[T_co, R, KEY_co, W]
+    | AllWindowFunction[T_co, R, W]
+    | ProcessAllWindowFunction[T_co, R, W]
+)
+"""What ``reduce`` and ``aggregate`` take to be called with their result: of the first two where there are keys."""
+
+
+class _Windowed(Generic[KEY_co, T_co, W]):
+    """What keyed and unkeyed windows share: settings, checks, and the operator that they make."""
 
     _adapters: tuple[tuple[type, Callable[[Any], FiringFunction]], ...] = ()
 
     def __init__(
-        self, env: StreamExecutionEnvironment, source: Transformation, assigner: WindowAssigner[Any, Any]
+        self, env: StreamExecutionEnvironment, source: Transformation, assigner: WindowAssigner[T_co, W]
     ) -> None:
         if not isinstance(assigner, WindowAssigner):
             raise ProgramError(f"a window needs a window assigner, such as TumblingEventTimeWindows, not {assigner!r}")
@@ -60,7 +72,7 @@ class _Windowed:
         self._env = env
         self._source = source
         self._assigner = assigner
-        self._trigger: Trigger[Any, Any] | None = None
+        self._trigger: Trigger[T_co, W] | None = None
         self._evictor = assigner.get_default_evictor()
         self._lateness_ms = 0
         self._late_tag: OutputTag | None = None
@@ -73,7 +85,7 @@ class _Windowed:
         """The declared type of the elements."""
         return self._source.type_info
 
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+    def trigger(self, trigger: Trigger[T_co, W]) -> Self:
         """Set when windows fire, in place of the assigner's own rule.
 
         Raises:
@@ -89,7 +101,7 @@ class _Windowed:
         self._trigger = trigger
         return self
 
-    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+    def evictor(self, evictor: Evictor[T_co, W]) -> Self:
         """Set which elements of a window the function sees or the window keeps; all elements are stored then.
 
         Raises:
@@ -118,7 +130,7 @@ class _Windowed:
             raise ProgramError(f"the allowed lateness must not be negative, and is {time_ms!r}")
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+    def side_output_late_data(self, output_tag: OutputTag[T_co]) -> Self:
         """Send elements that are too late to a side output instead of dropping them; they are counted either way.
 
         Raises:
@@ -134,12 +146,28 @@ class _Windowed:
         self._late_tag = output_tag
         return self
 
+    @overload
     def reduce(
         self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        reduce_function: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co],
+        window_function: None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[T_co]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co],
+        window_function: OnFiring[T_co, R, KEY_co, W],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    def reduce(
+        self,
+        reduce_function: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co],
         window_function: Any = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
         function = ReduceFunction.of(reduce_function)
         if window_function is None and output_type is None:
@@ -149,14 +177,23 @@ class _Windowed:
     @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
-        window_function: Any = None,
+        aggregate_function: AggregateFunction[T_co, ACC, OUT],
+        window_function: None = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream: ...
+    ) -> DataStream[OUT]: ...
 
     @overload
-    def aggregate(self, aggregate_function: ColumnAggregate, *more: ColumnAggregate) -> DataStream: ...
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T_co, ACC, OUT],
+        window_function: OnFiring[OUT, R, KEY_co, W],
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    @overload
+    def aggregate(self, aggregate_function: ColumnAggregate, *more: ColumnAggregate) -> DataStream[Row]: ...
 
     def aggregate(
         self,
@@ -165,7 +202,7 @@ class _Windowed:
         accumulator_type: Any = None,
         output_type: Any = None,
         *more: Any,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """Aggregate the elements of each window as they come.
 
         Either with an ``AggregateFunction``; with a window function on top, that gets the result. ``accumulator_type``
@@ -187,7 +224,7 @@ class _Windowed:
             )
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
-    def _aggregate_columns(self, aggregates: list[Any]) -> DataStream:
+    def _aggregate_columns(self, aggregates: list[Any]) -> DataStream[Row]:
         contents, result, result_type = aggregated_by_column(
             self._source, aggregates, has_window=self._assigner.has_time_windows
         )
@@ -197,9 +234,9 @@ class _Windowed:
         self,
         kind: str,
         contents: Contents | None,
-        window_function: Any,
+        window_function: object,
         output_type: TypeInformation | None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         from eventide.datastream.data_stream._stream import DataStream
 
         firing = self._firing_function(kind, window_function)
@@ -226,7 +263,7 @@ class _Windowed:
         window = OperatorTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
         return DataStream(self._env, window)
 
-    def _firing_function(self, kind: str, function: Any) -> FiringFunction:
+    def _firing_function(self, kind: str, function: object) -> FiringFunction:
         if function is None:
             return PassOn()
         if isinstance(function, ColumnResult):
@@ -240,7 +277,7 @@ class _Windowed:
 
 def time_windows(
     characteristic: TimeCharacteristic, size: Duration | Time | int, slide: Duration | Time | int | None
-) -> WindowAssigner[Any, Any]:
+) -> WindowAssigner[object, TimeWindow]:
     """Tumbling windows, or sliding ones if there is a slide, of the time that a program works with."""
     by_clock = characteristic is TimeCharacteristic.ProcessingTime
     if slide is None:
@@ -248,41 +285,41 @@ def time_windows(
     return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
 
 
-class WindowedStream(_Windowed):
+class WindowedStream(_Windowed[KEY_co, T_co, W]):
     """The elements of each key in windows. Flink: ``WindowedStream``."""
 
     _adapters = ((WindowFunction, Apply), (ProcessWindowFunction, Process))
 
     def apply(
-        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, window_function: WindowFunction[T_co, OUT, KEY_co, W], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
         """Call a function with the key, the window and all of its elements when it fires."""
         return self._operator("apply", None, window_function, output_type)
 
     def process(
         self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        process_window_function: ProcessWindowFunction[T_co, OUT, KEY_co, W],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Call a function with the key, a context and all elements of a window when it fires."""
         return self._operator("process", None, process_window_function, output_type)
 
 
-class AllWindowedStream(_Windowed):
+class AllWindowedStream(_Windowed[Any, T_co, W], Generic[T_co, W]):
     """All elements in windows, in one subtask. Flink: ``AllWindowedStream``."""
 
     _adapters = ((AllWindowFunction, ApplyAll), (ProcessAllWindowFunction, ProcessAll))
 
     def apply(
-        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, window_function: AllWindowFunction[T_co, OUT, W], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
         """Call a function with the window and all of its elements when it fires."""
         return self._operator("apply", None, window_function, output_type)
 
     def process(
         self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        process_window_function: ProcessAllWindowFunction[T_co, OUT, W],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[OUT]:
         """Call a function with a context and all elements of a window when it fires."""
         return self._operator("process", None, process_window_function, output_type)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Generic
 
+from eventide.common.type_variables import ACC, IN_contra, OUT_co
 from eventide.datastream.functions._basic import Function
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN_contra, ACC, OUT_co]):
     """Aggregates elements into an accumulator, and an accumulator into a result.
 
     More general than a `ReduceFunction`: elements, accumulator and result may be of three different types.
@@ -28,17 +29,17 @@ class AggregateFunction(Function):
     """
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """Return a new accumulator, of no elements."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN_contra, accumulator: ACC) -> ACC:
         """Return the accumulator with `value` added; it may be `accumulator` itself, changed."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT_co:
         """Return the result; the accumulator may still grow afterwards."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """Return two accumulators in one; called when windows merge. Either may be changed and returned."""

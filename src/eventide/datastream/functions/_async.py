@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic
 
-from eventide.common.type_variables import IN, OUT
+from eventide.common.type_variables import OUT, IN_contra, OUT_co
 from eventide.datastream.functions._basic import Function
 from eventide.errors import ProgramError
 
@@ -14,7 +14,7 @@ _OnResult = Callable[[list[Any]], bool] | None
 _OnException = Callable[[Exception], bool] | None
 
 
-class AsyncFunction(Function, Generic[IN, OUT]):
+class AsyncFunction(Function, Generic[IN_contra, OUT_co]):
     """Turns each element into any number of others, and may wait while it does: for a database, a service, a file.
 
     The elements of a task wait together, as many at a time as the capacity that `AsyncDataStream` is told.
@@ -25,13 +25,13 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     """
 
     @abstractmethod
-    async def async_invoke(self, value: IN) -> list[OUT]:
+    async def async_invoke(self, value: IN_contra) -> list[OUT_co]:
         """Return a list of what comes out for `value`; raise what is to end the job, or to be tried again.
 
         Where nothing comes out, return an empty list: None ends the job, as in PyFlink.
         """
 
-    def timeout(self, value: IN) -> list[OUT]:
+    def timeout(self, value: IN_contra) -> list[OUT_co]:
         """Return a list of what comes out for an element that took too long, all attempts together.
 
         Raises:

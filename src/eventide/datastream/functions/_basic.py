@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic
 
+from eventide.common.type_variables import IN_contra, KEY_co, KEY_contra, OUT_co, T, T_contra
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Function(ABC):
         """
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN_contra, OUT_co]):
     """Turns each element into one other.
 
     >>> class Double(MapFunction):
@@ -40,19 +41,19 @@ class MapFunction(Function):
     """
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN_contra) -> OUT_co:
         """Return the element that takes the place of `value`."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[T_contra]):
     """Keeps some elements and drops the others."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: T_contra) -> bool:
         """Say whether `value` stays."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN_contra, OUT_co]):
     """Turns each element into any number of others.
 
     >>> class Words(FlatMapFunction):
@@ -63,27 +64,27 @@ class FlatMapFunction(Function):
     """
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any]:
+    def flat_map(self, value: IN_contra) -> Iterable[OUT_co] | None:
         """Return, or yield, the elements that take the place of `value`."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN_contra, KEY_co]):
     """Finds the key of an element. Equal keys meet in one subtask, so the answer must not change."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN_contra) -> KEY_co:
         """Return the key of `value`; it must be hashable."""
 
 
-class Partitioner(Function):
+class Partitioner(Function, Generic[KEY_contra]):
     """Says which subtask has the elements of a key: for `partition_custom`."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: KEY_contra, num_partitions: int) -> int:
         """Return the number of a subtask, from 0, below `num_partitions`."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[T]):
     """Combines two elements into one of the same kind.
 
     A window calls it with what it has so far and the next element, in the order of arrival: a fold from the left.
@@ -106,11 +107,11 @@ class ReduceFunction(Function):
     is_associative: bool | None = None
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T) -> T:
         """Return `value1`, the result so far, and `value2`, the newer element, in one."""
 
     @staticmethod
-    def of(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceFunction:
+    def of(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
         """Return a plain function of two values as a `ReduceFunction`, and a `ReduceFunction` as it is.
 
         Raises:
@@ -127,20 +128,21 @@ class ReduceFunction(Function):
         return _CallableReduce(function)
 
 
-class _CallableReduce(ReduceFunction):
+class _CallableReduce(ReduceFunction[T]):
     """A plain function, which stands before the method: one call for each pair of elements is saved."""
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, function: Callable[[T, T], T]) -> None:
         self.__dict__.update(reduce=function, __wrapped__=function)
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
-        return self.__dict__["reduce"](value1, value2)
+    def reduce(self, value1: T, value2: T) -> T:
+        return self(value1, value2)
 
-    def __call__(self, value1: Any, value2: Any) -> Any:
-        return self.__dict__["reduce"](value1, value2)
+    def __call__(self, value1: T, value2: T) -> T:
+        function: Callable[[T, T], T] = self.__dict__["reduce"]
+        return function(value1, value2)
 
 
-def associative(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceFunction:
+def associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
     """Return a function as a `ReduceFunction` that says of itself that it is associative; a decorator too.
 
     It is if ``f(f(a, b), c)`` equals ``f(a, f(b, c))`` for all elements. Then windows may reduce before the shuffle.
@@ -156,7 +158,7 @@ def associative(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceF
     return _saying(function, is_associative=True)
 
 
-def not_associative(function: ReduceFunction | Callable[[Any, Any], Any]) -> ReduceFunction:
+def not_associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
     """Return a function as a `ReduceFunction` that says of itself that it is not associative; a decorator too.
 
     Windows then never reduce before the shuffle, as they do not where nothing is said.
@@ -171,7 +173,7 @@ def not_associative(function: ReduceFunction | Callable[[Any, Any], Any]) -> Red
     return _saying(function, is_associative=False)
 
 
-def _saying(function: ReduceFunction | Callable[[Any, Any], Any], *, is_associative: bool) -> ReduceFunction:
+def _saying(function: ReduceFunction[T] | Callable[[T, T], T], *, is_associative: bool) -> ReduceFunction[T]:
     if isinstance(function, type):
         message = f"expected a function of two values, got the class {function!r}; set is_associative in the class"
         raise ProgramError(message)

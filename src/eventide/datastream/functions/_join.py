@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Generic
 
+from eventide.common.type_variables import IN1_contra, IN2_contra, OUT_co
 from eventide.datastream.functions._basic import Function
 
+if TYPE_CHECKING:
+    from eventide.datastream.output_tag import Emitted
 
-class JoinFunction(Function):
+
+class JoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Makes one element of two that were joined. Flink: ``JoinFunction``; PyFlink has none.
 
     >>> class Priced(JoinFunction):
@@ -20,19 +24,19 @@ class JoinFunction(Function):
     """
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: IN1_contra, second: IN2_contra) -> OUT_co:
         """Return what an element of the first stream and one of the second make."""
 
 
-class FlatJoinFunction(Function):
+class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Makes any number of elements of two that were joined. Flink: ``FlatJoinFunction``; PyFlink has none."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+    def join(self, first: IN1_contra, second: IN2_contra) -> Iterable[OUT_co] | None:
         """Return, or yield, what an element of the first stream and one of the second make."""
 
 
-class CoGroupFunction(Function):
+class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Makes elements of all that two streams have for a key and window. Flink: ``CoGroupFunction``; PyFlink has none.
 
     It is called where one of the streams has anything; the other group may be empty.
@@ -46,11 +50,11 @@ class CoGroupFunction(Function):
     """
 
     @abstractmethod
-    def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+    def co_group(self, first: list[IN1_contra], second: list[IN2_contra]) -> Iterable[OUT_co] | None:
         """Return, or yield, what the elements of the first stream and those of the second make."""
 
 
-class ProcessJoinFunction(Function):
+class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Makes any number of elements of two that an interval join brings together; it sees their times.
 
     What is put out has the later time of the two. Flink: ``ProcessJoinFunction``; PyFlink has none.
@@ -72,5 +76,5 @@ class ProcessJoinFunction(Function):
             """Return the later one of the two, which is the time of what comes out."""
 
     @abstractmethod
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, left: IN1_contra, right: IN2_contra, ctx: ProcessJoinFunction.Context) -> Emitted[OUT_co]:
         """Handle two elements; return, or yield, what comes out."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Generic
 
+from eventide.common.type_variables import IN1_contra, IN2_contra, IN_contra, KEY_co, KEY_contra, OUT_co
 from eventide.datastream.functions._basic import Function
 from eventide.datastream.time_domain import TimeDomain
 from eventide.datastream.timerservice import TimerService
+
+if TYPE_CHECKING:
+    from eventide.datastream.output_tag import Emitted
 
 
 class _Context(ABC):
@@ -23,23 +27,23 @@ class _Context(ABC):
         """Return the event time of the element, or of the timer, in milliseconds; None where there is none."""
 
 
-class _KeyedContext(_Context):
-    """Context of an element with a key."""
+class _KeyedContext(_Context, Generic[KEY_co]):
+    """The same, for a key."""
 
     @abstractmethod
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> KEY_co:
         """Return the key of the element, or of the timer."""
 
 
-class _TimerContext(_KeyedContext):
-    """Context of a timer that fires."""
+class _TimerContext(_KeyedContext[KEY_co]):
+    """The same, when a timer fires."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
         """Return which kind of time has reached the timer."""
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
     """Turns each element into any number of others, and may look at its time and at the watermark.
 
     ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. What
@@ -55,11 +59,11 @@ class ProcessFunction(Function):
         """Context of an element. There are no keys, so setting a timer is refused."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, value: IN_contra, ctx: ProcessFunction.Context) -> Emitted[OUT_co]:
         """Handle one element; return, or yield, what comes out."""
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
     """Handles the elements of each key, with state and timers of its own for each.
 
     State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. What is
@@ -80,75 +84,75 @@ class KeyedProcessFunction(Function):
     ...             yield ctx.get_current_key(), self.last.value()
     """
 
-    class Context(_KeyedContext):
-        """Context of an element."""
+    class Context(_KeyedContext[KEY_co]):
+        """What the function may ask while it handles an element."""
 
-    class OnTimerContext(_TimerContext):
-        """Context of a timer that fires."""
+    class OnTimerContext(_TimerContext[KEY_co]):
+        """What the function may ask when a timer fires."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
         """Handle one element; return, or yield, what comes out."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
         """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
 
 
-class CoMapFunction(Function):
+class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Turns each element of two connected streams into one other; None stands for nothing."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: IN1_contra) -> OUT_co | None:
         """Return what takes the place of an element of the first stream."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2_contra) -> OUT_co | None:
         """Return what takes the place of an element of the second stream."""
 
 
-class CoFlatMapFunction(Function):
+class CoFlatMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Turns each element of two connected streams into any number of others."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+    def flat_map1(self, value: IN1_contra) -> Iterable[OUT_co] | None:
         """Return, or yield, what takes the place of an element of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: IN2_contra) -> Iterable[OUT_co] | None:
         """Return, or yield, what takes the place of an element of the second stream."""
 
 
-class CoProcessFunction(Function):
+class CoProcessFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """A `ProcessFunction` of two connected streams; the watermark is the lower one of the two."""
 
     class Context(_Context):
         """Context of an element. There are no keys, so setting a timer is refused."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(self, value: IN1_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
         """Handle one element of the first stream; return, or yield, what comes out."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(self, value: IN2_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
         """Handle one element of the second stream; return, or yield, what comes out."""
 
 
-class KeyedCoProcessFunction(Function):
+class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contra, OUT_co]):
     """A `KeyedProcessFunction` of two connected streams: equal keys of both share their state and timers."""
 
-    class Context(_KeyedContext):
-        """Context of an element."""
+    class Context(_KeyedContext[KEY_co]):
+        """What the function may ask while it handles an element."""
 
-    class OnTimerContext(_TimerContext):
-        """Context of a timer that fires."""
+    class OnTimerContext(_TimerContext[KEY_co]):
+        """What the function may ask when a timer fires."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(self, value: IN1_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
         """Handle one element of the first stream; return, or yield, what comes out."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(self, value: IN2_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
         """Handle one element of the second stream; return, or yield, what comes out."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
         """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""

@@ -6,6 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from eventide.common.type_variables import (
+    ACC,
+    IN1_contra,
+    IN2_contra,
+    IN_contra,
+    KEY_contra,
+    OUT_co,
+    T,
+    T_co,
+    T_contra,
+    W_contra,
+)
 from eventide.datastream.functions._aggregate import AggregateFunction
 from eventide.datastream.functions._async import AsyncFunction
 from eventide.datastream.functions._basic import (
@@ -77,57 +89,57 @@ def _remembering(opens: Callable[[Any, RuntimeContext], None]) -> Callable[[Any,
     return open_function
 
 
-class RichMapFunction(RichFunction, MapFunction):
+class RichMapFunction(RichFunction, MapFunction[IN_contra, OUT_co]):
     """A `MapFunction` with its runtime context. Flink: ``RichMapFunction``."""
 
 
-class RichFilterFunction(RichFunction, FilterFunction):
+class RichFilterFunction(RichFunction, FilterFunction[T_contra]):
     """A `FilterFunction` with its runtime context. Flink: ``RichFilterFunction``."""
 
 
-class RichFlatMapFunction(RichFunction, FlatMapFunction):
+class RichFlatMapFunction(RichFunction, FlatMapFunction[IN_contra, OUT_co]):
     """A `FlatMapFunction` with its runtime context. Flink: ``RichFlatMapFunction``."""
 
 
-class RichReduceFunction(RichFunction, ReduceFunction):
+class RichReduceFunction(RichFunction, ReduceFunction[T]):
     """A `ReduceFunction` with its runtime context. Flink: ``RichReduceFunction``."""
 
 
-class RichAggregateFunction(RichFunction, AggregateFunction):
+class RichAggregateFunction(RichFunction, AggregateFunction[IN_contra, ACC, OUT_co]):
     """An `AggregateFunction` with its runtime context. Flink: ``RichAggregateFunction``."""
 
 
-class RichCoMapFunction(RichFunction, CoMapFunction):
+class RichCoMapFunction(RichFunction, CoMapFunction[IN1_contra, IN2_contra, OUT_co]):
     """A `CoMapFunction` with its runtime context. Flink: ``RichCoMapFunction``."""
 
 
-class RichCoFlatMapFunction(RichFunction, CoFlatMapFunction):
+class RichCoFlatMapFunction(RichFunction, CoFlatMapFunction[IN1_contra, IN2_contra, OUT_co]):
     """A `CoFlatMapFunction` with its runtime context. Flink: ``RichCoFlatMapFunction``."""
 
 
-class RichJoinFunction(RichFunction, JoinFunction):
+class RichJoinFunction(RichFunction, JoinFunction[IN1_contra, IN2_contra, OUT_co]):
     """A `JoinFunction` with its runtime context. Flink: ``RichJoinFunction``."""
 
 
-class RichFlatJoinFunction(RichFunction, FlatJoinFunction):
+class RichFlatJoinFunction(RichFunction, FlatJoinFunction[IN1_contra, IN2_contra, OUT_co]):
     """A `FlatJoinFunction` with its runtime context. Flink: ``RichFlatJoinFunction``."""
 
 
-class RichCoGroupFunction(RichFunction, CoGroupFunction):
+class RichCoGroupFunction(RichFunction, CoGroupFunction[IN1_contra, IN2_contra, OUT_co]):
     """A `CoGroupFunction` with its runtime context. Flink: ``RichCoGroupFunction``."""
 
 
-class RichWindowFunction(RichFunction, WindowFunction[Any, Any, Any, Any]):
+class RichWindowFunction(RichFunction, WindowFunction[IN_contra, OUT_co, KEY_contra, W_contra]):
     """A `WindowFunction` with its runtime context. Flink: ``RichWindowFunction``."""
 
 
-class RichAllWindowFunction(RichFunction, AllWindowFunction[Any, Any, Any]):
+class RichAllWindowFunction(RichFunction, AllWindowFunction[IN_contra, OUT_co, W_contra]):
     """An `AllWindowFunction` with its runtime context. Flink: ``RichAllWindowFunction``."""
 
 
-class RichAsyncFunction(RichFunction, AsyncFunction[Any, Any]):
+class RichAsyncFunction(RichFunction, AsyncFunction[IN_contra, OUT_co]):
     """An `AsyncFunction` with its runtime context. Flink: ``RichAsyncFunction``."""
 
 
-class RichSourceFunction(RichFunction, SourceFunction):
+class RichSourceFunction(RichFunction, SourceFunction[T_co]):
     """A `SourceFunction` with its runtime context. Flink: ``RichSourceFunction``."""

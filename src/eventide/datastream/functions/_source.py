@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Generic
 
+from eventide.common.type_variables import T_co, T_contra
 from eventide.common.watermark import Watermark
 from eventide.datastream.functions._basic import Function
 
 
-class SourceContext(ABC):
+class SourceContext(ABC, Generic[T_contra]):
     """How a :class:`SourceFunction` emits elements and watermarks.
 
     What is emitted keeps its order, from whichever thread it comes. Where more has been emitted than the job has
@@ -20,14 +21,14 @@ class SourceContext(ABC):
     """
 
     @abstractmethod
-    def collect(self, value: Any) -> None:
+    def collect(self, value: T_contra) -> None:
         """Emit an element without a timestamp. It is as it was at this moment, whatever happens to it later.
 
         Windows of event time need timestamps: use `collect_with_timestamp`, or a strategy after the source.
         """
 
     @abstractmethod
-    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+    def collect_with_timestamp(self, value: T_contra, timestamp: int) -> None:
         """Emit an element with its event time, in milliseconds since the epoch (UTC).
 
         Raises:
@@ -57,7 +58,7 @@ class SourceContext(ABC):
         """
 
 
-class SourceFunction(Function):
+class SourceFunction(Function, Generic[T_co]):
     """A source that runs by itself: a client of a socket, a queue, a device, a simulation.
 
     `run` is called once, in a thread of its own beside the driver, and the source ends when it returns: then all
@@ -91,7 +92,7 @@ class SourceFunction(Function):
     """
 
     @abstractmethod
-    def run(self, ctx: SourceContext) -> None:
+    def run(self, ctx: SourceContext[T_co]) -> None:
         """Emit elements and watermarks until there are no more, or until `cancel` was called."""
 
     @abstractmethod

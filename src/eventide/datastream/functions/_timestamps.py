@@ -9,11 +9,12 @@ import copy
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, Self, TypeAlias
 
 from eventide.common._learnt import Learnt, Snapshot
 from eventide.common._ms import MIN_MS, add_ms, to_ms
 from eventide.common.time import Duration, Time
+from eventide.common.type_variables import T, T_contra
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
 from eventide.common.watermark_generators import BoundedOutOfOrdernessWatermarks, SuppliedGenerator
@@ -23,7 +24,7 @@ from eventide.errors import DataError, ProgramError
 _log = logging.getLogger(__name__)
 
 
-class AssignerWithPeriodicWatermarks(TimestampAssigner):
+class AssignerWithPeriodicWatermarks(TimestampAssigner[T_contra]):
     """Gives timestamps, and a watermark whenever it is asked: at the end of every micro-batch.
 
     What it learns is kept for each split, as that of a `WatermarkGenerator`. Flink: the interface of this name;
@@ -43,7 +44,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
         """Return the watermark, or None if there is none yet; one that is not above the last is ignored."""
 
 
-class AssignerWithPunctuatedWatermarks(TimestampAssigner):
+class AssignerWithPunctuatedWatermarks(TimestampAssigner[T_contra]):
     """Gives timestamps, and watermarks that follow from single elements.
 
     Flink: the interface of this name; ``WatermarkStrategy.for_generator`` replaces it.
@@ -56,8 +57,8 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
     """
 
     @abstractmethod
-    def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | None:
-        """Return the watermark that holds after an element, or None.
+    def check_and_get_next_watermark(self, last_element: T_contra, extracted_timestamp: int) -> Watermark | None:
+        """Return the watermark that holds behind an element, or None.
 
         Args:
             last_element: The element, which has got its timestamp just now.
@@ -65,7 +66,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
         """
 
 
-class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
+class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
     """Timestamps that never go back within a split; one that does is logged.
 
     Flink: the class of this name; ``WatermarkStrategy.for_monotonous_timestamps`` replaces it.
@@ -108,18 +109,18 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
     _handler: MonotonyViolationHandler = LoggingHandler()
 
     @abstractmethod
-    def extract_ascending_timestamp(self, element: Any) -> int:
+    def extract_ascending_timestamp(self, element: T_contra) -> int:
         """Return the event time of an element, in milliseconds since the epoch (UTC)."""
 
-    def with_violation_handler(self, handler: MonotonyViolationHandler) -> AscendingTimestampExtractor:
+    def with_violation_handler(self, handler: MonotonyViolationHandler) -> Self:
         """Set what is done about a timestamp that goes back, and return this object."""
         if not isinstance(handler, AscendingTimestampExtractor.MonotonyViolationHandler):
             raise ProgramError(f"with_violation_handler needs a MonotonyViolationHandler, not {handler!r}")
         self._handler = handler
         return self
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the timestamp; one that is earlier than the last is handed to the handler."""
+    def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
+        """Return the timestamp; one that is behind the last is handed to the handler."""
         timestamp = self.extract_ascending_timestamp(value)
         if timestamp < self._last:
             self._handler.handle_violation(timestamp, self._last)
@@ -132,7 +133,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
         return Watermark(self._last - 1)
 
 
-class BoundedOutOfOrdernessTimestampExtractor(ABC):
+class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
     """Timestamps that are out of order by no more than a bound.
 
     Its watermark is the highest timestamp less the bound, one millisecond later than that of
@@ -161,7 +162,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC):
         return self._bound_ms
 
     @abstractmethod
-    def extract_timestamp(self, element: Any) -> int:
+    def extract_timestamp(self, element: T_contra) -> int:
         """Return the event time of an element, in milliseconds since the epoch (UTC)."""
 
 
@@ -175,7 +176,7 @@ class _BoundReached:
         """Return ``max_timestamp_ms - bound_ms``, not below the smallest time."""
         return add_ms(max_timestamp_ms, -self.bound_ms)
 
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
         """Return a generator that gives these watermarks."""
         return _BoundReachedWatermarks(self.bound_ms)
 
@@ -192,10 +193,10 @@ class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
         output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms)))
 
 
-class _OneForBoth(WatermarkGenerator, TimestampAssigner):
+class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
     """An older assigner as a generator; there is one copy of it for each split."""
 
-    def __init__(self, assigner: Any) -> None:
+    def __init__(self, assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks) -> None:
         self._assigner = copy.deepcopy(assigner)
         self._learnt = Learnt(self._assigner)
 
@@ -207,12 +208,12 @@ class _OneForBoth(WatermarkGenerator, TimestampAssigner):
         """Give the assigner what it had learnt."""
         self._learnt.restore(state)
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
         """Ask the assigner."""
         timestamp: int = self._assigner.extract_timestamp(value, record_timestamp)
         return timestamp
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
         """Ask the assigner, if it goes by elements."""
         if isinstance(self._assigner, AssignerWithPunctuatedWatermarks):
             _emit(self._assigner.check_and_get_next_watermark(event, event_timestamp), output)
@@ -226,6 +227,12 @@ class _OneForBoth(WatermarkGenerator, TimestampAssigner):
 def _emit(watermark: Watermark | None, output: WatermarkOutput) -> None:
     if watermark is not None:
         output.emit_watermark(watermark)
+
+
+OlderAssigner: TypeAlias = (
+    AssignerWithPeriodicWatermarks[T] | AssignerWithPunctuatedWatermarks[T] | BoundedOutOfOrdernessTimestampExtractor[T]
+)
+"""What older programs give in place of a strategy."""
 
 
 def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
-from eventide.common.type_variables import IN, KEY, OUT, W2, W
+from eventide.common.type_variables import IN_contra, KEY_contra, OUT_co, W_co, W_contra
 from eventide.datastream.functions._basic import Function
 from eventide.datastream.functions._context import KeyedStateStore
 
+if TYPE_CHECKING:
+    from eventide.datastream.output_tag import Emitted
 
-class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
+
+class WindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
     """Turns the contents of a key's window into results."""
 
     @abstractmethod
-    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+    def apply(self, key: KEY_contra, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
         """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
 
         Args:
@@ -25,15 +28,15 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
         """
 
 
-class AllWindowFunction(Function, Generic[IN, OUT, W]):
+class AllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
     """Turns the contents of a window over a stream without keys into results."""
 
     @abstractmethod
-    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+    def apply(self, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
         """Return, or yield, the results of a window that fires; see `WindowFunction.apply`."""
 
 
-class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
+class ProcessWindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
     """Turns the contents of a key's window into results, and can ask for times and state.
 
     >>> class Count(ProcessWindowFunction):
@@ -41,11 +44,11 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     ...         yield key, context.window().start, len(list(elements))
     """
 
-    class Context(ABC, Generic[W2]):
+    class Context(ABC, Generic[W_co]):
         """The window that fires, the times at which it does, and state. All times are in milliseconds."""
 
         @abstractmethod
-        def window(self) -> W2:
+        def window(self) -> W_co:
             """Return the window."""
 
         @abstractmethod
@@ -65,7 +68,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
             """Return the state of this key in all windows together."""
 
     @abstractmethod
-    def process(self, key: KEY, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+    def process(self, key: KEY_contra, context: Context[W_contra], elements: Iterable[IN_contra]) -> Emitted[OUT_co]:
         """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
 
         Args:
@@ -74,21 +77,22 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
             elements: Its elements, in the order of arrival; only the aggregate, after ``reduce`` or ``aggregate``.
         """
 
-    def clear(self, context: Context[W]) -> None:
+    def clear(self, context: Context[W_contra]) -> None:
         """Delete the function's own state of a window that closes, its ``window_state()``."""
 
 
-class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
+class ProcessAllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
     """Turns the contents of a window over a stream without keys into results, and can ask for times and state.
 
-    Its `Context` is that of `ProcessWindowFunction`, so it knows the times too, which PyFlink's does not.
+    Its `Context` knows the times too, which PyFlink's does not.
     """
 
-    Context = ProcessWindowFunction.Context
+    class Context(ProcessWindowFunction.Context[W_co]):
+        """The window that fires, the times at which it does, and state. All times are in milliseconds."""
 
     @abstractmethod
-    def process(self, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+    def process(self, context: Context[W_contra], elements: Iterable[IN_contra]) -> Emitted[OUT_co]:
         """Return, or yield, the results of a window that fires; see `ProcessWindowFunction.process`."""
 
-    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
+    def clear(self, context: Context[W_contra]) -> None:
         """Delete the function's own state of a window that closes, its ``window_state()``."""

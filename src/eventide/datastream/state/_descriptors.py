@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from eventide.common.type_variables import ACC, IN, OUT, K, S_co, T, V
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.functions import AggregateFunction, ReduceFunction
+from eventide.datastream.state._interfaces import AggregatingState, ListState, MapState, ReducingState, ValueState
 from eventide.datastream.state._ttl import StateTtlConfig
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     from eventide.datastream.functions import KeyedStateStore
-    from eventide.datastream.state._interfaces import State
 
 
-class StateDescriptor(ABC):
+class StateDescriptor(ABC, Generic[S_co]):
     """The name of a state within its operator, and the type of what it holds. Not to be changed once made.
 
     Args:
@@ -51,54 +52,54 @@ class StateDescriptor(ABC):
         return self.name
 
     @abstractmethod
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> S_co:
         """Return the state of this name from `store`; the descriptor knows of which kind it is."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.type_info})"
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor[ValueState[T]]):
     """Describes a `ValueState`.
 
     >>> ValueStateDescriptor("last_seen", Types.LONG())
     ValueStateDescriptor('last_seen', LONG)
     """
 
-    def __init__(self, name: str, value_type_info: TypeInformation) -> None:
+    def __init__(self, name: str, value_type_info: TypeInformation[T]) -> None:
         super().__init__(name, value_type_info)
 
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> ValueState[T]:
         """Return the `ValueState` of this name."""
         return store.get_state(self)
 
 
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor[ListState[T]]):
     """Describes a `ListState`; `element_type` is the type of one element."""
 
-    def __init__(self, name: str, elem_type_info: TypeInformation) -> None:
+    def __init__(self, name: str, elem_type_info: TypeInformation[T]) -> None:
         self.element_type = _checked_type(name, elem_type_info)
         super().__init__(name, Types.LIST(elem_type_info))
 
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> ListState[T]:
         """Return the `ListState` of this name."""
         return store.get_list_state(self)
 
 
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
     """Describes a `MapState`; `key_type` and `value_type` are the types of its keys and values."""
 
-    def __init__(self, name: str, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+    def __init__(self, name: str, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None:
         self.key_type = _checked_type(name, key_type_info)
         self.value_type = _checked_type(name, value_type_info)
         super().__init__(name, Types.MAP(key_type_info, value_type_info))
 
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> MapState[K, V]:
         """Return the `MapState` of this name."""
         return store.get_map_state(self)
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
     """Describes a `ReducingState`.
 
     Args:
@@ -116,22 +117,22 @@ class ReducingStateDescriptor(StateDescriptor):
     def __init__(
         self,
         name: str,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        type_info: TypeInformation,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        type_info: TypeInformation[T],
     ) -> None:
         super().__init__(name, type_info)
         self._reduce_function = ReduceFunction.of(reduce_function)
 
-    def get_reduce_function(self) -> ReduceFunction:
+    def get_reduce_function(self) -> ReduceFunction[T]:
         """Return the function, as a `ReduceFunction` in any case."""
         return self._reduce_function
 
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> ReducingState[T]:
         """Return the `ReducingState` of this name."""
         return store.get_reducing_state(self)
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
     """Describes an `AggregatingState`.
 
     Args:
@@ -143,18 +144,20 @@ class AggregatingStateDescriptor(StateDescriptor):
         ProgramError: `agg_function` is no `AggregateFunction`.
     """
 
-    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation) -> None:
+    def __init__(
+        self, name: str, agg_function: AggregateFunction[IN, ACC, OUT], state_type_info: TypeInformation[ACC]
+    ) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
             message = f"state {name!r}: expected an AggregateFunction, got {agg_function!r}"
             raise ProgramError(message)
-        self._agg_function = agg_function
+        self._agg_function: AggregateFunction[IN, Any, OUT] = agg_function
 
-    def get_agg_function(self) -> AggregateFunction:
+    def get_agg_function(self) -> AggregateFunction[IN, Any, OUT]:
         """Return the function."""
         return self._agg_function
 
-    def bind(self, store: KeyedStateStore) -> State:
+    def bind(self, store: KeyedStateStore) -> AggregatingState[IN, OUT]:
         """Return the `AggregatingState` of this name."""
         return store.get_aggregating_state(self)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from eventide._absent import says_what_is_absent
-from eventide.common.time_window import Window
+from eventide.common.type_variables import T_contra, W, W_contra
 from eventide.datastream.window._triggers import NeverTrigger, Trigger
 from eventide.datastream.window._windows import GlobalWindow
 
@@ -16,13 +16,9 @@ if TYPE_CHECKING:
     from eventide.datastream.functions import KeyedStateStore
     from eventide.datastream.window._evictors import Evictor
 
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
-W2 = TypeVar("W2", bound=Window)
-
 
 @says_what_is_absent
-class WindowAssigner(ABC, Generic[T, W]):
+class WindowAssigner(ABC, Generic[T_contra, W]):
     """Assigns windows to elements. Elements of one key in one window are a pane, which a `Trigger` fires.
 
     An assigner pickles, and keeps nothing between elements but in the state that its context gives. PyFlink's
@@ -47,7 +43,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: T_contra, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
         """Return the windows of an element, none or more, all different.
 
@@ -59,10 +55,10 @@ class WindowAssigner(ABC, Generic[T, W]):
         """
 
     @abstractmethod
-    def get_default_trigger(self, env: Any = None) -> Trigger[T, W]:
+    def get_default_trigger(self, env: object = None) -> Trigger[T_contra, W]:
         """Return the trigger of windows for which the program names none; `env` is there for PyFlink's sake."""
 
-    def get_default_evictor(self) -> Evictor[T, W] | None:
+    def get_default_evictor(self) -> Evictor[Any, W] | None:
         """Return the evictor of windows for which the program names none; None, as a rule. Not in PyFlink."""
         return None
 
@@ -79,14 +75,14 @@ class WindowAssigner(ABC, Generic[T, W]):
         return self.is_event_time()
 
 
-class MergingWindowAssigner(WindowAssigner[T, W]):
+class MergingWindowAssigner(WindowAssigner[T_contra, W]):
     """An assigner whose windows merge when elements come in between; its trigger must be able to merge too."""
 
-    class MergeCallback(ABC, Generic[W2]):
+    class MergeCallback(ABC, Generic[W_contra]):
         """Where `merge_windows` says which windows become one."""
 
         @abstractmethod
-        def merge(self, to_be_merged: Sequence[W2], merge_result: W2) -> None:
+        def merge(self, to_be_merged: Sequence[W_contra], merge_result: W_contra) -> None:
             """Take note that the windows `to_be_merged`, two or more, become `merge_result`."""
 
     @property
@@ -108,7 +104,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
 
 @dataclass(frozen=True)
-class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
+class GlobalWindows(WindowAssigner[object, GlobalWindow]):
     """One window for everything. It never fires by itself: give it a trigger.
 
     >>> GlobalWindows.create().assign_windows("element", 0, None)
@@ -122,14 +118,14 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     def assign_windows(
         self,
-        element: Any,
+        element: object,
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext | None,
     ) -> list[GlobalWindow]:
         """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, GlobalWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
         """Return a `NeverTrigger`."""
         return NeverTrigger()
 

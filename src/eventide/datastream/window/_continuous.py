@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.common._ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.time_window import Window
 from eventide.common.typeinfo import Types
 from eventide.datastream.state import ReducingState, ReducingStateDescriptor
 from eventide.datastream.window._triggers import Trigger, TriggerResult
 
 
 @dataclass(frozen=True)
-class _ContinuousTrigger(Trigger[Any, Any]):
-    """Base of the triggers of both kinds of time: the multiple of the interval that a window waits for."""
+class _ContinuousTrigger(Trigger[object, Window]):
+    """What the triggers of both kinds of time share: the multiple of the interval that a window waits for."""
 
     interval: int
 
-    _FIRE_TIME: ClassVar[ReducingStateDescriptor] = ReducingStateDescriptor("fire-time", min, Types.LONG())
+    _FIRE_TIME: ClassVar[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min, Types.LONG())
 
     def __post_init__(self) -> None:
         to_positive_ms(self.interval, "trigger interval")
@@ -34,14 +35,14 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         """True."""
         return True
 
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Wait for the earliest of the multiples that the merged windows waited for."""
         ctx.merge_partitioned_state(self._FIRE_TIME)
         fire_time = self._fire_time(ctx).get()
         if fire_time is not None:
             self._register(fire_time, ctx)
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Take the timer back and forget the multiple."""
         fire_time = self._fire_time(ctx)
         pending = fire_time.get()
@@ -49,14 +50,14 @@ class _ContinuousTrigger(Trigger[Any, Any]):
             self._delete(pending, ctx)
             fire_time.clear()
 
-    def _wait_behind(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait for the multiple after a time, unless a multiple is waited for already."""
+    def _wait_behind(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Wait for the multiple behind a time, unless a multiple is waited for already."""
         if self._fire_time(ctx).get() is None:
             # The remainder is that of Java's %, which has the sign of the time.
             remainder = abs(time) % self.interval
             self._wait_from(time - remainder if time >= 0 else time + remainder, window, ctx)
 
-    def _on_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def _on_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the multiple that was waited for, and wait for the next one, if there is one in the window."""
         fire_time = self._fire_time(ctx)
         if fire_time.get() != time:
@@ -67,14 +68,13 @@ class _ContinuousTrigger(Trigger[Any, Any]):
             self._wait_from(time, window, ctx)
         return TriggerResult.FIRE
 
-    def _wait_from(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def _wait_from(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
         following = min(add_ms(time, self.interval), window.max_timestamp())
         self._fire_time(ctx).add(following)
         self._register(following, ctx)
 
     def _fire_time(self, ctx: Trigger.TriggerContext) -> ReducingState[int]:
-        state: ReducingState[int] = ctx.get_partitioned_state(self._FIRE_TIME)
-        return state
+        return ctx.get_partitioned_state(self._FIRE_TIME)
 
     @abstractmethod
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
@@ -100,7 +100,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     ContinuousEventTimeTrigger(interval=10000)
     """
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire if the watermark has passed the window already; else wait for its end and the next multiple."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
@@ -108,17 +108,17 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         self._wait_behind(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the window's last millisecond, and at the multiple that was waited for."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         return self._on_time(time, window, ctx)
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Take both timers back and forget the multiple."""
         ctx.delete_event_time_timer(window.max_timestamp())
         super().clear(window, ctx)
@@ -145,16 +145,16 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     ContinuousProcessingTimeTrigger(interval=10000)
     """
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Wait for the next multiple, unless one is waited for already."""
         self._wait_behind(ctx.get_current_processing_time(), window, ctx)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the multiple that was waited for."""
         return self._on_time(time, window, ctx)
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 

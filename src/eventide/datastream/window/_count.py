@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from eventide.common.typeinfo import Types
 from eventide.datastream.state import ValueStateDescriptor
@@ -16,7 +15,7 @@ _SEEN = ValueStateDescriptor("count", Types.LONG())
 
 
 @dataclass(frozen=True)
-class CountTumblingWindowAssigner(WindowAssigner[Any, GlobalWindow]):
+class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
     """Fires with every `window_size` elements of a key and starts over; a rest never comes out.
 
     As in Flink's Java API this is the global window under ``PurgingTrigger(CountTrigger(n))``. (PyFlink gives each
@@ -41,14 +40,14 @@ class CountTumblingWindowAssigner(WindowAssigner[Any, GlobalWindow]):
 
     def assign_windows(
         self,
-        element: Any,
+        element: object,
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext | None,
     ) -> list[GlobalWindow]:
         """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, GlobalWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
         """Return the trigger that fires with every `window_size` elements and clears the window."""
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
@@ -58,7 +57,7 @@ class CountTumblingWindowAssigner(WindowAssigner[Any, GlobalWindow]):
 
 
 @dataclass(frozen=True)
-class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
+class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
     """Windows of `window_size` elements of a key, one beginning every `window_slide`; each fires when it is full.
 
     As in PyFlink each element is in several `CountWindow`, which are numbered from 0 in each key: window ``n`` begins
@@ -86,7 +85,7 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
 
     def assign_windows(
         self,
-        element: Any,
+        element: object,
         timestamp: int,
         context: WindowAssigner.WindowAssignerContext,
     ) -> list[CountWindow]:
@@ -98,7 +97,7 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
         first = max(0, (number - self.window_size) // self.window_slide + 1)
         return [CountWindow(n) for n in range(last, first - 1, -1)]
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, CountWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[object, CountWindow]:
         """Return the trigger that fires a window when it is full, and clears it: nothing comes into it any more."""
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from eventide.common._ms import add_ms, to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.time_window import Window
+from eventide.common.type_variables import T, W_contra
 from eventide.datastream.window._triggers import check_count
 from eventide.errors import ProgramError
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class TimestampedValue(Generic[T]):
     timestamp: int | None = None
 
 
-class Evictor(ABC, Generic[T, W]):
+class Evictor(ABC, Generic[T, W_contra]):
     """Removes elements from a window when it fires, before or after the window function sees them.
 
     Flink's evictors remove from an iterable; eventide's return the elements that stay, in their order. What is
@@ -45,7 +43,7 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_before(
-        self, elements: list[TimestampedValue[T]], size: int, window: W, ctx: Evictor.EvictorContext
+        self, elements: list[TimestampedValue[T]], size: int, window: W_contra, ctx: Evictor.EvictorContext
     ) -> list[TimestampedValue[T]]:
         """Return the elements that stay, before the window function is called with them.
 
@@ -58,7 +56,7 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_after(
-        self, elements: list[TimestampedValue[T]], size: int, window: W, ctx: Evictor.EvictorContext
+        self, elements: list[TimestampedValue[T]], size: int, window: W_contra, ctx: Evictor.EvictorContext
     ) -> list[TimestampedValue[T]]:
         """Return the elements that stay, after the window function was called; arguments as for `evict_before`."""
 
@@ -67,7 +65,7 @@ class Evictor(ABC, Generic[T, W]):
         return True
 
 
-class _OneSidedEvictor(Evictor[Any, Any]):
+class _OneSidedEvictor(Evictor[Any, Window]):
     """An evictor with one rule, which it applies either before or after the window function."""
 
     do_evict_after: bool
@@ -76,7 +74,7 @@ class _OneSidedEvictor(Evictor[Any, Any]):
         self,
         elements: list[TimestampedValue[Any]],
         size: int,
-        window: Any,
+        window: Window | None,
         ctx: Evictor.EvictorContext | None,
     ) -> list[TimestampedValue[Any]]:
         """Apply the rule, unless it is to be applied after the window function."""
@@ -86,7 +84,7 @@ class _OneSidedEvictor(Evictor[Any, Any]):
         self,
         elements: list[TimestampedValue[Any]],
         size: int,
-        window: Any,
+        window: Window | None,
         ctx: Evictor.EvictorContext | None,
     ) -> list[TimestampedValue[Any]]:
         """Apply the rule, if it is to be applied after the window function."""

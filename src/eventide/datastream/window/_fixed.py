@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from eventide.common._ms import to_ms, to_positive_ms, window_bounds
 from eventide.common.time import Duration, Time
@@ -14,8 +14,8 @@ from eventide.errors import ProgramError
 
 
 @dataclass(frozen=True)
-class _TumblingWindows(InTime):
-    """Base of tumbling windows of both kinds of time."""
+class _TumblingWindows(InTime[object]):
+    """What tumbling windows of both kinds of time share."""
 
     size: int
     offset: int = 0
@@ -29,7 +29,7 @@ class _TumblingWindows(InTime):
         return cls(to_positive_ms(size, "window size"), _offset_ms(offset))
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the one window of the element; in event time, a `DataError` says that it has no timestamp."""
         time = self._TIME.time_of(element, timestamp, context)
@@ -71,8 +71,8 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
 
 @dataclass(frozen=True)
-class _SlidingWindows(InTime):
-    """Base of sliding windows of both kinds of time."""
+class _SlidingWindows(InTime[object]):
+    """What sliding windows of both kinds of time share."""
 
     size: int
     slide: int
@@ -90,7 +90,7 @@ class _SlidingWindows(InTime):
         return cls(to_positive_ms(size, "window size"), to_positive_ms(slide, "window slide"), _offset_ms(offset))
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the windows of the element, latest first; in event time, a `DataError` says it has no timestamp."""
         time = self._TIME.time_of(element, timestamp, context)

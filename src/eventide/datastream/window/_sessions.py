@@ -5,26 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Generic, Self
 
 from eventide.common._ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.time_window import TimeWindow
+from eventide.common.type_variables import T, T_contra
 from eventide.datastream.window._assigners import MergingWindowAssigner, WindowAssigner
 from eventide.datastream.window._time import EVENT_TIME, PROCESSING_TIME, InTime, KindOfTime
 from eventide.errors import DataError, ProgramError
 
 
-class SessionWindowTimeGapExtractor(ABC):
+class SessionWindowTimeGapExtractor(ABC, Generic[T_contra]):
     """Gives each element the gap that ends its session."""
 
     @abstractmethod
-    def extract(self, element: Any) -> int:
-        """Return the gap after this element, in milliseconds, more than 0."""
+    def extract(self, element: T_contra) -> int:
+        """Return the gap behind this element, in milliseconds, more than 0."""
 
 
-class _SessionWindows(InTime, MergingWindowAssigner[Any, TimeWindow]):
-    """Base of all kinds of sessions."""
+class _SessionWindows(InTime[T_contra], MergingWindowAssigner[T_contra, TimeWindow]):
+    """What all kinds of sessions share."""
 
     @property
     def merges_neighbours_only(self) -> bool:
@@ -39,8 +40,8 @@ class _SessionWindows(InTime, MergingWindowAssigner[Any, TimeWindow]):
 
 
 @dataclass(frozen=True)
-class _GapSessions(_SessionWindows):
-    """Base of sessions with one gap for all elements, in both kinds of time."""
+class _GapSessions(_SessionWindows[object]):
+    """What sessions with one gap for all elements share, in both kinds of time."""
 
     session_gap: int
 
@@ -53,7 +54,7 @@ class _GapSessions(_SessionWindows):
         return cls(to_positive_ms(size, "session gap"))
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the window that the element opens; in event time, a `DataError` says that it has no timestamp."""
         time = self._TIME.time_of(element, timestamp, context)
@@ -61,10 +62,10 @@ class _GapSessions(_SessionWindows):
 
 
 @dataclass(frozen=True)
-class _DynamicSessions(_SessionWindows):
-    """Base of sessions in which each element brings its own gap, in both kinds of time."""
+class _DynamicSessions(_SessionWindows[T_contra]):
+    """What sessions in which each element brings its own gap share, in both kinds of time."""
 
-    session_window_time_gap_extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]
+    session_window_time_gap_extractor: SessionWindowTimeGapExtractor[T_contra] | Callable[[T_contra], int]
 
     def __post_init__(self) -> None:
         extractor = self.session_window_time_gap_extractor
@@ -75,12 +76,12 @@ class _DynamicSessions(_SessionWindows):
             raise ProgramError(message)
 
     @classmethod
-    def with_dynamic_gap(cls, extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> Self:
+    def with_dynamic_gap(cls, extractor: SessionWindowTimeGapExtractor[T_contra] | Callable[[T_contra], int]) -> Self:
         """Return sessions with the gaps that `extractor` gives."""
         return cls(extractor)
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self, element: T_contra, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the window that the element opens.
 
@@ -90,7 +91,7 @@ class _DynamicSessions(_SessionWindows):
         time = self._TIME.time_of(element, timestamp, context)
         return [TimeWindow(time, add_ms(time, self._gap(element)))]
 
-    def _gap(self, element: Any) -> int:
+    def _gap(self, element: T_contra) -> int:
         extractor = self.session_window_time_gap_extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
         if type(gap) is not int or gap <= 0:
@@ -116,13 +117,13 @@ class EventTimeSessionWindows(_GapSessions):
 
     @staticmethod
     def with_dynamic_gap(
-        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
-    ) -> DynamicEventTimeSessionWindows:
+        extractor: SessionWindowTimeGapExtractor[T] | Callable[[T], int],
+    ) -> DynamicEventTimeSessionWindows[T]:
         """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class DynamicEventTimeSessionWindows(_DynamicSessions):
+class DynamicEventTimeSessionWindows(_DynamicSessions[T_contra]):
     """Sessions in which each element brings its own gap.
 
     A session ends where the last of its elements' windows ends: a short gap does not shorten a longer one.
@@ -155,13 +156,13 @@ class ProcessingTimeSessionWindows(_GapSessions):
 
     @staticmethod
     def with_dynamic_gap(
-        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
-    ) -> DynamicProcessingTimeSessionWindows:
+        extractor: SessionWindowTimeGapExtractor[T] | Callable[[T], int],
+    ) -> DynamicProcessingTimeSessionWindows[T]:
         """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-class DynamicProcessingTimeSessionWindows(_DynamicSessions):
+class DynamicProcessingTimeSessionWindows(_DynamicSessions[T_contra]):
     """Sessions by the clock, in which each element brings its own gap.
 
     A session ends where the last of its elements' windows ends: a short gap does not shorten a longer one.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from eventide.common._ms import MIN_MS
-from eventide.common.time_window import TimeWindow
+from eventide.common.time_window import TimeWindow, Window
+from eventide.common.type_variables import T_contra
 from eventide.datastream.window._assigners import WindowAssigner
 from eventide.datastream.window._triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from eventide.errors import DataError
@@ -18,17 +19,17 @@ class KindOfTime(Protocol):
     def is_event_time(self) -> bool:
         """Whether watermarks close the windows."""
 
-    def time_of(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
         """The time at which an element is, in milliseconds since the epoch (UTC)."""
 
-    def default_trigger(self) -> Trigger[Any, Any]:
+    def default_trigger(self) -> Trigger[object, Window]:
         """The trigger that fires a window when the time has reached its last millisecond."""
 
 
 class _EventTime:
     is_event_time = True
 
-    def time_of(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
         if timestamp is None or timestamp == MIN_MS:
             message = (
                 f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
@@ -37,17 +38,17 @@ class _EventTime:
             raise DataError(message)
         return timestamp
 
-    def default_trigger(self) -> Trigger[Any, Any]:
+    def default_trigger(self) -> Trigger[object, Window]:
         return EventTimeTrigger()
 
 
 class _ProcessingTime:
     is_event_time = False
 
-    def time_of(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
         return context.get_current_processing_time()
 
-    def default_trigger(self) -> Trigger[Any, Any]:
+    def default_trigger(self) -> Trigger[object, Window]:
         return ProcessingTimeTrigger()
 
 
@@ -58,7 +59,7 @@ PROCESSING_TIME: KindOfTime = _ProcessingTime()
 """The time at which elements are handled: that of their micro-batch."""
 
 
-class InTime(WindowAssigner[Any, TimeWindow]):
+class InTime(WindowAssigner[T_contra, TimeWindow]):
     """Windows of time, of the kind that the class names."""
 
     _TIME: ClassVar[KindOfTime]
@@ -68,7 +69,7 @@ class InTime(WindowAssigner[Any, TimeWindow]):
         """True."""
         return True
 
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+    def get_default_trigger(self, env: object = None) -> Trigger[T_contra, TimeWindow]:
         """Return an `EventTimeTrigger` or a `ProcessingTimeTrigger`, as the windows are."""
         return self._TIME.default_trigger()
 

@@ -6,16 +6,14 @@ import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time_window import Window
+from eventide.common.type_variables import S, T_contra, W_contra
 from eventide.common.typeinfo import Types
 from eventide.datastream.state import ReducingStateDescriptor, StateDescriptor
 from eventide.errors import ProgramError
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
@@ -35,7 +33,7 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-class Trigger(ABC, Generic[T, W]):
+class Trigger(ABC, Generic[T_contra, W_contra]):
     """Decides when the window of a key fires.
 
     One object serves all keys and windows, so a trigger keeps nothing in itself: what it must remember goes into the
@@ -72,7 +70,7 @@ class Trigger(ABC, Generic[T, W]):
             """Take an event-time timer back; nothing happens where there is none."""
 
         @abstractmethod
-        def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        def get_partitioned_state(self, state_descriptor: StateDescriptor[S]) -> S:
             """Return the state that `state_descriptor` describes, of this key and window."""
 
     class OnMergeContext(TriggerContext):
@@ -83,22 +81,24 @@ class Trigger(ABC, Generic[T, W]):
             """Move the state of all windows that were merged into that of the merged window."""
 
     @abstractmethod
-    def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         """Decide after `element`, with its `timestamp` in milliseconds, was added to `window`."""
 
     @abstractmethod
-    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Decide when a processing-time timer that was set for `time` is due."""
 
     @abstractmethod
-    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Decide when an event-time timer that was set for `time` is due; the watermark is the new one already."""
 
     def can_merge(self) -> bool:
         """Say whether the trigger works with windows that merge."""
         return False
 
-    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
         """Carry state and timers over to `window`, which several windows have become.
 
         Raises:
@@ -108,24 +108,24 @@ class Trigger(ABC, Generic[T, W]):
         raise ProgramError(message)
 
     @abstractmethod
-    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
         """Delete all state and timers of `window`, which is gone: it was closed, or merged into another."""
 
 
-class _ElementTrigger(Trigger[Any, Any]):
+class _ElementTrigger(Trigger[object, Window]):
     """A trigger that only elements can fire, not time."""
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
 
 @dataclass(frozen=True)
-class EventTimeTrigger(Trigger[Any, Any]):
+class EventTimeTrigger(Trigger[object, Window]):
     """Fires when the watermark reaches the window's last millisecond, and then with each late element.
 
     The default of event-time windows.
@@ -136,18 +136,18 @@ class EventTimeTrigger(Trigger[Any, Any]):
         """Return the trigger."""
         return EventTimeTrigger()
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire if the watermark has passed the window already; else wait for it."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the window's last millisecond."""
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
@@ -155,18 +155,18 @@ class EventTimeTrigger(Trigger[Any, Any]):
         """True."""
         return True
 
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Wait for the end of the merged window, unless the watermark has passed it."""
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Take the timer back."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
 @dataclass(frozen=True)
-class ProcessingTimeTrigger(Trigger[Any, Any]):
+class ProcessingTimeTrigger(Trigger[object, Window]):
     """Fires when the clock, which is the time of the micro-batch, reaches the window's last millisecond.
 
     The default of processing-time windows.
@@ -177,16 +177,16 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         """Return the trigger."""
         return ProcessingTimeTrigger()
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Wait for the end of the window."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire."""
         return TriggerResult.FIRE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
@@ -194,12 +194,12 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         """True."""
         return True
 
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Wait for the end of the merged window, unless the clock has reached it."""
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Take the timer back."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
@@ -218,7 +218,7 @@ class CountTrigger(_ElementTrigger):
 
     window_size: int
 
-    _COUNT: ClassVar[ReducingStateDescriptor] = ReducingStateDescriptor("count", operator.add, Types.LONG())
+    _COUNT: ClassVar[ReducingStateDescriptor[int]] = ReducingStateDescriptor("count", operator.add, Types.LONG())
 
     def __post_init__(self) -> None:
         check_count(self.window_size, "count trigger")
@@ -228,11 +228,11 @@ class CountTrigger(_ElementTrigger):
         """Return a trigger that fires with every `window_size` elements of a key and window."""
         return CountTrigger(window_size)
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Count the element; fire and start over when there are enough."""
         count = ctx.get_partitioned_state(self._COUNT)
         count.add(1)
-        if count.get() < self.window_size:
+        if (count.get() or 0) < self.window_size:
             return TriggerResult.CONTINUE
         count.clear()
         return TriggerResult.FIRE
@@ -241,24 +241,24 @@ class CountTrigger(_ElementTrigger):
         """True."""
         return True
 
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Add the counts up; the next element decides."""
         ctx.merge_partitioned_state(self._COUNT)
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Forget the count."""
         ctx.get_partitioned_state(self._COUNT).clear()
 
 
 @dataclass(frozen=True)
-class PurgingTrigger(Trigger[Any, Any]):
+class PurgingTrigger(Trigger[T_contra, W_contra]):
     """Does what another trigger does, and empties the window with every firing.
 
     Raises:
         ProgramError: The argument is no trigger.
     """
 
-    nested_trigger: Trigger[Any, Any]
+    nested_trigger: Trigger[T_contra, W_contra]
 
     def __post_init__(self) -> None:
         if not isinstance(self.nested_trigger, Trigger):
@@ -266,19 +266,21 @@ class PurgingTrigger(Trigger[Any, Any]):
             raise ProgramError(message)
 
     @staticmethod
-    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+    def of(nested_trigger: Trigger[T_contra, W_contra]) -> PurgingTrigger[T_contra, W_contra]:
         """Return the purging version of `nested_trigger`."""
         return PurgingTrigger(nested_trigger)
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         """Ask the other trigger."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Ask the other trigger."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Ask the other trigger."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
@@ -286,11 +288,11 @@ class PurgingTrigger(Trigger[Any, Any]):
         """Say what the other trigger says."""
         return self.nested_trigger.can_merge()
 
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+    def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
         """Let the other trigger merge."""
         self.nested_trigger.on_merge(window, ctx)
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
         """Let the other trigger clear."""
         self.nested_trigger.clear(window, ctx)
 
@@ -299,11 +301,11 @@ class PurgingTrigger(Trigger[Any, Any]):
 class NeverTrigger(_ElementTrigger):
     """Never fires. The default of `GlobalWindows`."""
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""
         return TriggerResult.CONTINUE
 
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Do nothing: there is no state."""
 
 

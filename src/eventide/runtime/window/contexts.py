@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from eventide.common._ms import MIN_MS, whole_ms
-from eventide.datastream.functions import KeyedStateStore, ProcessWindowFunction
+from eventide.datastream.functions import KeyedStateStore, ProcessAllWindowFunction
 from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
 from eventide.errors import ProgramError
@@ -111,7 +111,7 @@ class EvictorView(Evictor.EvictorContext):
         return self._moment.watermark
 
 
-class FiringContext(ProcessWindowFunction.Context[Any]):
+class FiringContext(ProcessAllWindowFunction.Context[Any]):
     """The operator as a window function sees it."""
 
     def __init__(self, moment: Moment, keyed: KeyedState, merging: bool, at: KeyAtHand) -> None:

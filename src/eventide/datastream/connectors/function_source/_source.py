@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from eventide.common._pickles import copied, loads
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
 from eventide.datastream.connectors._storage import absolute
@@ -21,8 +22,8 @@ _SPLIT = "function"
 _AVAILABLE_S = 1.0
 
 
-class FunctionSource(Source):
-    """Source of ``StreamExecutionEnvironment.add_source``: a :class:`SourceFunction` and the log of what it emitted.
+class FunctionSource(Source[T_co]):
+    """What ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` and the log of what it emitted.
 
     A position is a number of items: elements, watermarks, remarks that it is idle, and readings of its metrics. Where
     micro-batches are planned, the function runs in a thread; each planning writes what has come since the one before
@@ -35,7 +36,7 @@ class FunctionSource(Source):
         ProgramError: if it is no `SourceFunction`, or has one of ``snapshot_state`` and ``restore_state`` alone.
     """
 
-    def __init__(self, function: SourceFunction, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, function: SourceFunction[T_co], type_info: TypeInformation | None = None) -> None:
         if not isinstance(function, SourceFunction):
             raise ProgramError(f"add_source needs a SourceFunction of eventide.datastream, not {function!r}")
         if hasattr(function, "snapshot_state") != hasattr(function, "restore_state"):
@@ -53,8 +54,8 @@ class FunctionSource(Source):
 
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
-    ) -> FunctionSource:
-        """Return a copy of the source with its log at this place.
+    ) -> FunctionSource[T_co]:
+        """The same function with a log at this place.
 
         Raises:
             ProgramError: if there is no place.
@@ -169,6 +170,6 @@ class FunctionSource(Source):
         return {**vars(self), "_run": None}
 
 
-def _is_signal(value: Any) -> bool:
-    """Whether something that was emitted as an element would be taken for something else by its reader."""
+def _is_signal(value: object) -> bool:
+    """Whether something that was emitted as an element would be taken for something else by who reads it."""
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)

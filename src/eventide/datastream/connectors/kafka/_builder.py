@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from eventide.common.serialization import DeserializationSchema
+from eventide.common.type_variables import T, T_co
 from eventide.datastream.connectors.kafka._offsets import KafkaOffsetsInitializer, KafkaTopicPartition, needs_group
 from eventide.datastream.connectors.kafka._properties import ConnectorOptions, as_text, librdkafka_properties
 from eventide.datastream.connectors.kafka._records import KafkaRecordDeserializationSchema, check_deserializer
@@ -22,7 +23,7 @@ _ISOLATION = {"read_committed", "read_uncommitted"}
 
 
 @dataclass
-class KafkaSourceBuilder:
+class KafkaSourceBuilder(Generic[T_co]):
     """Builds a :class:`KafkaSource`; each step changes the builder and returns it. PyFlink: ``KafkaSourceBuilder``.
 
     Needed are servers, what to read (:meth:`set_topics`, :meth:`set_topic_pattern` or :meth:`set_partitions`), and what
@@ -35,7 +36,7 @@ class KafkaSourceBuilder:
     _starting: KafkaOffsetsInitializer = field(default_factory=KafkaOffsetsInitializer.earliest)
     _stopping: KafkaOffsetsInitializer | None = None
     _is_bounded: bool = False
-    _deserializer: KafkaRecordDeserializationSchema | None = None
+    _deserializer: KafkaRecordDeserializationSchema[T_co] | None = None
     _fails_on_data_loss: bool = True
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
@@ -121,7 +122,7 @@ class KafkaSourceBuilder:
         self._is_bounded = True
         return self
 
-    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> Self:
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema[T]) -> KafkaSourceBuilder[T]:
         """Set what makes elements of values; keys and headers do not matter.
 
         Raises:
@@ -129,14 +130,15 @@ class KafkaSourceBuilder:
         """
         return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
 
-    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema[T]) -> KafkaSourceBuilder[T]:
         """Set what makes elements of whole records. Not in PyFlink; Flink's Java API has it.
 
         Raises:
             ProgramError: It is no :class:`KafkaRecordDeserializationSchema`.
         """
-        self._deserializer = check_deserializer(record_deserializer)
-        return self
+        builder: KafkaSourceBuilder[Any] = self
+        builder._deserializer = check_deserializer(record_deserializer)
+        return builder
 
     def set_client_id_prefix(self, prefix: str) -> Self:
         """Set what the names of clients begin with, as the brokers' logs and quotas see them."""
@@ -173,7 +175,7 @@ class KafkaSourceBuilder:
         self._fails_on_data_loss = bool(fail_on_data_loss)
         return self
 
-    def build(self) -> KafkaSource:
+    def build(self) -> KafkaSource[T_co]:
         """The source.
 
         Raises:
@@ -220,7 +222,7 @@ class KafkaSourceBuilder:
         return self
 
 
-def _initializer(where: str, initializer: Any) -> KafkaOffsetsInitializer:
+def _initializer(where: str, initializer: object) -> KafkaOffsetsInitializer:
     if not isinstance(initializer, KafkaOffsetsInitializer):
         raise ProgramError(f"{where} needs a KafkaOffsetsInitializer, not {initializer!r}")
     return initializer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic
 
 from eventide.common.serialization import DeserializationSchema
+from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 
@@ -37,7 +38,7 @@ class ConsumerRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class KafkaRecordDeserializationSchema(ABC):
+class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
     """Makes elements of whole records: give one to :meth:`KafkaSourceBuilder.set_deserializer`.
 
     One of your own has :meth:`deserialize`, which sees one record at a time; or, for speed, :meth:`deserialize_batch`,
@@ -54,7 +55,7 @@ class KafkaRecordDeserializationSchema(ABC):
     ('wren', 7)
     """
 
-    def deserialize(self, record: ConsumerRecord) -> Any:
+    def deserialize(self, record: ConsumerRecord) -> T_co | None:
         """Return the element in a record; None where there is none, so that it is left out."""
         raise NotImplementedError(f"{type(self).__name__} needs deserialize(record) or deserialize_batch(records)")
 
@@ -67,12 +68,12 @@ class KafkaRecordDeserializationSchema(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} needs deserialize(record) or deserialize_batch(records)")
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[T_co]:
         """Return the type of the elements; by default any object, pickled."""
         return Types.PICKLED_BYTE_ARRAY()
 
     @staticmethod
-    def value_only(value_deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+    def value_only(value_deserialization_schema: DeserializationSchema[T]) -> KafkaRecordDeserializationSchema[T]:
         """Return one for which a record is its value: each element is what this schema makes of it.
 
         Raises:
@@ -87,16 +88,16 @@ class KafkaRecordDeserializationSchema(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class ValueOnly(KafkaRecordDeserializationSchema):
-    """Reads records by a schema of their values."""
+class ValueOnly(KafkaRecordDeserializationSchema[T_co]):
+    """What a schema of values makes of them."""
 
-    schema: DeserializationSchema
+    schema: DeserializationSchema[T_co]
 
-    def deserialize(self, record: ConsumerRecord) -> Any:
+    def deserialize(self, record: ConsumerRecord) -> T_co | None:
         """Return what is in the value."""
         return self.schema.deserialize(record.value)  # type: ignore[arg-type]
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[T_co]:
         """Return the type of the schema."""
         return self.schema.get_produced_type()
 
@@ -106,8 +107,8 @@ def sees_batches(deserializer: KafkaRecordDeserializationSchema) -> bool:
     return type(deserializer).deserialize_batch is not KafkaRecordDeserializationSchema.deserialize_batch
 
 
-def check_deserializer(deserializer: Any) -> KafkaRecordDeserializationSchema:
-    """Return the deserializer of records, checked.
+def check_deserializer(deserializer: object) -> KafkaRecordDeserializationSchema:
+    """What was given for a deserializer of records.
 
     Raises:
         ProgramError: if it is none, or has neither of the two methods.

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eventide.common._ms import MAX_MS
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.connectors.kafka._builder import KafkaSourceBuilder
 from eventide.datastream.connectors.kafka._cluster import Cluster
@@ -23,7 +24,7 @@ from eventide.datastream.connectors.kafka._settings import KafkaSourceSettings
 from eventide.datastream.connectors.source import Beginning, Counted, PartRange, Source, shared_out
 
 
-class KafkaSource(Source):
+class KafkaSource(Source[T_co]):
     """Reads topics of Kafka; made with :meth:`builder`. PyFlink: ``KafkaSource``.
 
     Each partition is a split, with a watermark of its own. Elements have the timestamps of their records, which count
