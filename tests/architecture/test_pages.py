@@ -18,7 +18,7 @@ DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr")
 STATUS = re.compile(r"\*\*Status\.\*\* Accepted on \d{4}-\d\d-\d\d\.(?: (.*))?", re.DOTALL)
 COMPARISON = re.compile(r"^\| \| Spark \| eventide \|\n(?:\|.*\n)+", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
-GREETING = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "changelog.d/README.md"]
+GREETING = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "changelog.d/README")
 
 
 def text_of(name: str) -> str:
@@ -45,8 +45,8 @@ def test_the_readme_and_the_first_page_of_the_docs_compare_alike() -> None:
 
 @pytest.mark.parametrize("name", GREETING)
 def test_links_lead_somewhere(name: str) -> None:
-    folder = (ROOT / name).parent
-    assert [link for link in LINK.findall(text_of(name)) if not (folder / link).exists()] == []
+    page = ROOT / f"{name}.md"
+    assert [link for link in LINK.findall(text_of(f"{name}.md")) if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("number", DECISIONS)
