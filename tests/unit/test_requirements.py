@@ -5,7 +5,6 @@ from importlib import metadata
 
 import pytest
 from packaging.metadata import Metadata
-from packaging.requirements import Requirement
 
 from eventide.errors import ProgramError
 from eventide.runtime.python_folder import PythonFolder, write_wheel_without_modules
@@ -53,26 +52,22 @@ def test_what_eventide_needs_comes_in_the_versions_of_this_process(tmp_path):
 
 def test_an_extra_needs_what_it_stands_for(tmp_path):
     needed = needs(tmp_path, "kafka")
-    kafka = needed["confluent-kafka[schemaregistry]"]
-    assert str(kafka.specifier) == f"=={metadata.version('confluent-kafka')}"
-    assert needed["eventide[avro]"].specifier == Requirement(f"eventide=={VERSION}").specifier
+    version = metadata.version("confluent-kafka")
+    assert str(needed["confluent-kafka[schemaregistry]"].specifier) == f"=={version}"
+    assert {"fastavro", "pyarrow"} <= {*needed}
 
 
 def test_what_this_process_has_is_not_needed_again(tmp_path):
-    assert {*needs(tmp_path, "kafka", for_this_process=True)} == {"eventide[avro]"}
+    assert needs(tmp_path, "kafka", for_this_process=True) == {}
 
 
-def test_lines_for_eventide_and_of_other_files_are_read_as_pip_does(tmp_path):
+def test_lines_are_read_as_by_pip_and_the_eventide_of_an_index_is_left_there(tmp_path):
     for name in ("eventide_test_one", "eventide_test_two"):
         write_wheel(tmp_path, name, name)
+    write_wheel(tmp_path, "eventide", "eventide_of_an_index", VERSION)
     (tmp_path / "more.txt").write_text("eventide-test-two\n")
     lines = ("-r more.txt", "Eventide[kafka] >= 0.1  # the source", "eventide-test-one")
     assert installed(tmp_path, *lines) == ["eventide_test_one", "eventide_test_two"]
-
-
-def test_the_eventide_of_this_process_is_preferred_to_that_of_an_index(tmp_path):
-    write_wheel(tmp_path, "eventide", "eventide_of_an_index", VERSION)
-    assert installed(tmp_path, "eventide") == []
 
 
 def test_an_extra_that_there_is_not_is_refused(tmp_path):

@@ -119,10 +119,9 @@ def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
 def _needs(for_this_process: bool) -> Iterator[Requirement]:
     """What eventide and its extras need, in the versions that this process has, or in any that will do."""
     for needed in map(Requirement, metadata.requires(_OURS) or ()):
-        try:
-            needed.specifier = SpecifierSet(f"=={metadata.version(needed.name)}")
-            is_here = needed.name != _OURS
-        except metadata.PackageNotFoundError:
-            is_here = False
-        if needed.name not in _OF_SPARK and not (for_this_process and is_here):
-            yield needed
+        here = next((found.version for found in metadata.distributions(name=needed.name)), None)
+        if needed.name in _OF_SPARK or (for_this_process and here is not None):
+            continue
+        if here is not None:
+            needed.specifier = SpecifierSet(f"=={here}")
+        yield needed

@@ -52,7 +52,7 @@ def is_local(master: str) -> bool:
 
 
 def why_it_takes_none(spark: SparkSession) -> str | None:
-    """Why a session's processes cannot be given modules, and what to do; None if eventide has made it, before its Java."""
+    """Why a session takes no modules, and what to do; None if eventide has made it, before its Java started."""
     if spark.conf.get(FOLDER, None) is not None:
         return None
     if STARTED_BY_SPARK_SUBMIT in os.environ:
