@@ -203,17 +203,9 @@ class RestartStrategies:
 
             return after_failure
 
+    no_restart = NoRestartStrategyConfiguration
+    fall_back_restart = FallbackRestartStrategyConfiguration
     exponential_delay_restart = ExponentialDelayRestartStrategyConfiguration
-
-    @staticmethod
-    def no_restart() -> NoRestartStrategyConfiguration:
-        """Do not start again."""
-        return RestartStrategies.NoRestartStrategyConfiguration()
-
-    @staticmethod
-    def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """Do what Flink's option ``restart-strategy.type`` says, if ``env.configure`` has it; else do not start."""
-        return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(

@@ -142,7 +142,7 @@ class KafkaBroker:
             raise
 
     def stop(self) -> None:
-        """End it as an operator does: it says good-bye to its clients, and writes down what it has."""
+        """End it as an operator does: it takes leave of its clients, and writes down what it has."""
         self._end(gently=True)
 
     def kill(self) -> None:

@@ -95,7 +95,6 @@ class ServerFolder:
         else:
             process.kill()
         process.wait()
-        self._running.remove(process)
         self._tell_guard()
 
     def close(self) -> None:
@@ -106,6 +105,7 @@ class ServerFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _tell_guard(self) -> None:
+        self._running = [process for process in self._running if process.poll() is None]
         if self._guard.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.write(" ".join(str(process.pid) for process in self._running) + "\n")
