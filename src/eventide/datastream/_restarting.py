@@ -67,7 +67,8 @@ def restart_strategy(configuration: Configuration) -> RestartStrategyConfigurati
 def _value(given: dict[str, str], option: str, default: Any) -> Any:
     if option not in given and default is None:
         return None
-    read = {str: milliseconds, float: float}.get(type(default), int)
+    readers: dict[type, Callable[[str], Any]] = {str: milliseconds, float: float}
+    read = readers.get(type(default), int)
     try:
         return read(given.get(option, str(default)))
     except ValueError as error:
