@@ -13,7 +13,7 @@ from hypothesis import settings
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.errors import ProgramError
 from eventide.testing import KafkaBroker
-from eventide.testing._kafka_jars import kafka_jars
+from eventide.testing.kafka_broker import kafka_jars
 
 # Tests run many short queries in new JVMs: the quick compiler alone makes them a third faster.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

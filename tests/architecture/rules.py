@@ -96,7 +96,6 @@ ON_THIS_MACHINE = (
     "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",
-    "eventide.runtime.requirements",
     "eventide.spark.demo",
     "eventide.spark.java",
     "eventide.spark.locations",

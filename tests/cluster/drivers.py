@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eventide.testing import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 
 PATIENCE_S = 400
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.drivers import ended
-
-from eventide.testing import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 
 PROGRAM = Path(__file__).with_name("from_nothing.py")
 SHOP = """

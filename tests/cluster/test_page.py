@@ -13,8 +13,8 @@ from statistics import fmean
 import pyspark
 import pytest
 from tests.cluster.drivers import PATIENCE_S
+from tests.servers.spark_cluster import SparkCluster
 
-from eventide.testing import SparkCluster
 from guide_pages import BLOCK, GUIDE
 
 PAGE = [match.groups() for match in BLOCK.finditer((GUIDE / "cluster.md").read_text())]

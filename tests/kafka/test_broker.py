@@ -13,7 +13,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from eventide.errors import EventideError, ProgramError
-from eventide.testing import KafkaBroker, _kafka_jars
+from eventide.testing import KafkaBroker
+from eventide.testing.kafka_broker import kafka_jars
 from kafka_topics import QUIET, new_topic, produce, values
 
 pytestmark = pytest.mark.kafka
@@ -126,5 +127,5 @@ def test_jars_that_cannot_be_fetched_are_told_of_and_leave_nothing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", (tmp_path / "no repository").as_uri())
     with pytest.raises(ProgramError, match=r"could not be fetched(?s:.*)kafka_2\.13"):
-        _kafka_jars.kafka_jars()
+        kafka_jars()
     assert list((tmp_path / "eventide").iterdir()) == []

@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.stores.store import Store, hadoop_version
 
 from eventide.spark.java import check_java
-from eventide.testing._maven import fetched
-from eventide.testing._ports import HOST
+from eventide.testing.jars import fetched
+from eventide.testing.servers import HOST
 
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
 _NAME = "hadoop-client-minicluster"

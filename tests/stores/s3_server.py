@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.stores.store import Store, hadoop_version
 
-from eventide.testing._maven import fetched
-from eventide.testing._ports import HOST, free_ports, listens
+from eventide.testing.jars import fetched
+from eventide.testing.servers import HOST, free_ports, listens
 
 _PROGRAM = Path(__file__).with_name("moto_server.py")
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from eventide.errors import ProgramError
 from eventide.spark.failures import in_our_words, original
 from eventide.spark.missing import what_is_missing
-from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
+from eventide.spark.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
 BRING = (
     "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("

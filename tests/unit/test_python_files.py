@@ -12,9 +12,8 @@ import pytest
 
 from eventide.errors import ProgramError
 from eventide.runtime.modules import Modules
-from eventide.spark.python_files import UNPACKED, PythonFiles, ship
+from eventide.spark.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, UNPACKED, PythonFiles, is_local, ship
 from eventide.spark.session import is_found_anyway
-from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, is_local
 
 
 class Session:

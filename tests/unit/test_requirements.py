@@ -1,46 +1,75 @@
 """Requirements for pip, so that executors have them."""
 
+import zipfile
 from importlib import metadata
-from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 from eventide.errors import ProgramError
-from eventide.runtime.requirements import asked_of_pip
+from eventide.runtime.python_folder import PythonFolder, write_wheel_without_modules
+
+VERSION = metadata.version("eventide")
 
 
-def asked(tmp_path, *lines, for_this_process=False):
-    folder = tmp_path / "copies"
-    folder.mkdir()
+def needs(tmp_path, extra="", *, for_this_process=False):
+    """What pip reads in the wheel of eventide, with an extra."""
+    assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"eventide=={VERSION}"
+    [file] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(file) as wheel:
+        assert {name.partition("/")[0] for name in wheel.namelist()} == {f"eventide-{VERSION}.dist-info"}
+        found = Metadata.from_email(wheel.read(f"eventide-{VERSION}.dist-info/METADATA"))
+    assert (found.name, str(found.version)) == ("eventide", VERSION)
+    assert found.provides_extra == metadata.metadata("eventide").get_all("Provides-Extra")
+    needed = [one for one in found.requires_dist or [] if one.marker is None or one.marker.evaluate({"extra": extra})]
+    return {f"{one.name}[{','.join(one.extras)}]" if one.extras else one.name: one for one in needed}
+
+
+def write_wheel(folder, distribution, module, version="1.0"):
+    """Write a wheel with one module."""
+    with zipfile.ZipFile(folder / f"{distribution}-{version}-py3-none-any.whl", "w") as wheel:
+        info = f"{distribution}-{version}.dist-info"
+        wheel.writestr(f"{module}.py", "")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def installed(tmp_path, *lines):
+    """The modules that pip installs for this process, from wheels beside the requirements."""
     (tmp_path / "requirements.txt").write_text("\n".join(lines))
-    option, file, *others = asked_of_pip(tmp_path / "requirements.txt", folder, for_this_process=for_this_process)
-    assert option == "--requirement"
-    return Path(file).read_text().splitlines(), file, {one.partition("==")[0].partition("<")[0]: one for one in others}
+    folder = tmp_path / "python"
+    folder.mkdir()
+    PythonFolder(str(folder)).install(str(tmp_path / "requirements.txt"), str(tmp_path), for_this_process=True)
+    return sorted(path.stem for path in folder.glob("*.py"))
 
 
 def test_what_eventide_needs_comes_in_the_versions_of_this_process(tmp_path):
-    _, file, others = asked(tmp_path, "polars")
-    assert file == str(tmp_path / "requirements.txt")
-    assert others["pyarrow"] == f"pyarrow=={metadata.version('pyarrow')}"
-    assert not {"pyspark", "eventide", "confluent-kafka[schemaregistry]"} & {*others}
+    needed = needs(tmp_path)
+    assert str(needed["pyarrow"].specifier) == f"=={metadata.version('pyarrow')}"
+    assert not {"pyspark", "py4j", "eventide", "confluent-kafka[schemaregistry]"} & {*needed}
 
 
-def test_a_line_for_eventide_stands_for_its_extras_and_those_that_they_stand_for(tmp_path):
-    lines, _, others = asked(
-        tmp_path, "-r more.txt", "Eventide[kafka] >= 0.1  # the source", "polars", "-c https://a/b"
-    )
-    assert lines == [f"-r {tmp_path / 'more.txt'}", "polars", "-c https://a/b"]
-    assert others["confluent-kafka[schemaregistry]"].endswith(f"=={metadata.version('confluent-kafka')}")
-    assert {"fastavro", "pyarrow"} <= {*others}
-    assert "eventide" not in others
+def test_an_extra_needs_what_it_stands_for(tmp_path):
+    needed = needs(tmp_path, "kafka")
+    version = metadata.version("confluent-kafka")
+    assert str(needed["confluent-kafka[schemaregistry]"].specifier) == f"=={version}"
+    assert {"fastavro", "pyarrow"} <= {*needed}
 
 
-def test_this_process_is_not_given_again_what_it_has(tmp_path):
-    lines, _, others = asked(tmp_path, "eventide[kafka]", "polars", for_this_process=True)
-    assert lines == ["polars"]
-    assert others == {}
+def test_what_this_process_has_is_not_needed_again(tmp_path):
+    assert needs(tmp_path, "kafka", for_this_process=True) == {}
+
+
+def test_lines_are_read_as_by_pip_and_the_eventide_of_an_index_is_left_there(tmp_path):
+    for name in ("eventide_test_one", "eventide_test_two"):
+        write_wheel(tmp_path, name, name)
+    write_wheel(tmp_path, "eventide", "eventide_of_an_index", VERSION)
+    (tmp_path / "more.txt").write_text("eventide-test-two\n")
+    lines = ("-r more.txt", "Eventide[kafka] >= 0.1  # the source", "eventide-test-one")
+    assert installed(tmp_path, *lines) == ["eventide_test_one", "eventide_test_two"]
 
 
 def test_an_extra_that_there_is_not_is_refused(tmp_path):
-    with pytest.raises(ProgramError, match=r"eventide has no extra 'kafak'; it has .*kafka, "):
-        asked(tmp_path, "eventide[kafak]")
+    with pytest.raises(ProgramError, match=r"eventide \S+ does not provide the extra 'kafak'"):
+        installed(tmp_path, "eventide[kafak]")

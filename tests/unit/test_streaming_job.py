@@ -149,9 +149,9 @@ def test_a_job_that_failed_is_started_again_and_says_why(caplog):
         (2, "OSError: disk", 0),
     ]
     assert [record.getMessage() for record in caplog.records if record.name == "eventide"] == [
-        "the job 'orders' has failed, and is started again in 0 ms, for the 1st time; the reason: "
+        "the job 'orders' has failed, and is started again in 0 ms (restart 1); the reason: "
         "UserFunctionError: no such host",
-        "the job 'orders' has failed, and is started again in 0 ms, for the 2nd time; the reason: OSError: disk",
+        "the job 'orders' has failed, and is started again in 0 ms (restart 2); the reason: OSError: disk",
     ]
     assert runs.closed == 3
 

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from itertools import repeat
+from typing import TYPE_CHECKING, TypeAlias
 
 from eventide._absent import finder_of_names
-from eventide.common._restart_backoff import ExponentialDelay, FailureRate, FixedDelay, Never, RestartBackoff
 from eventide.errors import ProgramError
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
+Span: TypeAlias = timedelta | int
+"""A length of time: a ``timedelta``, or a number of milliseconds."""
+
+Backoff: TypeAlias = Callable[[int], int | None]
+"""Decides about the failures of one job. Flink: ``RestartBackoffTimeStrategy``.
+
+It is called once for each failure, with its time, and returns how long to wait before the job starts again, or None if
+the job does not. Both are milliseconds; the time is that of a clock that never goes back.
+"""
+
 
 class RestartStrategyConfiguration(ABC):
-    """A restart strategy. Flink: ``RestartStrategyConfiguration``. Made with :class:`RestartStrategies`."""
+    """A restart strategy. Flink: ``RestartStrategyConfiguration``. Made with :class:`RestartStrategies`.
 
-    @abstractmethod
+    Args:
+        description: all of it, in words; two strategies with one description are equal.
+    """
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+
     def get_description(self) -> str:
         """The strategy in words."""
+        return self._description
 
     @abstractmethod
-    def backoff(self) -> RestartBackoff:
-        """What it says during one job; not in PyFlink."""
+    def backoff(self) -> Backoff:
+        """Begin to count for one job. Not in PyFlink."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RestartStrategyConfiguration) and self._description == other._description
+
+    def __hash__(self) -> int:
+        return hash(self._description)
+
+    def __repr__(self) -> str:
+        return f"<{self._description}>"
 
 
 class RestartStrategies:
@@ -31,190 +59,88 @@ class RestartStrategies:
 
     A job whose micro-batch fails goes on from its checkpoint: the micro-batch is run once more, with the same input.
     Before that, Spark itself repeats a task, on a cluster as often as ``spark.task.maxFailures`` says, in one process,
-    with ``local[...]`` as its master, not at all. Spans of time are milliseconds or ``timedelta``.
+    with ``local[...]`` as its master, not at all. Lengths of time are milliseconds or ``timedelta``. A value that makes
+    no sense raises a ``ProgramError``.
 
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
     'Restart with fixed delay (0:00:10). #3 restart attempts.'
     """
 
-    @dataclass(frozen=True)
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
         """Do not start again."""
 
-        def get_description(self) -> str:
-            """The strategy in words."""
-            return "Restart deactivated."
+        def __init__(self) -> None:
+            super().__init__("Restart deactivated.")
 
-        def backoff(self) -> RestartBackoff:
-            """Never."""
-            return Never()
+        def backoff(self) -> Backoff:
+            """Never start again."""
+            return lambda at_ms: None
 
-    @dataclass(frozen=True)
+    class FallbackRestartStrategyConfiguration(NoRestartStrategyConfiguration):
+        """Do what Flink's option ``restart-strategy.type`` says, if ``env.configure`` has it; else do not start."""
+
+        def __init__(self) -> None:
+            RestartStrategyConfiguration.__init__(self, "Cluster level default restart strategy")
+
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again a number of times, after a delay in milliseconds or as a ``timedelta``."""
+        """Start again a number of times in the life of a job, after a delay."""
 
-        restart_attempts: int
-        delay_between_attempts_interval: timedelta | int
-
-        def __post_init__(self) -> None:
-            _whole("restart_attempts", self.restart_attempts, least=0)
-            _span("delay_between_attempts_interval", self.delay_between_attempts_interval)
+        def __init__(self, restart_attempts: int, delay_between_attempts_interval: Span) -> None:
+            self._attempts = _whole("restart_attempts", restart_attempts, least=0)
+            self._delay = _span("delay_between_attempts_interval", delay_between_attempts_interval)
+            super().__init__(f"Restart with fixed delay ({self._delay}). #{self._attempts} restart attempts.")
 
         def get_restart_attempts(self) -> int:
             """How often the job is started again."""
-            return self.restart_attempts
+            return self._attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
             """The delay."""
-            return _span("delay_between_attempts_interval", self.delay_between_attempts_interval)
+            return self._delay
 
-        def get_description(self) -> str:
-            """The strategy in words."""
-            delay = self.get_delay_between_attempts_interval()
-            return f"Restart with fixed delay ({delay}). #{self.restart_attempts} restart attempts."
+        def backoff(self) -> Backoff:
+            """Give the delay, as often as there are attempts."""
+            left = repeat(_ms(self._delay), self._attempts)
+            return lambda at_ms: next(left, None)
 
-        def backoff(self) -> RestartBackoff:
-            """So many times in the life of a job."""
-            return FixedDelay(self.restart_attempts, _ms(self.get_delay_between_attempts_interval()))
-
-    @dataclass(frozen=True)
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again as long as there are not too many failures within an interval."""
+        """Start again, after a delay, as long as there are not too many failures within an interval."""
 
-        max_failure_rate: int
-        failure_interval: timedelta | int
-        delay_between_attempts_interval: timedelta | int
-
-        def __post_init__(self) -> None:
-            _whole("max_failure_rate", self.max_failure_rate, least=1)
-            _span("failure_interval", self.failure_interval)
-            _span("delay_between_attempts_interval", self.delay_between_attempts_interval)
+        def __init__(
+            self, max_failure_rate: int, failure_interval: Span, delay_between_attempts_interval: Span
+        ) -> None:
+            self._failures = _whole("max_failure_rate", max_failure_rate, least=1)
+            self._interval = _span("failure_interval", failure_interval)
+            self._delay = _span("delay_between_attempts_interval", delay_between_attempts_interval)
+            super().__init__(
+                f"Failure rate restart with maximum of {self._failures} failures within interval {self._interval} and "
+                f"fixed delay {self._delay}."
+            )
 
         def get_max_failure_rate(self) -> int:
             """How many failures an interval may have."""
-            return self.max_failure_rate
+            return self._failures
 
         def get_failure_interval(self) -> timedelta:
             """The interval in which failures are counted."""
-            return _span("failure_interval", self.failure_interval)
+            return self._interval
 
         def get_delay_between_attempts_interval(self) -> timedelta:
             """The delay."""
-            return _span("delay_between_attempts_interval", self.delay_between_attempts_interval)
+            return self._delay
 
-        def get_description(self) -> str:
-            """The strategy in words."""
-            return (
-                f"Failure rate restart with maximum of {self.max_failure_rate} failures within interval "
-                f"{self.get_failure_interval()} and fixed delay {self.get_delay_between_attempts_interval()}."
-            )
+        def backoff(self) -> Backoff:
+            """Give the delay, unless the interval that ends with a failure, its first moment included, has too many."""
+            last: deque[int] = deque(maxlen=self._failures + 1)
 
-        def backoff(self) -> RestartBackoff:
-            """As long as no interval has too many."""
-            delay, interval = self.get_delay_between_attempts_interval(), self.get_failure_interval()
-            return FailureRate(self.max_failure_rate, _ms(interval), _ms(delay))
+            def after_failure(at_ms: int) -> int | None:
+                last.append(at_ms)
+                are_many = len(last) == last.maxlen and at_ms - last[0] <= _ms(self._interval)
+                return None if are_many else _ms(self._delay)
 
-    @dataclass(frozen=True)
+            return after_failure
+
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again after a delay that grows; see :meth:`RestartStrategies.exponential_delay_restart`."""
-
-        initial_backoff: timedelta | int
-        max_backoff: timedelta | int
-        backoff_multiplier: float
-        reset_backoff_threshold: timedelta | int
-        jitter_factor: float
-        attempts_before_reset_backoff: int | None = None
-
-        def __post_init__(self) -> None:
-            initial = _span("initial_backoff", self.initial_backoff)
-            _span("reset_backoff_threshold", self.reset_backoff_threshold)
-            if not timedelta(0) < initial <= _span("max_backoff", self.max_backoff):
-                raise ProgramError(
-                    f"initial_backoff must be above 0 and not above max_backoff, {self.max_backoff}, and is "
-                    f"{self.initial_backoff}"
-                )
-            if self.backoff_multiplier <= 1:
-                raise ProgramError(f"backoff_multiplier must be above 1, and is {self.backoff_multiplier}")
-            if not 0 <= self.jitter_factor <= 1:
-                raise ProgramError(f"jitter_factor must be between 0 and 1, and is {self.jitter_factor}")
-            if self.attempts_before_reset_backoff is not None:
-                _whole("attempts_before_reset_backoff", self.attempts_before_reset_backoff, least=0)
-
-        def get_description(self) -> str:
-            """The strategy in words."""
-            longest = _span("max_backoff", self.max_backoff)
-            attempts = self.attempts_before_reset_backoff
-            return (
-                f"Restart with exponential delay: starting at {_span('initial_backoff', self.initial_backoff)}, "
-                f"increasing by {self.backoff_multiplier}, with maximum {longest}. Delay resets after "
-                f"{_span('reset_backoff_threshold', self.reset_backoff_threshold)} with jitter {self.jitter_factor}."
-                + ("" if attempts is None else f" #{attempts} restart attempts before that.")
-            )
-
-        def backoff(self) -> RestartBackoff:
-            """For ever, or so many times, unless the job runs well for a while."""
-            return ExponentialDelay(
-                _ms(_span("initial_backoff", self.initial_backoff)),
-                _ms(_span("max_backoff", self.max_backoff)),
-                self.backoff_multiplier,
-                _ms(_span("reset_backoff_threshold", self.reset_backoff_threshold)),
-                self.jitter_factor,
-                self.attempts_before_reset_backoff,
-            )
-
-    @dataclass(frozen=True)
-    class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Do what Flink's option ``restart-strategy.type`` says, if ``env.configure`` has it; else do not start."""
-
-        def get_description(self) -> str:
-            """The strategy in words."""
-            return "Cluster level default restart strategy"
-
-        def backoff(self) -> RestartBackoff:
-            """Never, where no option says another."""
-            return Never()
-
-    @staticmethod
-    def no_restart() -> NoRestartStrategyConfiguration:
-        """Do not start again."""
-        return RestartStrategies.NoRestartStrategyConfiguration()
-
-    @staticmethod
-    def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """Do what Flink's option ``restart-strategy.type`` says, if ``env.configure`` has it; else do not start."""
-        return RestartStrategies.FallbackRestartStrategyConfiguration()
-
-    @staticmethod
-    def fixed_delay_restart(
-        restart_attempts: int, delay_between_attempts: timedelta | int
-    ) -> FixedDelayRestartStrategyConfiguration:
-        """Start again a number of times in the life of the job, after a delay.
-
-        Raises:
-            ProgramError: if it is no number of times, or no span of time.
-        """
-        return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
-
-    @staticmethod
-    def failure_rate_restart(
-        failure_rate: int, failure_interval: timedelta | int, delay_interval: timedelta | int
-    ) -> FailureRateRestartStrategyConfiguration:
-        """Start again, after a delay, as long as an interval has at most so many failures.
-
-        Raises:
-            ProgramError: if it is no number of failures, or no span of time.
-        """
-        return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
-
-    @staticmethod
-    def exponential_delay_restart(
-        initial_backoff: timedelta | int = 1_000,
-        max_backoff: timedelta | int = 60_000,
-        backoff_multiplier: float = 1.5,
-        reset_backoff_threshold: timedelta | int = 3_600_000,
-        jitter_factor: float = 0.1,
-        attempts_before_reset_backoff: int | None = None,
-    ) -> ExponentialDelayRestartStrategyConfiguration:
         """Start again after a delay that grows with every failure, and is the first one again after a good while.
 
         In Flink's Java API and its options, with these defaults; not in PyFlink's ``RestartStrategies``.
@@ -222,30 +148,85 @@ class RestartStrategies:
         Args:
             initial_backoff: the first delay.
             max_backoff: the longest one.
-            backoff_multiplier: what a delay is multiplied by for the next.
+            backoff_multiplier: the factor from one delay to the next.
             reset_backoff_threshold: how long the job must have run well for the delay to be the first again.
-            jitter_factor: up to what part of a delay is added or taken away at random.
+            jitter_factor: the largest part of a delay that is added or taken away at random, so that jobs which failed
+                together do not come back together.
             attempts_before_reset_backoff: how often the job is started again without such a while; None for ever.
-
-        Raises:
-            ProgramError: if a value makes no sense.
         """
-        return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
-            initial_backoff,
-            max_backoff,
-            backoff_multiplier,
-            reset_backoff_threshold,
-            jitter_factor,
-            attempts_before_reset_backoff,
-        )
+
+        def __init__(
+            self,
+            initial_backoff: Span = 1_000,
+            max_backoff: Span = 60_000,
+            backoff_multiplier: float = 1.5,
+            reset_backoff_threshold: Span = 3_600_000,
+            jitter_factor: float = 0.1,
+            attempts_before_reset_backoff: int | None = None,
+        ) -> None:
+            first, longest = _span("initial_backoff", initial_backoff), _span("max_backoff", max_backoff)
+            good_while = _span("reset_backoff_threshold", reset_backoff_threshold)
+            attempts = attempts_before_reset_backoff
+            if not timedelta(0) < first <= longest:
+                raise ProgramError(
+                    f"initial_backoff must be above 0 and not above max_backoff, {max_backoff}, and is "
+                    f"{initial_backoff}"
+                )
+            if backoff_multiplier <= 1:
+                raise ProgramError(f"backoff_multiplier must be above 1, and is {backoff_multiplier}")
+            if not 0 <= jitter_factor <= 1:
+                raise ProgramError(f"jitter_factor must be between 0 and 1, and is {jitter_factor}")
+            if attempts is not None:
+                _whole("attempts_before_reset_backoff", attempts, least=0)
+            super().__init__(
+                f"Restart with exponential delay: starting at {first}, increasing by {backoff_multiplier}, with "
+                f"maximum {longest}. Delay resets after {good_while} with jitter {jitter_factor}."
+                + ("" if attempts is None else f" #{attempts} restart attempts before that.")
+            )
+            self._first_ms, self._longest_ms, self._good_while_ms = _ms(first), _ms(longest), _ms(good_while)
+            self._multiplier, self._jitter, self._attempts = backoff_multiplier, jitter_factor, attempts
+
+        def backoff(self, at_random: Callable[[float, float], float] = random.uniform) -> Backoff:
+            """Give the next delay, as long as there are attempts; ``at_random`` gives a number between two."""
+            delay_ms, used = 0.0, 0
+            failed_at: int | None = None
+
+            def after_failure(at_ms: int) -> int | None:
+                nonlocal delay_ms, used, failed_at
+                ran_well = failed_at is None or at_ms - failed_at >= self._good_while_ms + delay_ms
+                used = 1 if ran_well else used + 1
+                delay_ms = self._first_ms if ran_well else min(delay_ms * self._multiplier, self._longest_ms)
+                failed_at = at_ms
+                if self._attempts is not None and used > self._attempts:
+                    return None
+                return min(round(delay_ms * (1 + at_random(-self._jitter, self._jitter))), self._longest_ms)
+
+            return after_failure
+
+    no_restart = NoRestartStrategyConfiguration
+    fall_back_restart = FallbackRestartStrategyConfiguration
+    exponential_delay_restart = ExponentialDelayRestartStrategyConfiguration
+
+    @staticmethod
+    def fixed_delay_restart(
+        restart_attempts: int, delay_between_attempts: Span
+    ) -> FixedDelayRestartStrategyConfiguration:
+        """Start again a number of times in the life of the job, after a delay."""
+        return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
+
+    @staticmethod
+    def failure_rate_restart(
+        failure_rate: int, failure_interval: Span, delay_interval: Span
+    ) -> FailureRateRestartStrategyConfiguration:
+        """Start again, after a delay, as long as no interval has more than ``failure_rate`` failures."""
+        return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
 
-def _span(what: str, span: timedelta | int) -> timedelta:
-    """A span of time that is given in milliseconds or as a ``timedelta``."""
-    if isinstance(span, int) and not isinstance(span, bool):
-        span = timedelta(milliseconds=span)
+def _span(name: str, value: Span) -> timedelta:
+    """The length of time that a parameter has."""
+    span = timedelta(milliseconds=value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(span, timedelta) or span < timedelta(0):
-        raise ProgramError(f"{what} must be a number of milliseconds or a timedelta, 0 or more, not {span!r}")
+        raise ProgramError(f"{name} must be a number of milliseconds or a timedelta, 0 or more, not {value!r}")
     return span
 
 
@@ -253,9 +234,10 @@ def _ms(span: timedelta) -> int:
     return span // timedelta(milliseconds=1)
 
 
-def _whole(what: str, number: int, least: int) -> None:
-    if not isinstance(number, int) or isinstance(number, bool) or number < least:
-        raise ProgramError(f"{what} must be a whole number, {least} or more, not {number!r}")
+def _whole(name: str, value: int, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ProgramError(f"{name} must be a whole number, {least} or more, not {value!r}")
+    return value
 
 
 if not TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Dependencies of a program's functions where they run: modules, packages, files, an interpreter."""
+"""Modules, packages, files and an interpreter for the functions of a program, where they run."""
 
 from __future__ import annotations
 
@@ -25,31 +25,21 @@ class Dependencies:
                 packages, or a zip file or wheel of them.
 
         Raises:
-            ProgramError: if there is nothing of the kind here, or the Spark session was not made by eventide. Over
-                Spark Connect any session will do, and what is compiled is refused when the job starts.
+            ProgramError: if the path is none of these, or the Spark session was not made by eventide. Over Spark
+                Connect any session will do, and what is compiled is refused when the job starts.
         """
         self._host.add_python_file(file_path)
 
     def add_jars(self, *jars_path: str) -> None:
-        """Ignore jars whose work eventide does itself, such as Flink's Kafka connector, with one warning.
-
-        Args:
-            jars_path: URLs or paths of jars.
+        """Ignore jars, given by URLs or paths, whose work eventide does itself, such as Flink's Kafka connector.
 
         Raises:
-            ProgramError: One of them brings something else: there is no Java that could run it.
+            ProgramError: if a jar brings something else: there is no Java that could run it.
         """
         take_jars("add_jars", jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Ignore jars whose work eventide does itself, as :meth:`add_jars` does.
-
-        Args:
-            classpaths: URLs of jars.
-
-        Raises:
-            ProgramError: One of them brings something else: there is no Java that could run it.
-        """
+        """Ignore jars as :meth:`add_jars` does."""
         take_jars("add_classpaths", classpaths)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
@@ -71,9 +61,8 @@ class Dependencies:
         """Unpack an archive where functions run: models, tables, anything that a function reads.
 
         A function opens a file of the archive as ``target_dir/file``: from then on, functions work in the folder that
-        ``target_dir`` is in, as in PyFlink, on executors, on this machine, and without Spark. There, the process of the
-        program works in it while a job of this environment runs, so that a relative path of another thread leads into
-        it, too. A function that needs another file names its absolute path.
+        ``target_dir`` is in, as in PyFlink. Without Spark, the process of the program works there while a job of this
+        environment runs, its other threads too: give them absolute paths.
 
         Args:
             archive_path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, at any location that Spark reads.

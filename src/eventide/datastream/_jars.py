@@ -8,25 +8,18 @@ from collections.abc import Iterable
 from eventide.common._accepted import has_no_effect
 from eventide.errors import ProgramError
 
-_VERSIONED = re.compile(r"(.+?)[-_](?:\d[^/]*|\$\{.*\})?\.jar|(.+)\.jar")
-_OF_FLINK = (
-    *("kafka", "files", "file-sink-common", "base", "datagen"),
-    *("json", "csv", "avro", "avro-confluent-registry", "parquet", "orc"),
+_NEEDLESS = re.compile(
+    r"""(?:.*/)?
+    (?: flink-(?:sql-)?(?:connector-)?
+            (?: kafka(?:-0\.\d+|-universal|-base)? | files | file-sink-common | base | datagen
+              | json | csv | avro(?:-confluent-registry)? | parquet | orc )
+      | flink-(?:streaming-java|clients|core|java|python|dist|runtime|statebackend-rocksdb|shaded-jackson)
+      | kafka-clients | avro )
+    (?:[-_]2(?:\.1[123])?)?                   # of Scala
+    (?:[-_](?:\d[^/]*|\$\{[^/]*\})?)?  # of the artifact; some build files leave a variable there
+    (?:\.jar)?/*""",
+    re.VERBOSE,
 )
-_NEEDLESS = {
-    *(f"flink-{kind}{name}" for kind in ("", "connector-", "sql-", "sql-connector-") for name in _OF_FLINK),
-    *(
-        "flink-connector-kafka-base",
-        "flink-streaming-java",
-        "flink-clients",
-        "flink-core",
-        "flink-java",
-        "flink-python",
-    ),
-    *("flink-dist", "flink-runtime", "flink-statebackend-rocksdb", "kafka-clients", "avro", "flink-shaded-jackson"),
-}
-_OF_SCALA = re.compile(r"_2\.1[123]$")
-_OF_A_VERSION_OF_KAFKA = re.compile(r"kafka-(?:0\.\d+|universal)$")
 
 
 def is_needless(jar: str) -> bool:
@@ -39,10 +32,7 @@ def is_needless(jar: str) -> bool:
     >>> is_needless("file:///opt/flink-connector-jdbc-3.1.0-1.17.jar")
     False
     """
-    name = jar.rstrip("/").rpartition("/")[2]
-    found = _VERSIONED.fullmatch(name)
-    artifact = _OF_SCALA.sub("", (found[1] or found[2]) if found else name)
-    return _OF_A_VERSION_OF_KAFKA.sub("kafka", re.sub(r"[-_]2\.1[123]$|_2$", "", artifact)) in _NEEDLESS
+    return _NEEDLESS.fullmatch(jar) is not None
 
 
 def take_jars(method: str, jars: Iterable[str]) -> None:

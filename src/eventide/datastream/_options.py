@@ -11,7 +11,7 @@ from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.restart_strategy import RestartStrategyConfiguration
 from eventide.datastream._lengths_of_time import milliseconds
-from eventide.datastream._restart_options import RESTART_OPTIONS, restart_strategy
+from eventide.datastream._restarting import RESTART_OPTIONS, restart_strategy
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError

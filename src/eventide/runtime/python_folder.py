@@ -8,12 +8,19 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
 from eventide.errors import ProgramError
-from eventide.runtime.requirements import OF_SPARK, asked_of_pip
 
 _LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
+_OURS = "eventide"
+_OF_SPARK = ("pyspark", "py4j")
+"""Packages that executors have in any case: those of their own Spark."""
 
 
 def new_folder() -> str:
@@ -38,10 +45,9 @@ class PythonFolder:
             ProgramError: if the path is none of these.
         """
         source = Path(path)
-        if source.is_dir() and not (source / "__init__.py").exists():
-            shutil.copytree(source, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
-        elif source.is_dir():
-            name = (source if source.name.isidentifier() else source.resolve()).name
+        if source.is_dir():
+            is_package = (source / "__init__.py").exists()
+            name = (source if source.name.isidentifier() else source.resolve()).name if is_package else ""
             shutil.copytree(source, self._folder / name, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
         elif source.suffix == ".py" and source.is_file():
             shutil.copy(source, self._folder)
@@ -66,17 +72,56 @@ class PythonFolder:
         """
         if not Path(requirements).is_file():
             raise ProgramError(f"set_python_requirements({requirements!r}): there is no such file on this machine")
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
-        source = [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
         with tempfile.TemporaryDirectory(prefix="eventide-pip-") as folder:
             packages = Path(folder, "packages")
-            asked = asked_of_pip(Path(requirements), Path(folder), for_this_process=for_this_process)
-            ran = subprocess.run([*pip, packages, *source, *asked], capture_output=True, text=True, check=False)
-            if ran.returncode != 0:
+            eventide = write_wheel_without_modules(Path(folder), for_this_process=for_this_process)
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            pip += ["--target", str(packages), "--requirement", requirements, "--find-links", folder]
+            pip += [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
+            pip += [] if for_this_process else [eventide]
+            ran = subprocess.run(pip, capture_output=True, text=True, check=False)
+            if ran.returncode != 0 or f"{_OURS} {metadata.version(_OURS)} does not provide the extra" in ran.stderr:
                 raise ProgramError(
                     f"set_python_requirements({requirements!r}): pip could not install them. It said: "
                     f"{ran.stderr.strip()[-2000:]}"
                 )
-            for name in OF_SPARK:
+            for name in _OF_SPARK:
                 shutil.rmtree(packages / name, ignore_errors=True)
             shutil.copytree(packages, self._folder, ignore=_LEFT_AT_HOME, dirs_exist_ok=True)
+
+
+def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
+    """Write a wheel of eventide from which pip learns what eventide and its extras need, and nothing more.
+
+    The modules of eventide come along as they are here, whatever a package index has under its name. The number in the
+    name of the file lets pip prefer it to a wheel of the index.
+
+    Args:
+        folder: where the wheel is written.
+        for_this_process: whether this process imports the packages, which has most of what eventide needs.
+
+    Returns:
+        What pip is asked for.
+    """
+    version = metadata.version(_OURS)
+    extras = metadata.metadata(_OURS).get_all("Provides-Extra") or []
+    lines = ["Metadata-Version: 2.1", f"Name: {_OURS}", f"Version: {version}"]
+    lines += [f"Provides-Extra: {extra}" for extra in extras]
+    lines += [f"Requires-Dist: {needed}" for needed in _needs(for_this_process)]
+    with zipfile.ZipFile(folder / f"{_OURS}-{version}-1-py3-none-any.whl", "w") as wheel:
+        info = f"{_OURS}-{version}.dist-info"
+        wheel.writestr(f"{info}/METADATA", "\n".join([*lines, ""]))
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return f"{_OURS}=={version}"
+
+
+def _needs(for_this_process: bool) -> Iterator[Requirement]:
+    """What eventide and its extras need, in the versions that this process has, or in any that will do."""
+    for needed in map(Requirement, metadata.requires(_OURS) or ()):
+        here = next((found.version for found in metadata.distributions(name=needed.name)), None)
+        if needed.name in _OF_SPARK or (for_this_process and here is not None):
+            continue
+        if here is not None:
+            needed.specifier = SpecifierSet(f"=={here}")
+        yield needed

@@ -1,4 +1,4 @@
-"""Standard error of the JVM of a session made here, without its useless lines."""
+"""The standard error of the JVM of a session that is made here, without messages that help no user."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _NOISE = re.compile(
-    r"^(Streaming TransformWithStateIn\w+ Python worker|Starting Streaming TransformWithStateIn\w+"
+    r"Streaming TransformWithStateIn\w+ Python worker|Starting Streaming TransformWithStateIn\w+"
     r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
     r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS"
-    # When a query is stopped, its workers find no reader to write to, and Spark looks through what was said of it.
+    # When a query is stopped, its workers can write to no one, and Spark looks through what was said of it.
     r'|  File ".*pyspark/daemon\.py", line \d+, in (?:manager|worker)$'
     r'|Exception in thread "stream execution thread for .* java\.lang\.StackOverflowError$'
-    r"|\tat java\.base/java\.util\.regex\.Pattern)"
+    r"|\tat java\.base/java\.util\.regex\.Pattern"
 )
-_NOISE_BEHIND_NOISE = re.compile(r"^(\s*$| {4}\S| +[~^]+$|BrokenPipeError: |ConnectionResetError: )")
-_NOISE_BEFORE_NOISE = "Traceback (most recent call last):\n"
+_REST_OF_NOISE = re.compile(r"\s*$| {4}\S| +[~^]+$|BrokenPipeError: |ConnectionResetError: ")
+_TRACEBACK = "Traceback (most recent call last):\n"
 
 
 @contextmanager
@@ -42,14 +42,13 @@ def quiet_jvm() -> Iterator[None]:
 
 
 def _pass_on(reading: int, console: int) -> None:
-    after_noise = False
-    held = ""
+    is_noise, held = False, ""
     with os.fdopen(reading, "r", errors="replace", buffering=1) as lines:
         for line in lines:
-            if line == _NOISE_BEFORE_NOISE:
-                held += line
+            if line == _TRACEBACK:
+                held += line  # its next line says whose it is
                 continue
-            noise = bool(_NOISE.match(line) or (after_noise and _NOISE_BEHIND_NOISE.match(line)))
-            if not noise:
+            is_noise = bool(_NOISE.match(line) or (is_noise and _REST_OF_NOISE.match(line)))
+            if not is_noise:
                 os.write(console, (held + line).encode())
-            after_noise, held = noise, ""
+            held = ""

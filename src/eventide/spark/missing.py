@@ -9,15 +9,37 @@ import sys
 
 from pyspark.sql import is_remote
 
-from eventide.spark.takes_modules import is_local, session_that_is_there, why_it_takes_none
+from eventide.spark.python_files import is_local, session_that_is_there, why_it_takes_none
 
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
-_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*python[^"/]*)".*?error=(2|13)\b', re.DOTALL)
-"""It is not there, or must not be run; that memory is short, say, passes."""
-_NO_PACKAGE = re.compile(r"PACKAGE_NOT_INSTALLED\] (?P<package>\S+)")
-_OTHER_PYTHON = re.compile(r"different version: (?P<there>[\d.]+) than that in driver: (?P<here>[\d.]+)")
-_NO_CLASS = re.compile(r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found")
-_NO_FILE_SYSTEM = re.compile(r'No (Abstract)?FileSystem (configured )?for scheme:? "?(?P<scheme>[\w+.-]+)')
+_SAME_EVERYWHERE = (
+    "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+    "there on every machine, the driver's included"
+)
+_SAME_AT_SERVER = "start the server of Spark Connect with PYSPARK_PYTHON naming one that is there on every machine"
+_JARS = (
+    "name the package that has it in spark.jars.packages before the session is made: for S3, "
+    "org.apache.hadoop:hadoop-aws in the version of PySpark's own Hadoop"
+)
+
+_NOT_FOUND = {
+    r"ModuleNotFoundError: No module named '([^']+)'": r"Python finds no module '\1'",
+    r"PACKAGE_NOT_INSTALLED\] (\S+)": r"Python finds no package \1",
+}
+_OTHER_PYTHON = {
+    r"different version: ([\d.]+) than that in driver: ([\d.]+)": r"Python is \1, and the program runs in \2",
+    # It is not there, or must not be run; that memory is short, say, passes.
+    r'(?s)Cannot run program "([^"]*python[^"/]*)".*?error=(?:2|13)\b': r"there is no Python interpreter '\1'",
+}
+_NO_JAR = {
+    r"ClassNotFoundException: Class (org\.apache\.hadoop\.fs\.\S+) not found": (
+        rf"Spark has no class \1, which opens a location of the program's; {_JARS}"
+    ),
+    r'No (?:Abstract)?FileSystem (?:configured )?for scheme:? "?([\w+.-]+)': (
+        rf"Spark knows no file system for \1://; {_JARS}. S3 is s3a:// there"
+    ),
+}
+"""What Spark says of each lack, and the sentence for it."""
+
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
 _TASK = re.compile(r"/pyspark/worker\.py|An exception was thrown from the Python worker")
 """The module of an executor's Python process, and the beginning of Spark's message about its failure.
@@ -27,17 +49,6 @@ A session that the user makes leaves PySpark's own lines out of a traceback that
 _PLANNER = re.compile(r"/pyspark/sql/(worker|streaming)/\w+\.py|\[PYTHON_DATA_SOURCE_ERROR\]")
 """The module of the Python process that plans beside the driver, and Spark's name for its failure."""
 
-_SAME_EVERYWHERE = (
-    "say with env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
-    "there on every machine, the driver's included"
-)
-_SAME_AT_SERVER = "start the server of Spark Connect with PYSPARK_PYTHON naming one that is there on every machine"
-
-_JARS = (
-    "name the package that has it in spark.jars.packages before the session is made: for S3, "
-    "org.apache.hadoop:hadoop-aws in the version of PySpark's own Hadoop"
-)
-
 
 def what_is_missing(text: str) -> str | None:
     """A sentence, where something is missing: what, where, and what to do; None for another failure.
@@ -45,21 +56,17 @@ def what_is_missing(text: str) -> str | None:
     >>> what_is_missing('Cannot run program "/opt/python": error=2, No such file').partition(";")[0]
     "beside the driver, where sources are planned, there is no Python interpreter '/opt/python'"
     """
-    another = _another_python()
-    where, same = _where(text), another or (_SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE)
     is_of_spark = _TASK.search(text) is not None or _PLANNER.search(text) is not None
-    if is_of_spark and (found := _NO_MODULE.search(text)):
-        return f"{where}, Python finds no module {found['module']!r}; {another or _advice(found['module'])}"
-    if is_of_spark and (found := _NO_PACKAGE.search(text)):
-        return f"{where}, Python finds no package {found['package']}; {another or _advice(found['package'])}"
-    if found := _OTHER_PYTHON.search(text):
-        return f"{where}, Python is {found['there']}, and the program runs in {found['here']}; {same}"
-    if found := _NO_PYTHON.search(text):
-        return f"{where}, there is no Python interpreter {found['program']!r}; {same}"
-    if found := _NO_CLASS.search(text):
-        return f"Spark has no class {found['name']}, which opens a location of the program's; {_JARS}"
-    if found := _NO_FILE_SYSTEM.search(text):
-        return f"Spark knows no file system for {found['scheme']}://; {_JARS}. S3 is s3a:// there"
+    for says, lack in (_NOT_FOUND if is_of_spark else {}).items():
+        if found := re.search(says, text):
+            return f"{_where(text)}, {found.expand(lack)}; {_another_python() or _advice(found[1])}"
+    for says, lack in _OTHER_PYTHON.items():
+        if found := re.search(says, text):
+            same = _SAME_AT_SERVER if is_remote() else _SAME_EVERYWHERE
+            return f"{_where(text)}, {found.expand(lack)}; {_another_python() or same}"
+    for says, lack in _NO_JAR.items():
+        if found := re.search(says, text):
+            return found.expand(lack)
     return None
 
 

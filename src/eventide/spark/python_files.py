@@ -16,69 +16,116 @@ from functools import cache
 from importlib.util import decode_source
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession, is_remote
 
 import eventide
 from eventide.errors import ProgramError
 from eventide.runtime.modules import NO_MODULES, Modules
 from eventide.runtime.python_folder import PythonFolder, new_folder
-from eventide.spark.connect import over_connect
-from eventide.spark.takes_modules import FOLDER, is_local, why_it_takes_none
 
+FOLDER = "spark.eventide.pythonFiles"
+"""The setting of a session that eventide has made which says in which folder its processes look for modules."""
 UNPACKED = "eventide-python"
 """The folder as an executor has it."""
+STARTED_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+"""The variable by which spark-submit tells a program where its Java is, which runs already."""
 
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
-_PACKED = ".tgz"
-_shipping = threading.Lock()
 _COMPILED = (".so", ".pyd", ".dylib")
+_shipping = threading.Lock()
+_shipped: dict[str, str] = {}
+"""The digest of what executors have got of each session's folder."""
+
+
+def session_that_is_there() -> SparkSession | None:
+    """The active session of this thread, or that which this process has made in another one."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:  # there is none
+        return None
+
+
+def is_local(master: str) -> bool:
+    """Whether a session runs its tasks in the process of its driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def why_it_takes_none(spark: SparkSession) -> str | None:
+    """Why a session takes no modules, and what to do; None if eventide has made it, before its Java started."""
+    if spark.conf.get(FOLDER, None) is not None:
+        return None
+    if STARTED_BY_SPARK_SUBMIT in os.environ:
+        why = f"this program was started by spark-submit ({STARTED_BY_SPARK_SUBMIT} is set)"
+        otherwise = "start the program with python in place of spark-submit"
+    else:
+        why, otherwise = "this Spark session was not made by eventide", "make none before"
+    return (
+        f"{why}, so its Python processes cannot be told any more where to look for modules; {otherwise}, and let "
+        "get_execution_environment(Configuration.from_dict({'spark.master': ...})) make the session, or install "
+        "eventide and the modules that the program needs on every machine, the driver's included"
+    )
 
 
 def ship(spark: SparkSession) -> None:
-    """Bring what a session's jobs import to its executors; a session that was not made by eventide has it there."""
-    if spark.conf.get(FOLDER, None) is not None:
-        PythonFiles.of(spark).ship()
+    """Bring what a session's jobs import, eventide too, to its executors; not where they share this process's disk.
 
-
-def modules_for_server(spark: SparkSession) -> Modules:
-    """Return the modules that travel to a server of Spark Connect with each part of a program; elsewhere, none has to.
+    A session that was not made by eventide has it there.
 
     Raises:
-        ProgramError: if there is more than sources.
+        ProgramError: if executors have been brought something else before: Spark unpacks all archives of one name where
+            an executor starts, in any order, each in place of the one before.
     """
-    return PythonFiles.of(spark).modules() if over_connect() else NO_MODULES
+    folder = spark.conf.get(FOLDER, None)
+    if folder is None or is_local(str(spark.conf.get("spark.master"))):
+        return
+    with _shipping:
+        PythonFolder(folder).add(str(Path(eventide.__file__).parent))
+        digest = _digest(Path(folder))
+        if _shipped.get(folder, digest) != digest:
+            raise ProgramError(
+                "what the program's functions import is another than for the first job of this session, and "
+                "executors that start later may get that of then: call add_python_file(...) and "
+                "set_python_requirements(...) before the first job; or stop the session, and make a new environment"
+            )
+        if folder not in _shipped:
+            archive = Path(f"{folder}.tgz")
+            with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+                packed.add(folder, ".")
+            spark.sparkContext.addArchive(f"{archive.as_uri()}#{UNPACKED}")
+            _shipped[folder] = digest
+
+
+def _digest(folder: Path) -> str:
+    """A text that differs where a file in a folder does."""
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(folder)} {len(content)} ".encode() + content)
+    return found.hexdigest()
 
 
 @cache
 def _folder_of_client() -> str:
-    """The one of this process, where it is a client of Spark Connect."""
+    """The folder of this process, where it is a client of Spark Connect."""
     return new_folder()
 
 
 class PythonFiles(PythonFolder):
-    """The folder of one session, or of one client of Spark Connect.
-
-    Args:
-        spark: the session.
-        folder: the folder, which is on the path of the processes beside the driver.
-    """
-
-    def __init__(self, spark: SparkSession, folder: str) -> None:
-        super().__init__(folder)
-        self._spark = spark
+    """The folder of one session, or of one client of Spark Connect."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> PythonFiles:
-        """That of a session which eventide has made, or of any over Spark Connect.
+        """The folder of a session that eventide has made, or of any session over Spark Connect.
 
         Raises:
-            ProgramError: if its processes look elsewhere: somebody else has made it, or spark-submit its Java.
+            ProgramError: if the session's processes look elsewhere.
         """
-        if over_connect():
-            return cls(spark, _folder_of_client())
+        if is_remote():
+            return cls(_folder_of_client())
         if (why := why_it_takes_none(spark)) is not None:
             raise ProgramError(why)
-        return cls(spark, str(spark.conf.get(FOLDER)))
+        return cls(str(spark.conf.get(FOLDER)))
 
     def modules(self) -> Modules:
         """The sources of all modules.
@@ -96,46 +143,20 @@ class PythonFiles(PythonFolder):
         sources = {path.relative_to(self._folder).as_posix(): path for path in files if path.suffix == ".py"}
         return Modules({name: decode_source(path.read_bytes()) for name, path in sources.items()})
 
-    def ship(self) -> None:
-        """Bring all of it to the executors, with eventide itself, unless they have it or share this process's disk.
 
-        Raises:
-            ProgramError: if they have been brought something else before: Spark unpacks all archives of one name where
-                an executor starts, in any order, each in place of the one before.
-        """
-        if is_local(str(self._spark.conf.get("spark.master"))):
-            return
-        with _shipping:
-            self.add(str(Path(eventide.__file__).parent))
-            archive = self._folder.with_name(f"{_digest(self._folder)}{_PACKED}")
-            before = [*self._folder.parent.glob(f"*{_PACKED}")]
-            if archive in before:
-                return
-            if before:
-                raise ProgramError(
-                    "the program's functions import other files than the first job of this session, and executors "
-                    "that start later may get the first ones: call add_python_file(...) and "
-                    "set_python_requirements(...) before the first job; or stop the session, and make a new environment"
-                )
-            packing = archive.with_suffix(".packing")
-            with tarfile.open(packing, "w:gz", compresslevel=1) as packed:
-                packed.add(self._folder, ".")
-            self._spark.sparkContext.addArchive(f"{packing.rename(archive).as_uri()}#{UNPACKED}")
+def modules_for_server(spark: SparkSession) -> Modules:
+    """The modules that travel to a server of Spark Connect with each part of a program; elsewhere, none has to.
+
+    Raises:
+        ProgramError: if there is more than sources.
+    """
+    return PythonFiles.of(spark).modules() if is_remote() else NO_MODULES
 
 
 def uri_of(location: str) -> str:
-    """Return a URI that Spark takes for any location: it does not take a path with blanks that ends in a name.
+    """The URI of a location: to Spark, a path with blanks, or with a name after it, is none.
 
     >>> uri_of("/models/of all.tgz"), uri_of("s3a://bucket/models.tgz")
     ('file:///models/of%20all.tgz', 's3a://bucket/models.tgz')
     """
     return location if _SCHEME.match(location) else Path(os.path.abspath(location)).as_uri()
-
-
-def _digest(folder: Path) -> str:
-    """A text that differs where a file in a folder does."""
-    found = hashlib.blake2b(digest_size=8)
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
-        content = path.read_bytes()
-        found.update(f"{path.relative_to(folder)} {len(content)} ".encode() + content)
-    return found.hexdigest()

@@ -55,8 +55,7 @@ class Restarts:
     def __init__(self, job: str, strategy: RestartStrategyConfiguration) -> None:
         self._job = job
         self._strategy = strategy
-        self._backoff = strategy.backoff()
-        self._when_late = _WHEN_LATE.backoff()
+        self._wait_after, self._wait_when_late = strategy.backoff(), _WHEN_LATE.backoff()
         self._known: deque[JobRestart] = deque(maxlen=KEPT)
 
     def known(self) -> list[JobRestart]:
@@ -77,24 +76,14 @@ class Restarts:
             return None
         reason = without_secrets(f"{type(failure).__name__}: {failure}")
         self._known.append(JobRestart(number + 1, time.time_ns() // 1_000_000, reason, wait_ms))
-        _LOG.warning(
-            "the job %r has failed, and is started again in %s, for the %s time; the reason: %s",
-            self._job,
-            length(wait_ms),
-            _ordinal(number + 1),
-            reason,
-        )
+        said = "the job %r has failed, and is started again in %s (restart %d); the reason: %s"
+        _LOG.warning(said, self._job, length(wait_ms), number + 1, reason)
         return wait_ms / 1000
 
     def _wait_ms_after(self, failure: BaseException) -> int | None:
         now_ms = time.monotonic_ns() // 1_000_000
         if is_for_good(failure):
             return None
-        if is_of_a_late_process(failure) and (wait_ms := self._when_late.after_failure(now_ms)) is not None:
+        if is_of_a_late_process(failure) and (wait_ms := self._wait_when_late(now_ms)) is not None:
             return wait_ms
-        return self._backoff.after_failure(now_ms)
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+        return self._wait_after(now_ms)

@@ -20,8 +20,7 @@ from eventide.runtime.python_folder import new_folder
 from eventide.spark.connect import over_connect
 from eventide.spark.console import quiet_jvm
 from eventide.spark.java import check_java
-from eventide.spark.python_files import UNPACKED
-from eventide.spark.takes_modules import FOLDER, STARTED_BY_SPARK_SUBMIT, is_local, session_that_is_there
+from eventide.spark.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, UNPACKED, is_local, session_that_is_there
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"

@@ -17,10 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide.common._accepted import has_no_effect
 from eventide.common._pickles import loads
-from eventide.common._restart_backoff import Never
 from eventide.common._stack import level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
+from eventide.common.restart_strategy import RestartStrategies
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.datastream.connectors.kafka._sink_progress import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning
@@ -237,7 +237,7 @@ class SparkHost(Host):
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
-        if not isinstance(settings.restart_strategy.backoff(), Never):
+        if settings.restart_strategy != RestartStrategies.no_restart():
             why = "a batch job has no checkpoint that it could go on from; start it again yourself if it fails"
             has_no_effect("the restart strategy", why)
         if over_connect():

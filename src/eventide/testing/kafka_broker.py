@@ -6,26 +6,65 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from eventide.errors import EventideError, ProgramError
 from eventide.spark.java import check_java
-from eventide.testing._guarded_folder import GuardedFolder
-from eventide.testing._kafka_jars import kafka_jars
-from eventide.testing._kafka_settings import as_file, broker_settings
-from eventide.testing._ports import HOST, free_ports, listens
+from eventide.testing.jars import fetched
+from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
 
+KAFKA_VERSION = "4.1.0"
 _PATIENCE_S = 60
+_NAME = "Kafka broker"
+
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    "num.partitions": "1",
+    "auto.create.topics.enable": "false",
+    # One broker cannot have two copies, and a test needs few partitions of Kafka's own topics.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # Event times of long ago would be deleted within seconds: Kafka counts the age of a record from its timestamp.
+    "log.retention.ms": "-1",
+    # A broker that was killed is known to be gone, and may come back, after this time.
+    "broker.session.timeout.ms": "1500",
+    "broker.heartbeat.interval.ms": "300",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "background.threads": "2",
+}
+"""The settings of a broker that is all of its cluster: it starts quickly, and keeps what it is given."""
+
+
+def kafka_jars() -> Path:
+    """The folder of a broker's jars; the first call fetches them: half a minute, 43 MB.
+
+    Raises:
+        ProgramError: The jars cannot be fetched; the message has what Ivy said.
+    """
+    # Without a logger, a broker does not say why it does not start.
+    logging = ("org.slf4j", "slf4j-simple", "1.7.36")
+    return fetched(f"kafka-{KAFKA_VERSION}", ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), logging)
 
 
 class KafkaBroker:
     """A cluster of one Kafka broker, for tests: it starts in seconds, can be killed, and comes back with its data.
 
-    The broker is Kafka itself, in a process of its own. Its jars are fetched from the Maven repository by the first
-    who needs them, half a minute, and kept in the user's cache folder. Behind the ``with`` block, and however the
-    process that started it ends, neither a process nor data is left.
+    The broker is Kafka itself, in a process of its own. Its jars are fetched from the Maven repository when they are
+    needed for the first time, half a minute, and kept in the user's cache folder. After the ``with`` block, and however
+    the process that started the broker ends, neither a process nor data is left.
 
     Args:
         settings: Settings of the broker, by Kafka's names, in place of those that it has here.
@@ -33,7 +72,7 @@ class KafkaBroker:
         jars: A folder with the jars of a broker, in place of those that are fetched.
         java_options: Options of its Java; these let it start sooner, and work slower, than Java's own.
 
-    It keeps records for ever, however old their timestamps are, and makes no topic that nobody has asked for.
+    It keeps records for ever, however old their timestamps are, and makes a topic only when it is asked to.
 
     Raises:
         ProgramError: The jars cannot be fetched, or there is no Java.
@@ -58,7 +97,7 @@ class KafkaBroker:
         self._users = dict(users or {})
         self._jars = None if jars is None else Path(jars)
         self._java_options = list(java_options)
-        self._folder: GuardedFolder | None = None
+        self._folder: ServerFolder | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: dict[str, int] = {}
         self._admin: Any = None
@@ -94,24 +133,21 @@ class KafkaBroker:
         """
         if self.is_running:
             return
-        if self._folder is None:
-            self._prepare()
-        self._process = self._java("kafka.Kafka", self._settings_file())
-        self._guard(self._process.pid)
-        deadline = time.monotonic() + _PATIENCE_S
-        while not all(listens(port) for port in self._ports.values()):
-            if not self.is_running or time.monotonic() > deadline:
-                self.kill()
-                raise EventideError(f"the Kafka broker does not start. It said:\n{self._said()}")
-            time.sleep(0.02)
+        folder = self._folder or self._prepare()
+        self._process = self._java(folder, "kafka.Kafka", str(folder.path / "server.properties"))
+        try:
+            folder.wait_for(_NAME, self._process, lambda: all(map(listens, self._ports.values())))
+        except EventideError:
+            self.kill()
+            raise
 
     def stop(self) -> None:
-        """End it as an operator does: it says good-bye to its clients, and writes down what it has."""
-        self._end(subprocess.Popen.terminate)
+        """End it as an operator does: it takes leave of its clients, and writes down what it has."""
+        self._end(gently=True)
 
     def kill(self) -> None:
         """End it at once, as a failure does (SIGKILL); :meth:`start` brings it back."""
-        self._end(subprocess.Popen.kill)
+        self._end()
 
     def close(self) -> None:
         """End it for good, with all that it has; the end of a ``with`` block does the same."""
@@ -153,50 +189,52 @@ class KafkaBroker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> ServerFolder:
         """Lay out the folder of the cluster."""
         self._jars = self._jars or kafka_jars()
-        self._folder = GuardedFolder("eventide-kafka-")
-        listeners = ["PLAINTEXT", "CONTROLLER", *(["SASL_PLAINTEXT"] if self._users else [])]
-        self._ports = dict(zip(listeners, free_ports(len(listeners)), strict=True))
-        settings = broker_settings(self._ports, str(self._folder.path / "log"), self._users, self._more)
-        Path(self._settings_file()).write_text(as_file(settings), encoding="utf-8")
+        self._folder = folder = ServerFolder("eventide-kafka-")
+        names = ["PLAINTEXT", "CONTROLLER", *(["SASL_PLAINTEXT"] if self._users else [])]
+        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
+        listeners = {name: f"{name}://{HOST}:{port}" for name, port in self._ports.items()}
+        settings = _SETTINGS | {
+            "controller.quorum.voters": f"1@{HOST}:{self._ports['CONTROLLER']}",
+            "listeners": ",".join(listeners.values()),
+            "advertised.listeners": ",".join(listeners[name] for name in names if name != "CONTROLLER"),
+            "log.dirs": str(folder.path / "log"),
+        }
+        if self._users:
+            quoted = {name: _escaped(password).replace('"', '\\"') for name, password in self._users.items()}
+            known = " ".join(f'user_{name}="{password}"' for name, password in quoted.items())
+            settings["sasl.enabled.mechanisms"] = "PLAIN"
+            settings["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = (
+                f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
+            )
+        lines = [f"{name}={_escaped(value)}\n" for name, value in (settings | self._more).items()]
+        file = folder.path / "server.properties"
+        file.write_text("".join(lines), encoding="utf-8")
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if self._java(
-            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", self._settings_file()
-        ).wait():
-            raise EventideError(f"the folder of the Kafka broker could not be laid out. It said:\n{self._said()}")
+        laid_out = self._java(folder, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(file))
+        failed = laid_out.wait() != 0
+        folder.end(laid_out)
+        if failed:
+            raise EventideError(
+                f"the folder of the Kafka broker could not be laid out. It said:\n{folder.said(_NAME)[-4000:]}"
+            )
+        return folder
 
-    def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def _java(self, folder: ServerFolder, *arguments: str) -> subprocess.Popen[bytes]:
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        command = [check_java(), *self._java_options, level, "-cp", f"{self._jars}/*", *arguments]
-        with self._log_file().open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-
-    def _settings_file(self) -> str:
-        return str(self._log_file().with_name("server.properties"))
-
-    def _log_file(self) -> Path:
-        return (self._folder.path if self._folder else Path()) / "broker.log"
-
-    def _said(self) -> str:
-        return self._log_file().read_text(encoding="utf-8", errors="replace").strip()[-4000:]
+        return folder.start(_NAME, check_java(), *self._java_options, level, "-cp", f"{self._jars}/*", *arguments)
 
     def _address(self, listener: str) -> str:
         if listener not in self._ports:
             raise ProgramError("the broker has not been started: use it within `with KafkaBroker() as broker:`")
         return f"{HOST}:{self._ports[listener]}"
 
-    def _end(self, by: Any) -> None:
-        if self._process is not None:
-            by(self._process)
-            self._process.wait()
+    def _end(self, *, gently: bool = False) -> None:
+        if self._process is not None and self._folder is not None:
+            self._folder.end(self._process, gently=gently)
             self._process = None
-            self._guard()
-
-    def _guard(self, *processes: int) -> None:
-        if self._folder is not None:
-            self._folder.guard(*processes)
 
     def _administrator(self) -> Any:
         if self._admin is None:
@@ -211,9 +249,14 @@ class KafkaBroker:
         partitions = self._administrator().list_topics(topic, timeout=10).topics[topic].partitions.values()
         return bool(partitions) and all(one.leader >= 0 and not one.error for one in partitions)
 
-    def _wait_for(self, what: str, is_so: Any) -> None:
+    def _wait_for(self, what: str, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE_S
         while not is_so():
             if time.monotonic() > deadline:
                 raise EventideError(f"the Kafka broker has kept a test waiting for {what} for {_PATIENCE_S} seconds")
             time.sleep(0.02)
+
+
+def _escaped(text: str) -> str:
+    """A text in a file of properties, or within quotes in a login: a backslash begins an escape there."""
+    return text.replace("\\", "\\\\")

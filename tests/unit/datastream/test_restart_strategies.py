@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from eventide.common import Configuration, RestartStrategies
-from eventide.common._restart_backoff import ExponentialDelay
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 
@@ -49,39 +48,39 @@ def test_what_makes_no_sense_is_refused(make, message):
 
 def test_a_fixed_delay_is_given_so_many_times_in_the_life_of_a_job():
     backoff = RestartStrategies.fixed_delay_restart(2, timedelta(seconds=1)).backoff()
-    assert [backoff.after_failure(at) for at in (0, 10**9, 10**12)] == [1_000, 1_000, None]
+    assert [backoff(at) for at in (0, 10**9, 10**12)] == [1_000, 1_000, None]
 
 
 def test_each_job_counts_for_itself():
     strategy = RestartStrategies.fixed_delay_restart(1, 7)
-    assert [strategy.backoff().after_failure(0) for _ in range(2)] == [7, 7]
+    assert [strategy.backoff()(0) for _ in range(2)] == [7, 7]
 
 
 @pytest.mark.parametrize(("third", "expected"), [(1_000, None), (1_001, 5)])
 def test_a_failure_rate_counts_what_is_within_the_interval_as_flink_does(third, expected):
     backoff = RestartStrategies.failure_rate_restart(2, 1_000, 5).backoff()
-    assert [backoff.after_failure(at) for at in (0, 500, third)] == [5, 5, expected]
+    assert [backoff(at) for at in (0, 500, third)] == [5, 5, expected]
 
 
 def test_an_exponential_delay_grows_to_its_limit_and_begins_anew_after_a_good_while():
     backoff = RestartStrategies.exponential_delay_restart(100, 400, 2.0, 1_000, 0.0).backoff()
-    assert [backoff.after_failure(at) for at in (0, 1, 2, 3, 1_402, 2_802)] == [100, 200, 400, 400, 400, 100]
+    assert [backoff(at) for at in (0, 1, 2, 3, 1_402, 2_802)] == [100, 200, 400, 400, 400, 100]
 
 
 def test_its_attempts_are_counted_until_it_has_run_well():
     backoff = RestartStrategies.exponential_delay_restart(10, 10, 2.0, 100, 0.0, 1).backoff()
-    assert [backoff.after_failure(at) for at in (0, 50, 500, 560)] == [10, None, 10, None]
+    assert [backoff(at) for at in (0, 50, 500, 560)] == [10, None, 10, None]
 
 
 @pytest.mark.parametrize(("part", "expected"), [(-0.25, 75), (0.25, 125)])
 def test_a_delay_is_varied_by_its_jitter_alone(part, expected):
-    backoff = ExponentialDelay(100, 1_000, 2.0, 10, 0.25, at_random=lambda low, high: low if part < 0 else high)
-    assert backoff.after_failure(0) == expected
+    strategy = RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 10, 0.25)
+    assert strategy.backoff(lambda low, high: low if part < 0 else high)(0) == expected
 
 
 def test_no_delay_is_above_the_limit():
-    backoff = ExponentialDelay(100, 100, 2.0, 10, 0.5, at_random=lambda low, high: high)
-    assert backoff.after_failure(0) == 100
+    strategy = RestartStrategies.exponential_delay_restart(100, 100, 2.0, 10, 0.5)
+    assert strategy.backoff(lambda low, high: high)(0) == 100
 
 
 def in_force(env, **options):
@@ -94,7 +93,7 @@ def in_force(env, **options):
 
 def test_without_a_word_a_job_is_not_started_again(env):
     assert env.get_restart_strategy() == RestartStrategies.fall_back_restart()
-    assert in_force(env).backoff().after_failure(0) is None
+    assert in_force(env).backoff()(0) is None
 
 
 @pytest.mark.parametrize(

@@ -5,30 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from eventide.errors import EventideError, ProgramError
-from eventide.spark.java import check_java
-from eventide.testing._guarded_folder import GuardedFolder
-from eventide.testing._ports import HOST, free_ports, listens
+import psutil
+import pyspark
 
-_PATIENCE_S = 60
+from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
+
+_SPARK = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 
 
 class SparkCluster:
-    """A standalone Spark cluster, for tests: a master and workers, which can be killed and started again.
+    """A standalone Spark cluster: a master and workers, which can be killed and started again.
 
     Each of them is a process of its own, and each worker starts executors, in a folder of its own, for every session
     that points at :attr:`master`. They share nothing with this process but the machine: what they see of its
-    environment is what ``environment`` says. Behind the ``with`` block, and however the process that started them ends,
+    environment is what ``environment`` says. After the ``with`` block, and however the process that started them ends,
     neither a process nor data is left.
 
     Args:
@@ -41,8 +39,7 @@ class SparkCluster:
             and must take its place (``exec``).
 
     Raises:
-        ProgramError: There is no pyspark with its jars, or no Java.
-        EventideError: Something does not start; the message has the end of its log.
+        EventideError: A process does not start; the message has the end of its log.
 
     ::
 
@@ -68,27 +65,23 @@ class SparkCluster:
         self._more = dict(environment or {})
         self._java_options = " ".join(java_options)
         self._started_by = tuple(started_by)
-        self._folder: GuardedFolder | None = None
+        self._folder: ServerFolder | None = None
         self._port = 0
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * workers
 
     @property
     def master(self) -> str:
-        """What ``spark.master`` is for a session that uses this cluster; the same when the master is started again.
-
-        Raises:
-            ProgramError: The cluster has not been started.
-        """
-        return f"spark://{HOST}:{self._port}" if self._folder else self._refuse()
+        """What ``spark.master`` is for a session that uses this cluster; it stays when the master is started again."""
+        return f"spark://{HOST}:{self._port}"
 
     def folder(self, worker: int) -> Path:
         """Where a worker keeps what it has: the folders of its executors, and their logs."""
-        return self._home() / f"worker-{worker}"
+        return self._servers().path / f"worker-{worker}"
 
     def executors(self, worker: int) -> list[int]:
         """The process ids of the executors that a worker has started."""
-        psutil, process = _psutil(), self._workers[worker]
+        process = self._workers[worker]
         with suppress(psutil.NoSuchProcess):
             return [] if process is None else [one.pid for one in psutil.Process(process.pid).children()]
         return []
@@ -96,29 +89,26 @@ class SparkCluster:
     def start(self) -> None:
         """Start what does not run: all of it, the first time; later what was killed."""
         if self._folder is None:
-            check_java()
-            self._folder = GuardedFolder("eventide-spark-")
+            self._folder = ServerFolder("eventide-spark-")
             [self._port] = free_ports(1)
         if self._master is None:
-            self._start_master()
+            self._start_master(self._folder)
         for number, process in enumerate(self._workers):
             if process is None:
-                self._start_worker(number)
+                self._start_worker(self._folder, number)
 
     def kill_master(self) -> None:
         """End the master at once, as a failure does (SIGKILL); :meth:`start` brings it back, with what it knew."""
         if self._master is not None:
-            _kill(self._master)
+            self._servers().end(self._master)
             self._master = None
-            self._guard()
 
     def kill_worker(self, worker: int) -> None:
-        """End a worker at once; its executors end by themselves, since they have nobody who looks after them."""
+        """End a worker at once; its executors then end by themselves."""
         process = self._workers[worker]
         if process is not None:
-            _kill(process)
+            self._servers().end(process)
             self._workers[worker] = None
-            self._guard()
 
     def kill_executor(self, worker: int) -> int:
         """End the executors of a worker at once; it starts others. Returns how many there were."""
@@ -146,89 +136,41 @@ class SparkCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start_master(self) -> None:
+    def _servers(self) -> ServerFolder:
+        assert self._folder is not None, "use the cluster within `with SparkCluster() as cluster:`"
+        return self._folder
+
+    def _start_master(self, folder: ServerFolder) -> None:
         [page] = free_ports(1)
         arguments = ["--host", HOST, "--port", str(self._port), "--webui-port", str(page)]
-        self._master = self._spark("master", _MASTER, *arguments)
-        self._wait_for("master", self._master, lambda: listens(self._port) and "ALIVE" in self._said("master"))
+        self._master = self._spark(folder, "master", _MASTER, *arguments)
+        folder.wait_for("master", self._master, lambda: listens(self._port) and "ALIVE" in folder.said("master"))
 
-    def _start_worker(self, number: int) -> None:
+    def _start_worker(self, folder: ServerFolder, number: int) -> None:
         [page] = free_ports(1)
         name = f"worker-{number}"
         arguments = ["--host", HOST, "--cores", str(self._cores), "--memory", self._memory]
         arguments += ["--webui-port", str(page), "--work-dir", str(self.folder(number))]
-        known = self._said(name).count(_REGISTERED)
-        process = self._workers[number] = self._spark(name, _WORKER, *arguments, self.master)
-        self._wait_for(name, process, lambda: self._said(name).count(_REGISTERED) > known)
+        known = folder.said(name).count(_REGISTERED)
+        process = self._workers[number] = self._spark(folder, name, _WORKER, *arguments, self.master)
+        folder.wait_for(name, process, lambda: folder.said(name).count(_REGISTERED) > known)
 
-    def _spark(self, name: str, *command: str) -> subprocess.Popen[bytes]:
-        spark, home = _spark_home(), self._home()
+    def _spark(self, folder: ServerFolder, name: str, *command: str) -> subprocess.Popen[bytes]:
+        home = folder.path / name
+        home.mkdir(exist_ok=True)
         of_this_process = {v: os.environ[v] for v in ("PATH", "HOME", "JAVA_HOME") if v in os.environ}
         environment = {
             **of_this_process,
-            "SPARK_HOME": str(spark),
+            "SPARK_HOME": str(_SPARK),
             "SPARK_LOCAL_IP": HOST,
-            "SPARK_LOCAL_DIRS": str(home / name / "local"),
+            "SPARK_LOCAL_DIRS": str(home / "local"),
             # A master that comes back knows its workers and sessions.
             "SPARK_DAEMON_JAVA_OPTS": f"{self._java_options} -Dspark.deploy.recoveryMode=FILESYSTEM "
-            f"-Dspark.deploy.recoveryDirectory={home}/master -Dspark.worker.timeout=10",
+            f"-Dspark.deploy.recoveryDirectory={folder.path}/master -Dspark.worker.timeout=10",
             **self._more,
         }
-        (home / name).mkdir(exist_ok=True)
-        with (home / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [*self._started_by, str(spark / "bin" / "spark-class"), *command],
-                cwd=home / name,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._guard(process.pid)
-        return process
-
-    def _said(self, name: str) -> str:
-        log = self._home() / f"{name}.log"
-        return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-
-    def _wait_for(self, name: str, process: subprocess.Popen[bytes], is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
-        while not is_so():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise EventideError(
-                    f"the {name} of the Spark cluster does not start. It said:\n{self._said(name)[-4000:]}"
-                )
-            time.sleep(0.05)
-
-    def _guard(self, *more: int) -> None:
-        if self._folder is not None:
-            self._folder.guard(*(one.pid for one in (self._master, *self._workers) if one is not None), *more)
-
-    def _home(self) -> Path:
-        return self._folder.path if self._folder else Path(self._refuse())
-
-    @staticmethod
-    def _refuse() -> str:
-        raise ProgramError("the cluster has not been started: use it within `with SparkCluster() as cluster:`")
-
-
-def _spark_home() -> Path:
-    """Spark as the package pyspark brings it, found without loading it.
-
-    Raises:
-        ProgramError: if it is not there.
-    """
-    spec = find_spec("pyspark")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(folder) / "bin" / "spark-class").exists():
-            return Path(folder)
-    raise ProgramError("a cluster needs the programs of Spark, which come with the package pyspark; install it")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
+        starter = [*self._started_by, str(_SPARK / "bin" / "spark-class")]
+        return folder.start(name, *starter, *command, cwd=home, env=environment)
 
 
 def _kill_all(processes: Sequence[int]) -> int:
@@ -236,11 +178,3 @@ def _kill_all(processes: Sequence[int]) -> int:
         with suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
     return len(processes)
-
-
-def _psutil() -> Any:
-    try:
-        import psutil
-    except ImportError as error:
-        raise ProgramError("the executors of a cluster are found with psutil: pip install psutil") from error
-    return psutil
