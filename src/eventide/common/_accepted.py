@@ -52,7 +52,7 @@ def accepted(owner: object, setting: str, default: Any) -> Any:
     return vars(owner).get("_accepted", {}).get(setting, default)
 
 
-def without_effect(setting: str, why: str = "", value: object = True) -> Callable[[_M], _M]:
+def without_effect(setting: str, why: str = "", *, value: object = True) -> Callable[[_M], _M]:
     """Make a method that keeps its argument as a setting; a method without an argument keeps a value.
 
     >>> class Settings:
@@ -71,7 +71,8 @@ def without_effect(setting: str, why: str = "", value: object = True) -> Callabl
 
     def set_it(signature: _M, owner: object, *args: object, **kwargs: object) -> object:
         signature(owner, *args, **kwargs)  # raises TypeError for arguments that do not fit
-        return accept(owner, setting, *(args or kwargs.values() or [value]), why)
+        arguments = (*args, *kwargs.values())
+        return accept(owner, setting, arguments[0] if arguments else value, why)
 
     return _method(set_it, f"without effect: {why}" if why else "says what is so in any case")
 

@@ -70,7 +70,7 @@ class EnvironmentHints:
     @what_was_set("set_state_backend", None)
     def get_state_backend(self) -> StateBackend | None: ...
 
-    @without_effect("set_default_savepoint_directory", "there are no savepoints")
+    @without_effect("set_default_savepoint_directory", "each savepoint is given its own directory")
     def set_default_savepoint_directory(self, directory: str) -> Self: ...
     @what_was_set("set_default_savepoint_directory", None)
     def get_default_savepoint_directory(self) -> str | None: ...
@@ -78,5 +78,5 @@ class EnvironmentHints:
     @without_effect("register_slot_sharing_group", NO_SLOTS)
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self: ...
 
-    @always(None, "the session stays, because others may use it")
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Do nothing: the session stays, because others may use it."""

@@ -108,7 +108,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Taken for PyFlink's sake: every micro-batch is a checkpoint, exactly once, whatever is asked for here.
+        """Keep the interval, without effect: every micro-batch is a checkpoint, exactly once, whatever is set.
 
         What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
         between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.

@@ -19,8 +19,10 @@ class Hints:
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self: ...
     @without_effect("set_uid_hash", "it is about checkpoints of Flink's; call uid(...)")
     def set_uid_hash(self, uid_hash: str) -> Self: ...
-    @without_effect("set_description")
-    def set_description(self, description: str) -> Self: ...
+
+    def set_description(self, description: str) -> Self:
+        """Taken without effect: `name` is what is shown."""
+        return self
 
 
 class StreamHints(Hints):
