@@ -2,8 +2,8 @@
 
 import sys
 
-from eventide._absent import AbsentModules
+from eventide._absent import AbsentNames
 
 __version__ = "0.1.0"
 
-sys.meta_path.append(AbsentModules())
+sys.meta_path.append(AbsentNames())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-_NO_EFFECT = "taken without effect; what was set can be asked for"
-_ALWAYS = "says what always holds"
 _EMPTY = "always empty: there is neither Kryo nor a class of Java"
+_NAME_IS_SHOWN = "without effect: `name` is what is shown"
+_AS_SET = "gives back what was set in the checkpoint's settings; it has no effect"
 _VALUE = "a description that is taken without effect"
 _NEW = "gives a new strategy that keeps all the rest"
 _CLEAN_UP = "whichever is set, state that expires leaves the checkpoint with the next micro-batch"
@@ -29,15 +29,6 @@ DIFFERENCES = {
     "common.completable_future.CompletableFuture": "is Python's `concurrent.futures.Future`",
     "common.config_options.ConfigOption": "has `key` and `default_value` as attributes",
     "common.input_dependency_constraint.InputDependencyConstraint": "no setting takes it, in PyFlink neither",
-    **_members(_CONFIG, "set_latency_tracking_interval get_latency_tracking_interval", _NO_EFFECT),
-    **_members(_CONFIG, "set_task_cancellation_interval get_task_cancellation_interval", _NO_EFFECT),
-    **_members(_CONFIG, "set_task_cancellation_timeout get_task_cancellation_timeout", _NO_EFFECT),
-    **_members(_CONFIG, "enable_closure_cleaner disable_closure_cleaner is_closure_cleaner_enabled", _NO_EFFECT),
-    **_members(_CONFIG, "enable_force_kryo disable_force_kryo is_force_kryo_enabled", _NO_EFFECT),
-    **_members(_CONFIG, "enable_force_avro disable_force_avro is_force_avro_enabled", _NO_EFFECT),
-    **_members(_CONFIG, "enable_generic_types disable_generic_types has_generic_types_disabled", _NO_EFFECT),
-    **_members(_CONFIG, "enable_object_reuse disable_object_reuse is_object_reuse_enabled", _NO_EFFECT),
-    **_members(_CONFIG, "set_use_snapshot_compression is_use_snapshot_compression", _NO_EFFECT),
     **_members(
         _CONFIG, "get_default_kryo_serializer_classes get_registered_kryo_types get_registered_pojo_types", _EMPTY
     ),
@@ -73,16 +64,11 @@ DIFFERENCES = {
     f"{_KAFKA}.KafkaSourceBuilder.set_topic_pattern": "a regular expression is Python's",
     f"{_STRATEGY}.with_watermark_alignment": "compares watermarks at each micro-batch, whatever the interval",
     # environment
-    **_members(_ENVIRONMENT, "set_buffer_timeout get_buffer_timeout disable_operator_chaining", _NO_EFFECT),
-    **_members(_ENVIRONMENT, "enable_changelog_state_backend register_slot_sharing_group", _NO_EFFECT),
-    **_members(_ENVIRONMENT, "set_default_savepoint_directory get_default_savepoint_directory", _NO_EFFECT),
-    **_members(_ENVIRONMENT, "is_chaining_enabled is_changelog_state_backend_enabled", _ALWAYS),
-    f"{_ENVIRONMENT}.is_chaining_of_operators_with_different_max_parallelism_enabled": _ALWAYS,
     **_members(_ENVIRONMENT, "enable_checkpointing get_checkpoint_interval", "every micro-batch is a checkpoint"),
+    **_members(_ENVIRONMENT, "is_unaligned_checkpoints_enabled is_force_unaligned_checkpoints", _AS_SET),
     **_members(
         _ENVIRONMENT, "get_checkpointing_mode get_checkpointing_consistency_mode", "exactly once, whatever was set"
     ),
-    **_members(_ENVIRONMENT, "is_unaligned_checkpoints_enabled is_force_unaligned_checkpoints", _NO_EFFECT),
     f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
     f"{_ENVIRONMENT}.get_execution_environment": "makes a session with the options of Spark's, and takes one",
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
@@ -91,29 +77,13 @@ DIFFERENCES = {
     f"{_ENVIRONMENT}.add_python_archive": "takes `.tar`, `.tar.gz` and `.tgz` files too",
     f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",
     f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
-    f"{_CHECKPOINTS}.is_checkpointing_enabled": _ALWAYS,
+    f"{_CHECKPOINTS}.set_checkpointing_mode": "without effect: exactly once, whatever was set; a warning says so",
     **_members(
         _CHECKPOINTS,
-        "get_checkpointing_mode set_checkpointing_mode",
-        "exactly once, whatever was set; a warning says so",
+        "is_fail_on_checkpointing_errors set_fail_on_checkpointing_errors",
+        "is about the tolerable number of failures, which has no effect",
     ),
-    **_members(_CHECKPOINTS, "get_checkpoint_interval set_checkpoint_interval", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "get_checkpoint_timeout set_checkpoint_timeout", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "get_min_pause_between_checkpoints set_min_pause_between_checkpoints", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "get_max_concurrent_checkpoints set_max_concurrent_checkpoints", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "is_fail_on_checkpointing_errors set_fail_on_checkpointing_errors", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "get_tolerable_checkpoint_failure_number", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "set_tolerable_checkpoint_failure_number", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "enable_unaligned_checkpoints disable_unaligned_checkpoints", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "is_unaligned_checkpoints_enabled set_force_unaligned_checkpoints", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "is_force_unaligned_checkpoints set_alignment_timeout get_alignment_timeout", _NO_EFFECT),
-    **_members(_CHECKPOINTS, "set_aligned_checkpoint_timeout get_aligned_checkpoint_timeout", _NO_EFFECT),
-    **_members(
-        _CHECKPOINTS,
-        "set_externalized_checkpoint_retention get_externalized_checkpoint_retention",
-        "a checkpoint stays where it is, whatever was set",
-    ),
-    f"{_CHECKPOINTS}.is_externalized_checkpoints_enabled": _ALWAYS,
+    f"{_CHECKPOINTS}.set_externalized_checkpoint_retention": "a checkpoint stays where it is, whatever was set",
     "datastream.checkpoint_storage.JobManagerCheckpointStorage": "a directory, if it names one; else a temporary one",
     "datastream.checkpoint_storage.FileSystemCheckpointStorage": "its directory is used; its sizes make no difference",
     **_members(
@@ -123,10 +93,7 @@ DIFFERENCES = {
     ),
     **_members("datastream.slot_sharing_group", "MemorySize SlotSharingGroup", _VALUE),
     # streams
-    **_members(_STREAM, "disable_chaining start_new_chain slot_sharing_group set_buffer_timeout", _NO_EFFECT),
-    f"{_STREAM}.set_uid_hash": "taken without effect: it is about checkpoints of Flink's",
-    f"{_STREAM}.set_description": "taken and not shown; `name` is what is shown",
-    f"{_STREAM}.set_max_parallelism": "taken without effect: the environment's holds for all",
+    **_members("datastream.data_stream", "DataStream.set_description DataStreamSink.set_description", _NAME_IS_SHOWN),
     f"{_STREAM}.set_parallelism": "without effect on what is chained",
     f"{_STREAM}.print": "prints `str(element)`, on the driver",
     f"{_STREAM}.shuffle": _ONE_BY_ONE,
@@ -135,11 +102,6 @@ DIFFERENCES = {
     f"{_STREAM}.sink_to": "takes a function of a DataFrame and a batch id too",
     f"{_STREAM}.add_sink": "is `sink_to` under an older name; no class of Java is taken",
     f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has so many elements",
-    **_members(
-        "datastream.data_stream.DataStreamSink",
-        "disable_chaining slot_sharing_group set_uid_hash set_description set_parallelism",
-        "taken without effect",
-    ),
     f"{_STREAM}.key_by": "a key can be hashed, and equals itself",
     f"{_STREAM}.partition_custom": "asks with the parallelism of the environment",
     "datastream.data_stream.KeyedStream.execute_and_collect": "gives the elements, without their keys beside them",

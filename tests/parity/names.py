@@ -63,8 +63,14 @@ def verdict(path: str) -> Verdict:
 
 
 def _difference(path: str) -> str | None:
-    """How a name differs: what is said of it, or of the member of a class above that it is inherited from."""
+    """How a name differs: what is said of it, or of the member of a class above that it is inherited from.
+
+    Methods that `eventide.common._accepted` makes say it themselves.
+    """
     owner, _, name = path.rpartition(".")
+    made: str | None = getattr(counterpart(path), "difference", None)
+    if made is not None and path not in DIFFERENCES:
+        return made
     if path in DIFFERENCES or owner not in CLASSES:
         return DIFFERENCES.get(path)
     above = counterpart(owner).__mro__[1:]

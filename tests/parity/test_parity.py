@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,14 @@ ROOT = Path(__file__).parents[2]
 READ_ON = "See 'From PyFlink' and 'Parity' in eventide's documentation."
 
 ABSENT = [path for path in all_names() if verdict(path).place is Place.ABSENT]
+
+
+@pytest.fixture
+def as_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No module has been asked for a name of Flink 1 yet: it warns of each once."""
+    for module, names in OLDER_NAMES.items():
+        for name in names:
+            monkeypatch.delitem(vars(import_module(f"eventide.{module}")), name, raising=False)
 
 
 def test_every_name_of_pyflinks_has_a_place() -> None:
@@ -152,6 +161,7 @@ def test_programs_name_type_variables_in_generic_classes_of_their_own() -> None:
     assert [len(found[name].__parameters__) for name in "ABCD"] == [3, 4, 4, 2]
 
 
+@pytest.mark.usefixtures("as_at_first")
 @pytest.mark.parametrize(
     ("module", "name"), [(module, name) for module, names in OLDER_NAMES.items() for name in names]
 )
@@ -164,6 +174,7 @@ def test_a_name_of_flink_1_leads_to_its_successor_with_one_warning(module: str, 
     assert found[name] is counterpart(home.removeprefix("eventide."))
 
 
+@pytest.mark.usefixtures("as_at_first")
 def test_a_state_backend_of_flink_1_says_where_the_checkpoint_is() -> None:
     env = local_environment()
     with pytest.warns(DeprecationWarning, match="use HashMapStateBackend, and set_checkpoint_storage_dir"):
@@ -171,6 +182,15 @@ def test_a_state_backend_of_flink_1_says_where_the_checkpoint_is() -> None:
     with pytest.warns(UserWarning, match="set_state_backend has no effect"):
         env.set_state_backend(FsStateBackend("file:///tmp/shop"))
     assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "file:///tmp/shop"
+
+
+@pytest.mark.usefixtures("as_at_first")
+def test_a_name_of_flink_1_that_is_asked_for_warns_at_the_line_that_asks() -> None:
+    import eventide.datastream.state_backend as module
+
+    with pytest.warns(DeprecationWarning, match="FsStateBackend is of Flink 1") as caught:
+        module.FsStateBackend  # noqa: B018
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_module_has_not_what_it_would_refuse_to_import() -> None:

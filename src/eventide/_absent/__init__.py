@@ -1,26 +1,24 @@
 """Names of PyFlink's that a module of eventide does not define: found where they are, or refused with a reason.
 
-`finder_of_names` makes the ``__getattr__`` of a module. It finds names that the module hands out lazily; names that
-PyFlink's module hands out because it imports them; and names of Flink 1, with a warning. It refuses any other name: the
-error says why eventide lacks it, and what to do instead. A finder of imports, `AbsentModules`, refuses a module
-without a counterpart; an attribute that `says_what_is_absent` puts into a class refuses a member. Type checkers see
-none of this: to them, absent names do not exist.
+`finder_of_names` makes the ``__getattr__`` of a module. It finds names that the module hands out lazily, names that
+PyFlink's module re-exports, and names of Flink 1. To any other name it answers with an AttributeError, so that
+``hasattr`` is false. An ``import`` statement would swallow this error and its reason; it then looks for a submodule of
+that name, and `AbsentNames`, a finder of modules, raises an ImportError with the reason. `says_what_is_absent` does the
+same for members of a class. Type checkers see none of this: to them, absent names do not exist.
 """
 
 from __future__ import annotations
 
-import dis
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from inspect import getattr_static
-from types import FrameType, MappingProxyType, ModuleType
+from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
-from eventide._absent._elsewhere import OLDER_NAMES, REEXPORTS
+from eventide._absent._elsewhere import OLDER_NAMES, REEXPORTS, homes_of
 from eventide._absent._reasons import MEMBERS, MODULES, NAMES
 
 __all__ = [
@@ -29,85 +27,66 @@ __all__ = [
     "NAMES",
     "OLDER_NAMES",
     "REEXPORTS",
-    "AbsentModules",
+    "AbsentNames",
     "finder_of_names",
+    "homes_of",
     "says_what_is_absent",
 ]
 
 _C = TypeVar("_C", bound=type)
 
 _ROOT = "eventide."
-_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def sentence(name: str, reason: str) -> str:
-    """What is said about a name that is absent."""
+    """Say of a name that it is absent, and why."""
     return f"{name} is not in eventide: {reason}. See 'From PyFlink' and 'Parity' in eventide's documentation."
 
 
-class AbsentModules(MetaPathFinder):
-    """Says why a module of PyFlink's is not here. It stands last among the finders, so it slows down no import."""
+class AbsentNames(MetaPathFinder):
+    """Says why a module, or a name in a module, is not here. It is asked last, so it slows down no import."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Nothing, for modules that PyFlink has not either.
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        """Find nothing.
 
         Raises:
-            ModuleNotFoundError: PyFlink has such a module.
+            ImportError: PyFlink has a module or a name here, and eventide has neither.
         """
         name = fullname.removeprefix(_ROOT)
-        if name == fullname or name not in MODULES:
-            return None
-        raise ModuleNotFoundError(sentence(fullname, MODULES[name]))
+        if name != fullname and name in MODULES:
+            raise ModuleNotFoundError(sentence(fullname, MODULES[name]))
+        if name != fullname and name.rpartition(".")[2] in NAMES:
+            raise ImportError(sentence(fullname, NAMES[name.rpartition(".")[2]]))
 
 
-def finder_of_names(module: str, lazy: Mapping[str, str] = _NONE) -> Callable[[str], object]:
+def finder_of_names(module: str, lazy: Mapping[str, str] | None = None) -> Callable[[str], object]:
     """Make the ``__getattr__`` of a module: it finds the names that the module itself does not define.
-
-    An ``import`` statement replaces an AttributeError, and its text, by an ImportError of its own. So the finder raises
-    an ImportError with the reason when an ``import`` statement asks for an absent name, and an AttributeError when
-    anything else asks, such as ``hasattr``.
 
     Args:
         module: The full name of the module.
         lazy: The modules, by name, of what this one hands out and loads when it is first asked for.
     """
     inside = module.removeprefix(_ROOT)
-    reexports, older = REEXPORTS.get(inside, _NONE), OLDER_NAMES.get(inside, _NONE)
+    older = OLDER_NAMES.get(inside, {})
+    homes = {**REEXPORTS.get(inside, {}), **(lazy or {})}
 
     def __getattr__(name: str) -> object:  # noqa: N807 - the name that tracebacks show
+        if name == "__path__":
+            return []  # only where there is a path, an import statement asks the finders for a name as a submodule
         if name in older:
-            return _older(sys._getframe(1), f"{module}.{name}", *older[name])
-        home = lazy.get(name) or reexports.get(name)
-        if home is not None:
-            value = _defined_in(home, name)
-            setattr(sys.modules[module], name, value)
-            return value
-        if name not in NAMES:
+            home, successor = older[name]
+            warnings.warn(f"{module}.{name} is of Flink 1; use {successor}", DeprecationWarning, stacklevel=2)
+        elif name in homes:
+            home = homes[name] if homes[name].endswith(f".{name}") else f"{homes[name]}:{name}"
+        elif name in NAMES:
+            raise AttributeError(sentence(f"{module}.{name}", NAMES[name]))
+        else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        said = sentence(f"{module}.{name}", NAMES[name])
-        raise ImportError(said) if _is_import(sys._getframe(1)) else AttributeError(said)
+        found = resolve_name(home)
+        setattr(sys.modules[module], name, found)  # an import statement asks twice
+        return found
 
     return __getattr__
-
-
-def _defined_in(home: str, name: str) -> object:
-    """The object that a module defines under a name, or the module itself if the name is its own."""
-    module = import_module(home)
-    return module if home.endswith(f".{name}") else getattr(module, name)
-
-
-def _older(asking: FrameType, name: str, home: str, successor: str) -> object:
-    """The successor of a name of Flink 1, with a warning at the line of the program that asks for it."""
-    if asking.f_globals.get("__name__") != "importlib._bootstrap":  # which looks before the import statement asks
-        warnings.warn(f"{name} is of Flink 1; use {successor}", DeprecationWarning, stacklevel=3)
-    return _defined_in(*home.rsplit(".", 1))
-
-
-def _is_import(frame: FrameType) -> bool:
-    """Whether what a frame does is to import a name from a module."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def says_what_is_absent(cls: _C) -> _C:

@@ -7,42 +7,71 @@ of PyFlink's modules.
 
 from __future__ import annotations
 
-_COMMON, _STREAM = "eventide.common", "eventide.datastream"
+from collections.abc import Iterable
 
 _HOMES = {
-    f"{_COMMON}.completable_future": "CompletableFuture",
-    f"{_COMMON}.configuration": "Configuration",
-    f"{_COMMON}.constants": "MAX_LONG_VALUE MIN_LONG_VALUE",
-    f"{_COMMON}.execution_config": "ExecutionConfig",
-    f"{_COMMON}.job": "JobExecutionResult JobID JobStatus",
-    f"{_COMMON}.serialization": "BulkWriterFactory DeserializationSchema Encoder SerializationSchema",
-    f"{_COMMON}.serializer": "TypeSerializer",
-    f"{_COMMON}.time": "Duration Time",
-    f"{_COMMON}.type_variables": "IN IN1 IN2 K KEY OUT T V W W2",
-    f"{_COMMON}.typeinfo": "RowTypeInfo TypeInformation Types typeinfo",
-    f"{_COMMON}.types": "Row",
-    f"{_COMMON}.watermark_strategy": "TimestampAssigner WatermarkStrategy",
+    "eventide.common.completable_future": "CompletableFuture",
+    "eventide.common.config_options": "ConfigOption ConfigOptions",
+    "eventide.common.configuration": "Configuration",
+    "eventide.common.constants": "MAX_LONG_VALUE MIN_LONG_VALUE",
+    "eventide.common.execution_config": "ExecutionConfig",
+    "eventide.common.input_dependency_constraint": "InputDependencyConstraint",
+    "eventide.common.job": "JobClient JobExecutionResult JobID JobStatus",
+    "eventide.common.restart_strategy": "RestartStrategies RestartStrategyConfiguration",
+    "eventide.common.serialization": "BulkWriterFactory ByteArraySchema DeserializationSchema Encoder "
+    "SerializationSchema SimpleStringSchema",
+    "eventide.common.serializer": "TypeSerializer",
+    "eventide.common.time": "Duration Instant Time",
+    "eventide.common.timestamp_assigner": "RecordTimestampAssigner TimestampAssigner VectorizedTimestampAssigner",
+    "eventide.common.type_variables": "IN IN1 IN2 K KEY OUT T V W W2",
+    "eventide.common.typeinfo": "RowTypeInfo TypeInformation Types typeinfo",
+    "eventide.common.types": "Row RowKind",
+    "eventide.common.watermark": "MAX_WATERMARK UNINITIALIZED Watermark",
+    "eventide.common.watermark_generator": "BatchWatermarkOutput VectorizedWatermarkGenerator WatermarkGenerator "
+    "WatermarkGeneratorContext WatermarkOutput",
+    "eventide.common.watermark_generators": "AscendingTimestampsWatermarks BoundedOutOfOrdernessWatermarks "
+    "NoWatermarksGenerator PunctuatedWatermarks TimeLagWatermarks WatermarksWithIdleness",
+    "eventide.common.watermark_strategy": "NullTimestamps WatermarkStrategy",
     "eventide.metrics": "MetricGroup",
-    f"{_STREAM}.async_retry_strategies": "async_retry_strategies",
-    f"{_STREAM}.connectors.base": "DeliveryGuarantee Sink Source",
-    f"{_STREAM}.connectors.file_system": "StreamFormat",
-    f"{_STREAM}.formats.avro": "AvroRowDeserializationSchema AvroRowSerializationSchema AvroSchema",
-    f"{_STREAM}.formats.csv": "CsvRowDeserializationSchema CsvRowSerializationSchema",
-    f"{_STREAM}.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
-    f"{_STREAM}.functions": "AggregateFunction AllWindowFunction AsyncRetryPredicate AsyncRetryStrategy "
-    "BroadcastProcessFunction CoFlatMapFunction CoMapFunction CoProcessFunction FilterFunction FlatMapFunction "
-    "Function KeyedBroadcastProcessFunction KeyedCoProcessFunction KeyedProcessFunction KeySelector MapFunction "
-    "Partitioner ProcessAllWindowFunction ProcessFunction ProcessWindowFunction ReduceFunction RuntimeContext "
-    "SourceFunction WindowFunction",
-    f"{_STREAM}.output_tag": "OutputTag",
-    f"{_STREAM}.slot_sharing_group": "SlotSharingGroup",
-    f"{_STREAM}.state": "AggregatingState AggregatingStateDescriptor BroadcastState ListState ListStateDescriptor "
-    "MapState MapStateDescriptor ReadOnlyBroadcastState ReducingState ReducingStateDescriptor State StateDescriptor "
-    "ValueState ValueStateDescriptor",
-    f"{_STREAM}.time_domain": "TimeDomain",
-    f"{_STREAM}.timerservice": "TimerService",
-    f"{_STREAM}.window": "CountSlidingWindowAssigner CountTumblingWindowAssigner CountWindowSerializer "
-    "GlobalWindowSerializer MergingWindowAssigner TimeWindowSerializer Trigger WindowAssigner",
+    "eventide.datastream.async_data_stream": "AsyncDataStream",
+    "eventide.datastream.async_retry_strategies": "async_retry_strategies",
+    "eventide.datastream.checkpoint_config": "CheckpointConfig",
+    "eventide.datastream.checkpoint_storage": "CheckpointStorage FileSystemCheckpointStorage "
+    "JobManagerCheckpointStorage",
+    "eventide.datastream.checkpointing_mode": "CheckpointingMode",
+    "eventide.datastream.connectors.base": "DeliveryGuarantee Sink Source",
+    "eventide.datastream.connectors.file_system": "FilePathFilter FileProcessingMode StreamFormat",
+    "eventide.datastream.data_stream": "AllWindowedStream BroadcastConnectedStream BroadcastStream ConnectedStreams "
+    "DataStream DataStreamSink KeyedStream WindowedStream",
+    "eventide.datastream.execution_mode": "RuntimeExecutionMode",
+    "eventide.datastream.externalized_checkpoint_retention": "ExternalizedCheckpointRetention",
+    "eventide.datastream.formats.avro": "AvroRowDeserializationSchema AvroRowSerializationSchema AvroSchema",
+    "eventide.datastream.formats.csv": "CsvRowDeserializationSchema CsvRowSerializationSchema",
+    "eventide.datastream.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
+    "eventide.datastream.functions": "AggregateFunction AllWindowFunction AscendingTimestampExtractor "
+    "AssignerWithPeriodicWatermarks AssignerWithPunctuatedWatermarks AsyncFunction AsyncRetryPredicate "
+    "AsyncRetryStrategy BoundedOutOfOrdernessTimestampExtractor BroadcastProcessFunction CoFlatMapFunction "
+    "CoMapFunction CoProcessFunction FilterFunction FlatMapFunction Function KeyedBroadcastProcessFunction "
+    "KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore KeySelector MapFunction Partitioner "
+    "ProcessAllWindowFunction ProcessFunction ProcessWindowFunction ReduceFunction RichAggregateFunction "
+    "RichAllWindowFunction RichAsyncFunction RichCoFlatMapFunction RichCoGroupFunction RichCoMapFunction "
+    "RichFilterFunction RichFlatJoinFunction RichFlatMapFunction RichFunction RichJoinFunction RichMapFunction "
+    "RichReduceFunction RichSourceFunction RichWindowFunction RuntimeContext SourceContext SourceFunction "
+    "WindowFunction",
+    "eventide.datastream.output_tag": "OutputTag",
+    "eventide.datastream.slot_sharing_group": "MemorySize SlotSharingGroup",
+    "eventide.datastream.state": "AggregatingState AggregatingStateDescriptor BroadcastState ListState "
+    "ListStateDescriptor MapState MapStateDescriptor ReadOnlyBroadcastState ReducingState ReducingStateDescriptor "
+    "State StateDescriptor ValueState ValueStateDescriptor",
+    "eventide.datastream.state_backend": "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions "
+    "StateBackend",
+    "eventide.datastream.stream_execution_environment": "StreamExecutionEnvironment",
+    "eventide.datastream.time_characteristic": "TimeCharacteristic",
+    "eventide.datastream.time_domain": "TimeDomain",
+    "eventide.datastream.timerservice": "TimerService",
+    "eventide.datastream.window": "CountSlidingWindowAssigner CountTumblingWindowAssigner CountWindow "
+    "CountWindowSerializer GlobalWindow GlobalWindowSerializer MergingWindowAssigner TimeWindow TimeWindowSerializer "
+    "Trigger TriggerResult Window WindowAssigner",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -88,20 +117,28 @@ REEXPORTS = {
 }
 """By module, below ``eventide``: names that it hands out, and the module that each of them is defined in."""
 
-_RETENTION = "ExternalizedCheckpointRetention"
+
+def homes_of(names: Iterable[str]) -> dict[str, str]:
+    """Return, by name, the module that defines each of the names."""
+    return {name: _HOME[name] for name in names}
+
+
 _CLEANUP = {
-    "ExternalizedCheckpointCleanup": (f"{_STREAM}.externalized_checkpoint_retention.{_RETENTION}", _RETENTION),
+    "ExternalizedCheckpointCleanup": (
+        "eventide.datastream.externalized_checkpoint_retention.ExternalizedCheckpointRetention",
+        "ExternalizedCheckpointRetention",
+    ),
 }
 _BACKENDS = {
-    name: (f"{_STREAM}._state_backends_of_flink_1.{name}", f"{successor}, and set_checkpoint_storage_dir(...)")
-    for name, successor in (
+    name: (f"eventide.datastream._state_backends_of_flink_1.{name}", f"{use}, and set_checkpoint_storage_dir(...)")
+    for name, use in (
         ("MemoryStateBackend", "HashMapStateBackend"),
         ("FsStateBackend", "HashMapStateBackend"),
         ("RocksDBStateBackend", "EmbeddedRocksDBStateBackend"),
     )
 }
 _VERSIONS = {
-    f"{name}{version}": (f"{_STREAM}.connectors.kafka.{name}", name)
+    f"{name}{version}": (f"eventide.datastream.connectors.kafka.{name}", name)
     for name in ("FlinkKafkaConsumer", "FlinkKafkaProducer")
     for version in ("09", "010", "011")
 }

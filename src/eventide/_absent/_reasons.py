@@ -25,7 +25,10 @@ _SAVEPOINT = (
     "`eventide savepoint CHECKPOINT TARGET`"
 )
 _ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
-_LISTING = "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
+_LISTING = (
+    "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
+    "set_split_by(...)"
+)
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
 _CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
@@ -62,61 +65,46 @@ MODULES = {
     "datastream.connectors.rabbitmq": _CONNECTOR,
 }
 
-NAMES = {
-    # in the facades, of modules that are absent
-    **dict.fromkeys(["JdbcSink", "JdbcConnectionOptions", "JdbcExecutionOptions"], _JDBC),
-    **dict.fromkeys(["FlinkKafkaConsumerBase", "FlinkKafkaProducerBase"], _INTERNAL),
-    **dict.fromkeys(["DynamicKafkaSource", "DynamicKafkaSourceBuilder", "KafkaMetadataService"], _DYNAMIC),
-    **dict.fromkeys(["KafkaStreamSetSubscriber", "KafkaStreamSubscriber"], _DYNAMIC),
-    **dict.fromkeys(["StreamPatternSubscriber", "SingleClusterTopicMetadataService"], _DYNAMIC),
-    "KafkaRecordDeserializationSchema": _DYNAMIC + "; whole records are read by the class of this name in "
-    "eventide.datastream.connectors.kafka",
-    **dict.fromkeys(["PulsarSource", "PulsarSourceBuilder", "StartCursor", "StopCursor"], _CONNECTOR),
-    **dict.fromkeys(["RMQSource", "RMQSink", "RMQConnectionConfig"], _CONNECTOR),
-    # in modules that are here
-    **dict.fromkeys(["AvroBulkWriters", "AvroInputFormat", "GenericRecordAvroTypeInfo"], _AVRO),
-    "RowDataBulkWriterFactory": _INTERNAL,
-    "AvroParquetReaders": "Parquet has types of its own; read with ParquetColumnarRowInputFormat",
-    "AvroParquetWriters": "Parquet has types of its own; write with ParquetBulkWriters",
-    "AssignerWithPeriodicWatermarksWrapper": "it wraps an assigner of Java; subclass AssignerWithPeriodicWatermarks",
-    "CustomStateBackend": "it wraps a class of Java; state lies in Spark's state store",
-    "CustomCheckpointStorage": "it wraps a class of Java; name the directory of the checkpoint with "
-    "get_checkpoint_config().set_checkpoint_storage_dir(...)",
-    "CachedDataStream": _CACHE,
-    "SinkFunction": "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id",
-    "StreamTransformer": _INTERNAL,
-    "SupportsPreprocessing": _INTERNAL,
-    "OperatorStateStore": "a function has no state beside that of its keys and of a broadcast stream",
-    "DefaultRollingPolicy": "call RollingPolicy.default_rolling_policy()",
-    "OnCheckpointRollingPolicy": "call RollingPolicy.on_checkpoint_rolling_policy()",
-    "FileCompactStrategy": _COMPACTION,
-    "FileCompactor": _COMPACTION,
-    "FileEnumeratorProvider": _LISTING + "set_split_by(...)",
-    "FileSplitAssignerProvider": _LISTING + "set_split_by(...)",
-    **dict.fromkeys(["BasicType", "BasicArrayTypeInfo", "ObjectArrayTypeInfo", "PrimitiveArrayTypeInfo"], _TYPES),
-    **dict.fromkeys(["InstantTypeInfo", "LocalTimeTypeInfo"], _TYPES),
-    "ExternalTypeInfo": "it gives a row type of the Table API another form; declare Types.ROW_NAMED(...)",
-    **dict.fromkeys(["WINDOW_STATE_NAME", "WindowOperationDescriptor", "Min"], _INTERNAL),
-    **dict.fromkeys(["long_to_int_with_bit_mixing", "mod_inverse"], _INTERNAL),
-    **dict.fromkeys(["AsyncFunctionDescriptor", "FunctionWrapper", "ReduceFunctionWrapper"], _INTERNAL),
-    **dict.fromkeys(["NullByteKeySelector", "PassThroughWindowFunction", "PassThroughAllWindowFunction"], _INTERNAL),
-    **dict.fromkeys(["InternalWindowFunction", "InternalProcessWindowContext"], _INTERNAL),
-    **dict.fromkeys(["InternalProcessAllWindowContext"], _INTERNAL),
-    **{
-        f"Internal{kind}{function}Function": _INTERNAL
-        for kind in ("SingleValue", "Iterable")
-        for function in ("Window", "AllWindow", "ProcessWindow", "ProcessAllWindow")
-    },
-    # of Java, in nearly all modules
-    "get_gateway": _GATEWAY,
-    **dict.fromkeys(["JavaFunctionWrapper", "JavaObjectWrapper", "to_jarray", "get_field", "get_field_value"], _JAVA),
-    **dict.fromkeys(["is_instance_of", "load_java_class", "invoke_method", "convert_py4j_exception"], _JAVA),
-    **dict.fromkeys(["add_jars_to_context_class_loader", "is_local_deployment", "get_j_env_configuration"], _JAVA),
-    **dict.fromkeys(["to_j_duration", "from_j_duration"], _JAVA),
-    **dict.fromkeys(["create_hadoop_configuration", "create_java_properties", "convert_to_python_obj"], _TO_JAVA),
-    "InputFormat": _INPUT_FORMAT,
-    **dict.fromkeys(["ResultTypeQueryable", "PickleSerializer", "Public"], _INTERNAL),
+_NAMES = {
+    _JDBC: "JdbcConnectionOptions JdbcExecutionOptions JdbcSink",
+    _DYNAMIC: "DynamicKafkaSource DynamicKafkaSourceBuilder KafkaMetadataService KafkaStreamSetSubscriber "
+    "KafkaStreamSubscriber SingleClusterTopicMetadataService StreamPatternSubscriber",
+    _DYNAMIC + "; whole records are read by the class of this name in eventide.datastream.connectors.kafka": (
+        "KafkaRecordDeserializationSchema"
+    ),
+    _CONNECTOR: "PulsarSource PulsarSourceBuilder RMQConnectionConfig RMQSink RMQSource StartCursor StopCursor",
+    _AVRO: "AvroBulkWriters AvroInputFormat GenericRecordAvroTypeInfo",
+    "Parquet has types of its own; read with ParquetColumnarRowInputFormat": "AvroParquetReaders",
+    "Parquet has types of its own; write with ParquetBulkWriters": "AvroParquetWriters",
+    "it wraps an assigner of Java; subclass AssignerWithPeriodicWatermarks": "AssignerWithPeriodicWatermarksWrapper",
+    "it wraps a class of Java; state lies in Spark's state store": "CustomStateBackend",
+    "it wraps a class of Java; name the directory of the checkpoint with "
+    "get_checkpoint_config().set_checkpoint_storage_dir(...)": "CustomCheckpointStorage",
+    _CACHE: "CachedDataStream",
+    "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id": "SinkFunction",
+    "a function has no state beside that of its keys and of a broadcast stream": "OperatorStateStore",
+    "call RollingPolicy.default_rolling_policy()": "DefaultRollingPolicy",
+    "call RollingPolicy.on_checkpoint_rolling_policy()": "OnCheckpointRollingPolicy",
+    _COMPACTION: "FileCompactor FileCompactStrategy",
+    _LISTING: "FileEnumeratorProvider FileSplitAssignerProvider",
+    _TYPES: "BasicArrayTypeInfo BasicType InstantTypeInfo LocalTimeTypeInfo ObjectArrayTypeInfo PrimitiveArrayTypeInfo",
+    "it gives a row type of the Table API another form; declare Types.ROW_NAMED(...)": "ExternalTypeInfo",
+    _GATEWAY: "get_gateway",
+    _JAVA: "add_jars_to_context_class_loader convert_py4j_exception from_j_duration get_field get_field_value "
+    "get_j_env_configuration invoke_method is_instance_of is_local_deployment JavaFunctionWrapper JavaObjectWrapper "
+    "load_java_class to_j_duration to_jarray",
+    _TO_JAVA: "convert_to_python_obj create_hadoop_configuration create_java_properties",
+    _INPUT_FORMAT: "InputFormat",
+    _INTERNAL: "AsyncFunctionDescriptor FlinkKafkaConsumerBase FlinkKafkaProducerBase FunctionWrapper "
+    "InternalIterableAllWindowFunction InternalIterableProcessAllWindowFunction InternalIterableProcessWindowFunction "
+    "InternalIterableWindowFunction InternalProcessAllWindowContext InternalProcessWindowContext "
+    "InternalSingleValueAllWindowFunction InternalSingleValueProcessAllWindowFunction "
+    "InternalSingleValueProcessWindowFunction InternalSingleValueWindowFunction InternalWindowFunction "
+    "long_to_int_with_bit_mixing Min mod_inverse NullByteKeySelector PassThroughAllWindowFunction "
+    "PassThroughWindowFunction PickleSerializer Public ReduceFunctionWrapper ResultTypeQueryable "
+    "RowDataBulkWriterFactory StreamTransformer SupportsPreprocessing WindowOperationDescriptor WINDOW_STATE_NAME",
 }
+NAMES = {name: reason for reason, names in _NAMES.items() for name in names.split()}
 
 MEMBERS = {
     "StreamExecutionEnvironment": {
@@ -183,8 +171,8 @@ MEMBERS = {
         "enable_compact": _COMPACTION,
     },
     "FileSourceBuilder": {
-        "set_file_enumerator": _LISTING + "set_split_by(...)",
-        "set_split_assigner": _LISTING + "set_split_by(...)",
+        "set_file_enumerator": _LISTING,
+        "set_split_assigner": _LISTING,
     },
     "WindowAssigner": {"get_window_serializer": _SERIALIZER},
     "ContinuousEventTimeTrigger": {"register_next_fire_timestamp": _INTERNAL},

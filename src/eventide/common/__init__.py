@@ -5,7 +5,7 @@ Names are imported when they are first used, so that a worker loads only what it
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import finder_of_names, homes_of
 
 if TYPE_CHECKING:
     from eventide.common.completable_future import CompletableFuture
@@ -48,59 +48,6 @@ if TYPE_CHECKING:
         WatermarksWithIdleness,
     )
     from eventide.common.watermark_strategy import NullTimestamps, WatermarkStrategy
-
-_MODULES = {
-    "Duration": "eventide.common.time",
-    "Time": "eventide.common.time",
-    "Instant": "eventide.common.time",
-    "Row": "eventide.common.types",
-    "RowKind": "eventide.common.types",
-    "Types": "eventide.common.typeinfo",
-    "TypeInformation": "eventide.common.typeinfo",
-    "Watermark": "eventide.common.watermark",
-    "MAX_WATERMARK": "eventide.common.watermark",
-    "UNINITIALIZED": "eventide.common.watermark",
-    "WatermarkGenerator": "eventide.common.watermark_generator",
-    "WatermarkGeneratorContext": "eventide.common.watermark_generator",
-    "WatermarkOutput": "eventide.common.watermark_generator",
-    "VectorizedWatermarkGenerator": "eventide.common.watermark_generator",
-    "BatchWatermarkOutput": "eventide.common.watermark_generator",
-    "BoundedOutOfOrdernessWatermarks": "eventide.common.watermark_generators",
-    "AscendingTimestampsWatermarks": "eventide.common.watermark_generators",
-    "NoWatermarksGenerator": "eventide.common.watermark_generators",
-    "WatermarksWithIdleness": "eventide.common.watermark_generators",
-    "PunctuatedWatermarks": "eventide.common.watermark_generators",
-    "TimeLagWatermarks": "eventide.common.watermark_generators",
-    "NullTimestamps": "eventide.common.watermark_strategy",
-    "WatermarkStrategy": "eventide.common.watermark_strategy",
-    "TimestampAssigner": "eventide.common.timestamp_assigner",
-    "RecordTimestampAssigner": "eventide.common.timestamp_assigner",
-    "VectorizedTimestampAssigner": "eventide.common.timestamp_assigner",
-    "Configuration": "eventide.common.configuration",
-    "ExecutionConfig": "eventide.common.execution_config",
-    "SerializationSchema": "eventide.common.serialization",
-    "DeserializationSchema": "eventide.common.serialization",
-    "SimpleStringSchema": "eventide.common.serialization",
-    "ByteArraySchema": "eventide.common.serialization",
-    "Encoder": "eventide.common.serialization",
-    "JobClient": "eventide.common.job",
-    "JobExecutionResult": "eventide.common.job",
-    "JobID": "eventide.common.job",
-    "JobStatus": "eventide.common.job",
-    "CompletableFuture": "eventide.common.completable_future",
-    "ConfigOption": "eventide.common.config_options",
-    "ConfigOptions": "eventide.common.config_options",
-    "InputDependencyConstraint": "eventide.common.input_dependency_constraint",
-    "RestartStrategies": "eventide.common.restart_strategy",
-    "RestartStrategyConfiguration": "eventide.common.restart_strategy",
-    "TypeSerializer": "eventide.common.serializer",
-    # PyFlink hands these out here, too. They belong to a floor above this one, so that nothing here imports them.
-    **{
-        f"{format_name.capitalize()}Row{way}Schema": f"eventide.datastream.formats.{format_name}"
-        for format_name in ("json", "csv", "avro")
-        for way in ("Serialization", "Deserialization")
-    },
-}
 
 __all__ = [
     "Duration",
@@ -150,8 +97,11 @@ __all__ = [
 ]
 
 
+# PyFlink hands these out here, too. They belong to a floor above this one, so that nothing here imports them.
+_SCHEMAS = [f"{form}Row{way}Schema" for form in ("Json", "Csv", "Avro") for way in ("Serialization", "Deserialization")]
+
 if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, _MODULES)
+    __getattr__ = finder_of_names(__name__, homes_of([*__all__, *_SCHEMAS]))
 
 
 def __dir__() -> list[str]:

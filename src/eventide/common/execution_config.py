@@ -1,12 +1,13 @@
 """The settings of a job that PyFlink programs reach through ``env.get_config()``."""
 
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from eventide._absent import finder_of_names
-from eventide.common._accepted import AcceptedSettings
+from eventide.common._accepted import what_was_set, without_effect
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]
@@ -18,7 +19,7 @@ _BY_SPARK = "Spark stops its tasks by itself"
 _COPIED = "each branch of a program has its own copy of an element where that could be seen"
 
 
-class ExecutionConfig(AcceptedSettings):
+class ExecutionConfig:
     """Settings that hold for the whole job; some of PyFlink's are taken, and make no difference.
 
     >>> ExecutionConfig().set_auto_watermark_interval(500).get_auto_watermark_interval()
@@ -31,7 +32,6 @@ class ExecutionConfig(AcceptedSettings):
     """No parallelism; PyFlink has the name."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._parallelism: int | None = None
         self._max_parallelism = MAX_PARALLELISM
         self._auto_watermark_interval_ms = 0
@@ -46,7 +46,7 @@ class ExecutionConfig(AcceptedSettings):
     def __hash__(self) -> int:
         return hash((self._parallelism, self._max_parallelism, self._auto_watermark_interval_ms))
 
-    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+    def set_parallelism(self, parallelism: int) -> Self:
         """Set the number of subtasks of each keyed operator; ``PARALLELISM_DEFAULT`` unsets it.
 
         Raises:
@@ -59,7 +59,7 @@ class ExecutionConfig(AcceptedSettings):
         """What was set, or ``PARALLELISM_DEFAULT``; the environment knows the number that this stands for."""
         return self._parallelism or self.PARALLELISM_DEFAULT
 
-    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Set the number of key groups, which is the upper limit of the parallelism; 32,768 by default.
 
         It costs nothing, since state is not stored by key group; it cannot change while a checkpoint is in use.
@@ -74,7 +74,7 @@ class ExecutionConfig(AcceptedSettings):
         """The number of key groups."""
         return self._max_parallelism
 
-    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
+    def set_auto_watermark_interval(self, interval: int) -> Self:
         """Set how often watermarks are made, in milliseconds.
 
         That is once per micro-batch, so this is the trigger interval of the query. 0, the default, starts each
@@ -93,7 +93,7 @@ class ExecutionConfig(AcceptedSettings):
         """The interval in milliseconds."""
         return self._auto_watermark_interval_ms
 
-    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> Self:
         """Set what every function of the job can ask for, with ``get_job_parameter`` of its ``RuntimeContext``.
 
         Values that are not text become text, as ``str`` gives it. What was set before is replaced.
@@ -114,12 +114,12 @@ class ExecutionConfig(AcceptedSettings):
         """The job parameters, as text."""
         return dict(self._job_parameters)
 
-    def enable_auto_generated_uids(self) -> ExecutionConfig:
+    def enable_auto_generated_uids(self) -> Self:
         """Let operators without a uid have an id that follows from the program: the default."""
         self._auto_generated_uids = True
         return self
 
-    def disable_auto_generated_uids(self) -> ExecutionConfig:
+    def disable_auto_generated_uids(self) -> Self:
         """Have every operator that keeps state need a uid."""
         self._auto_generated_uids = False
         return self
@@ -128,99 +128,62 @@ class ExecutionConfig(AcceptedSettings):
         """Whether operators without a uid have an id that follows from the program."""
         return self._auto_generated_uids
 
-    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("latency_tracking_interval", interval, "the progress of a job has the time of its batches")
+    @without_effect("latency_tracking_interval", "the progress of a job has the time of its batches")
+    def set_latency_tracking_interval(self, interval: int) -> Self: ...
+    @what_was_set("latency_tracking_interval", 0)
+    def get_latency_tracking_interval(self) -> int: ...
 
-    def get_latency_tracking_interval(self) -> int:
-        """What was set, in milliseconds."""
-        return int(self.accepted("latency_tracking_interval", 0))
+    @without_effect("task_cancellation_interval", _BY_SPARK)
+    def set_task_cancellation_interval(self, interval: int) -> Self: ...
+    @what_was_set("task_cancellation_interval", 30_000)
+    def get_task_cancellation_interval(self) -> int: ...
 
-    def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("task_cancellation_interval", interval, _BY_SPARK)
+    @without_effect("task_cancellation_timeout", _BY_SPARK)
+    def set_task_cancellation_timeout(self, timeout: int) -> Self: ...
+    @what_was_set("task_cancellation_timeout", 180_000)
+    def get_task_cancellation_timeout(self) -> int: ...
 
-    def get_task_cancellation_interval(self) -> int:
-        """What was set, in milliseconds."""
-        return int(self.accepted("task_cancellation_interval", 30_000))
+    @without_effect("closure_cleaner", value=True)
+    def enable_closure_cleaner(self) -> Self: ...
+    @without_effect("closure_cleaner", "it is about functions of Java", value=False)
+    def disable_closure_cleaner(self) -> Self: ...
+    @what_was_set("closure_cleaner", True)
+    def is_closure_cleaner_enabled(self) -> bool: ...
 
-    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("task_cancellation_timeout", timeout, _BY_SPARK)
+    @without_effect("force_kryo", _PICKLED, value=True)
+    def enable_force_kryo(self) -> Self: ...
+    @without_effect("force_kryo", value=False)
+    def disable_force_kryo(self) -> Self: ...
+    @what_was_set("force_kryo", False)
+    def is_force_kryo_enabled(self) -> bool: ...
 
-    def get_task_cancellation_timeout(self) -> int:
-        """What was set, in milliseconds."""
-        return int(self.accepted("task_cancellation_timeout", 180_000))
+    @without_effect("force_avro", _PICKLED, value=True)
+    def enable_force_avro(self) -> Self: ...
+    @without_effect("force_avro", value=False)
+    def disable_force_avro(self) -> Self: ...
+    @what_was_set("force_avro", False)
+    def is_force_avro_enabled(self) -> bool: ...
 
-    def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake: it is about functions of Java."""
-        return self.keep("closure_cleaner", True)
+    @without_effect("generic_types_disabled", value=False)
+    def enable_generic_types(self) -> Self: ...
+    @without_effect("generic_types_disabled", _PICKLED, value=True)
+    def disable_generic_types(self) -> Self: ...
+    @what_was_set("generic_types_disabled", False)
+    def has_generic_types_disabled(self) -> bool: ...
 
-    def disable_closure_cleaner(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake: it is about functions of Java."""
-        return self.accept("closure_cleaner", False, "it is about functions of Java")
+    @without_effect("object_reuse", _COPIED, value=True)
+    def enable_object_reuse(self) -> Self: ...
+    @without_effect("object_reuse", value=False)
+    def disable_object_reuse(self) -> Self: ...
+    @what_was_set("object_reuse", False)
+    def is_object_reuse_enabled(self) -> bool: ...
 
-    def is_closure_cleaner_enabled(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("closure_cleaner", True))
+    @without_effect("use_snapshot_compression", "state is compressed in any case")
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> Self: ...
+    @what_was_set("use_snapshot_compression", False)
+    def is_use_snapshot_compression(self) -> bool: ...
 
-    def enable_force_kryo(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("force_kryo", True, _PICKLED)
-
-    def disable_force_kryo(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.keep("force_kryo", False)
-
-    def is_force_kryo_enabled(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("force_kryo", False))
-
-    def enable_force_avro(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("force_avro", True, _PICKLED)
-
-    def disable_force_avro(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.keep("force_avro", False)
-
-    def is_force_avro_enabled(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("force_avro", False))
-
-    def enable_generic_types(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake: the default."""
-        return self.keep("generic_types_disabled", False)
-
-    def disable_generic_types(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("generic_types_disabled", True, _PICKLED)
-
-    def has_generic_types_disabled(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("generic_types_disabled", False))
-
-    def enable_object_reuse(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("object_reuse", True, _COPIED)
-
-    def disable_object_reuse(self) -> ExecutionConfig:
-        """Taken for PyFlink's sake: the default."""
-        return self.keep("object_reuse", False)
-
-    def is_object_reuse_enabled(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("object_reuse", False))
-
-    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Taken for PyFlink's sake."""
-        return self.accept("use_snapshot_compression", use_snapshot_compression, "state is compressed in any case")
-
-    def is_use_snapshot_compression(self) -> bool:
-        """What was set."""
-        return bool(self.accepted("use_snapshot_compression", False))
-
-    def register_type(self, kind: Any) -> ExecutionConfig:
+    def register_type(self, kind: Any) -> Self:
         """Say that elements or state have objects of a class that the program's own functions do not name.
 
         Only objects of classes that the program knows are made of what a checkpoint has; the guide on operations says

@@ -5,7 +5,7 @@ Names are imported when they are first used: a worker that needs a trigger does 
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import finder_of_names, homes_of
 
 if TYPE_CHECKING:
     from eventide.datastream.async_data_stream import AsyncDataStream
@@ -100,92 +100,6 @@ if TYPE_CHECKING:
         WindowAssigner,
     )
 
-_MODULES = {
-    "StreamExecutionEnvironment": "eventide.datastream.stream_execution_environment",
-    "CheckpointConfig": "eventide.datastream.checkpoint_config",
-    "RuntimeExecutionMode": "eventide.datastream.execution_mode",
-    "TimeCharacteristic": "eventide.datastream.time_characteristic",
-    "DataStream": "eventide.datastream.data_stream",
-    "KeyedStream": "eventide.datastream.data_stream",
-    "WindowedStream": "eventide.datastream.data_stream",
-    "AllWindowedStream": "eventide.datastream.data_stream",
-    "DataStreamSink": "eventide.datastream.data_stream",
-    "OutputTag": "eventide.datastream.output_tag",
-    "Function": "eventide.datastream.functions",
-    "MapFunction": "eventide.datastream.functions",
-    "FlatMapFunction": "eventide.datastream.functions",
-    "FilterFunction": "eventide.datastream.functions",
-    "KeySelector": "eventide.datastream.functions",
-    "Partitioner": "eventide.datastream.functions",
-    "ReduceFunction": "eventide.datastream.functions",
-    "AggregateFunction": "eventide.datastream.functions",
-    "ProcessFunction": "eventide.datastream.functions",
-    "KeyedProcessFunction": "eventide.datastream.functions",
-    "CoMapFunction": "eventide.datastream.functions",
-    "CoFlatMapFunction": "eventide.datastream.functions",
-    "CoProcessFunction": "eventide.datastream.functions",
-    "KeyedCoProcessFunction": "eventide.datastream.functions",
-    "BroadcastProcessFunction": "eventide.datastream.functions",
-    "KeyedBroadcastProcessFunction": "eventide.datastream.functions",
-    "BroadcastStream": "eventide.datastream.data_stream",
-    "BroadcastConnectedStream": "eventide.datastream.data_stream",
-    "CheckpointingMode": "eventide.datastream.checkpointing_mode",
-    "ExternalizedCheckpointRetention": "eventide.datastream.externalized_checkpoint_retention",
-    "AsyncFunction": "eventide.datastream.functions",
-    "AsyncRetryPredicate": "eventide.datastream.functions",
-    "AsyncRetryStrategy": "eventide.datastream.functions",
-    "AsyncDataStream": "eventide.datastream.async_data_stream",
-    "TimeDomain": "eventide.datastream.time_domain",
-    "TimerService": "eventide.datastream.timerservice",
-    "ConnectedStreams": "eventide.datastream.data_stream",
-    "WindowFunction": "eventide.datastream.functions",
-    "AllWindowFunction": "eventide.datastream.functions",
-    "ProcessWindowFunction": "eventide.datastream.functions",
-    "ProcessAllWindowFunction": "eventide.datastream.functions",
-    "SourceFunction": "eventide.datastream.functions",
-    "RichFunction": "eventide.datastream.functions",
-    "RichMapFunction": "eventide.datastream.functions",
-    "RichFilterFunction": "eventide.datastream.functions",
-    "RichFlatMapFunction": "eventide.datastream.functions",
-    "RichReduceFunction": "eventide.datastream.functions",
-    "RichAggregateFunction": "eventide.datastream.functions",
-    "RichCoMapFunction": "eventide.datastream.functions",
-    "RichCoFlatMapFunction": "eventide.datastream.functions",
-    "RichJoinFunction": "eventide.datastream.functions",
-    "RichFlatJoinFunction": "eventide.datastream.functions",
-    "RichCoGroupFunction": "eventide.datastream.functions",
-    "RichWindowFunction": "eventide.datastream.functions",
-    "RichAllWindowFunction": "eventide.datastream.functions",
-    "RichAsyncFunction": "eventide.datastream.functions",
-    "RichSourceFunction": "eventide.datastream.functions",
-    "FilePathFilter": "eventide.datastream.connectors.file_system",
-    "FileProcessingMode": "eventide.datastream.connectors.file_system",
-    "AscendingTimestampExtractor": "eventide.datastream.functions",
-    "AssignerWithPeriodicWatermarks": "eventide.datastream.functions",
-    "AssignerWithPunctuatedWatermarks": "eventide.datastream.functions",
-    "BoundedOutOfOrdernessTimestampExtractor": "eventide.datastream.functions",
-    "SourceContext": "eventide.datastream.functions",
-    "RuntimeContext": "eventide.datastream.functions",
-    "KeyedStateStore": "eventide.datastream.functions",
-    "Window": "eventide.datastream.window",
-    "TimeWindow": "eventide.datastream.window",
-    "CountWindow": "eventide.datastream.window",
-    "GlobalWindow": "eventide.datastream.window",
-    "WindowAssigner": "eventide.datastream.window",
-    "MergingWindowAssigner": "eventide.datastream.window",
-    "TriggerResult": "eventide.datastream.window",
-    "Trigger": "eventide.datastream.window",
-    "CheckpointStorage": "eventide.datastream.checkpoint_storage",
-    "JobManagerCheckpointStorage": "eventide.datastream.checkpoint_storage",
-    "FileSystemCheckpointStorage": "eventide.datastream.checkpoint_storage",
-    "SlotSharingGroup": "eventide.datastream.slot_sharing_group",
-    "MemorySize": "eventide.datastream.slot_sharing_group",
-    "StateBackend": "eventide.datastream.state_backend",
-    "HashMapStateBackend": "eventide.datastream.state_backend",
-    "EmbeddedRocksDBStateBackend": "eventide.datastream.state_backend",
-    "PredefinedOptions": "eventide.datastream.state_backend",
-}
-
 __all__ = [
     "StreamExecutionEnvironment",
     "CheckpointConfig",
@@ -274,7 +188,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, _MODULES)
+    __getattr__ = finder_of_names(__name__, homes_of(__all__))
 
 
 def __dir__() -> list[str]:

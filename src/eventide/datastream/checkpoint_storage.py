@@ -27,7 +27,7 @@ class CheckpointStorage(ABC):
         return path if is_root else path.rstrip("/")
 
     def get_savepoint_path(self) -> str | None:
-        """None: there are no savepoints."""
+        """None: each savepoint is given its own directory."""
         return None
 
 

@@ -1,12 +1,14 @@
 """State backends: where Flink keeps state. On Spark it is the session's state store: descriptions, without effect."""
 
+# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from abc import ABC
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from eventide._absent import finder_of_names
+from eventide.common._accepted import what_was_set, without_effect
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 
@@ -35,8 +37,7 @@ class PredefinedOptions(Enum):
 class EmbeddedRocksDBStateBackend(StateBackend):
     """State in RocksDB. Flink: ``EmbeddedRocksDBStateBackend``. What is set can be asked for.
 
-    >>> backend = EmbeddedRocksDBStateBackend(True)
-    >>> backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    >>> backend = EmbeddedRocksDBStateBackend(True).set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
     >>> backend.is_incremental_checkpoints_enabled(), backend.get_predefined_options().name
     (True, 'FLASH_SSD_OPTIMIZED')
     """
@@ -44,45 +45,33 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         self._incremental = bool(enable_incremental_checkpointing)
         self._paths: tuple[str, ...] = ()
-        self._predefined_options = PredefinedOptions.DEFAULT
-        self._options: str | None = None
-        self._transfer_threads = 4
-
-    def set_db_storage_paths(self, *paths: str) -> None:
-        """Set the local directories of RocksDB; on Spark, ``spark.local.dir`` says them."""
-        self._paths = paths
-
-    def get_db_storage_paths(self) -> list[str]:
-        """The local directories."""
-        return list(self._paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether checkpoints are to be incremental; on Spark they are with changelog checkpointing."""
         return self._incremental
 
-    def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Set what RocksDB is tuned for."""
-        self._predefined_options = options
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Set the local directories of RocksDB, without effect: on Spark, ``spark.local.dir`` names them."""
+        self._paths = paths
 
-    def get_predefined_options(self) -> PredefinedOptions:
-        """What RocksDB is tuned for."""
-        return self._predefined_options
+    def get_db_storage_paths(self) -> list[str]:
+        """Return the local directories that were set."""
+        return list(self._paths)
 
-    def set_options(self, options_factory_class_name: str) -> None:
-        """Set the name of a class of Java that makes options."""
-        self._options = options_factory_class_name
+    @without_effect("predefined_options")
+    def set_predefined_options(self, options: PredefinedOptions) -> Self: ...
+    @what_was_set("predefined_options", PredefinedOptions.DEFAULT)
+    def get_predefined_options(self) -> PredefinedOptions: ...
 
-    def get_options(self) -> str | None:
-        """The name of a class of Java that makes options."""
-        return self._options
+    @without_effect("options")
+    def set_options(self, options_factory_class_name: str) -> Self: ...
+    @what_was_set("options", None)
+    def get_options(self) -> str | None: ...
 
-    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many threads move files."""
-        self._transfer_threads = number_of_transfering_threads
-
-    def get_number_of_transfer_threads(self) -> int:
-        """How many threads move files."""
-        return self._transfer_threads
+    @without_effect("number_of_transfer_threads")
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> Self: ...
+    @what_was_set("number_of_transfer_threads", 4)
+    def get_number_of_transfer_threads(self) -> int: ...
 
 
 if not TYPE_CHECKING:

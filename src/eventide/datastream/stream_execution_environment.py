@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
+from eventide.common._accepted import accept
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
@@ -107,12 +108,12 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Taken for PyFlink's sake: every micro-batch is a checkpoint, exactly once, whatever is asked for here.
+        """Keep the interval, without effect: every micro-batch is a checkpoint, exactly once, whatever is set.
 
         What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
         between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
         """
-        self._checkpoint_config.keep("checkpoint_interval", interval)
+        accept(self._checkpoint_config, "checkpoint_interval", interval)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, Self
 
-from eventide.common._accepted import has_no_effect
 from eventide.common.job import JobClient
-from eventide.common.type_variables import T_co
-from eventide.datastream.data_stream._hints import Hints
+from eventide.datastream.data_stream._hints import SinkHints
 from eventide.plan.graph import SinkTransformation
 
 
-class DataStreamSink(Hints):
+class DataStreamSink(SinkHints):
     """A sink in the program, to be named. Flink: ``DataStreamSink``."""
 
     def __init__(self, transformation: SinkTransformation) -> None:
@@ -29,11 +27,6 @@ class DataStreamSink(Hints):
         A sink keeps no state, so a job goes on whether or not its sinks, or their ids, have changed.
         """
         self._transformation.uid = uid
-        return self
-
-    def set_parallelism(self, parallelism: int) -> Self:
-        """Taken for PyFlink's sake: elements are written in the tasks that made them."""
-        has_no_effect("set_parallelism of a sink", "elements are written in the tasks that made them")
         return self
 
 
