@@ -41,7 +41,7 @@ class Collector:
         self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
 
     def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
-        """The same of one that nobody else has."""
+        """Put one element out on a side output, without a copy: it has no other owner."""
         output = self._beside[tag]
         output.append(value, timestamp, len(output) if number is None else number)
 
@@ -70,17 +70,18 @@ class Collector:
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""
-        return len(self._main), {tag: len(output) for tag, output in self._beside.items()} if self._beside else {}
+        in_main, beside = len(self._main.values), self._beside
+        return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
     def cut(self, mark: Mark) -> None:
-        """Take back what came out behind a mark."""
+        """Take back what came out after a mark."""
         in_main, beside = mark
         self._main.shorten(in_main)
         for tag, output in self._beside.items():
             output.shorten(beside.get(tag, 0))
 
     def check_from(self, mark: Mark) -> None:
-        """Bring what came out behind a mark to the declared types.
+        """Bring what came out after a mark to the declared types.
 
         Raises:
             DataError: if a value does not fit; also one that would be found out only when it is sent.
