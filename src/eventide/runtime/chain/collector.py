@@ -35,6 +35,7 @@ class Collector:
         self._main = Elements()
         self._beside: defaultdict[str, Elements] = defaultdict(Elements)
         self._types: dict[str | None, TypeInformation | None] = {None: type_info}
+        self._is_typed = type_info is not None and not type_info.is_pickled
 
     def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output; without a number, it has that of its place there."""
@@ -58,7 +59,8 @@ class Collector:
         for result in results:
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 tag, value = result
-                self._types[tag.tag_id] = tag.type_info
+                self._types[tag.tag_id] = kind = tag.type_info
+                self._is_typed = self._is_typed or not kind.is_pickled
                 self.put_beside(tag.tag_id, value, timestamp, number)
             else:
                 values.append(own(result) if copies else result)
@@ -86,10 +88,11 @@ class Collector:
         Raises:
             DataError: if a value does not fit; also one that would be found out only when it is sent.
         """
-        in_main, beside = mark
-        self._check(None, self._main, in_main)
-        for tag, output in self._beside.items():
-            self._check(tag, output, beside.get(tag, 0))
+        if self._is_typed:
+            in_main, beside = mark
+            self._check(None, self._main, in_main)
+            for tag, output in self._beside.items():
+                self._check(tag, output, beside.get(tag, 0))
 
     def _check(self, tag: str | None, output: Elements, begin: int) -> None:
         kind = self._types.get(tag)

@@ -34,34 +34,52 @@ class DeadLetterOutput:
         self._state = keyed if isinstance(keyed, TransactionalState) else None
 
     def attempt(
-        self, act: Callable[..., object], *args: Any, during: str, time_ms: int | None, key: Any = None, **what: Any
+        self,
+        act: Callable[..., Iterable[Any] | None],
+        args: tuple[Any, ...],
+        during: str,
+        time_ms: int | None,
+        key: Any = None,
+        *,
+        element: Any = None,
+        window: Any = None,
     ) -> bool:
-        """Do something as a whole, or put out its dead letter, whose fields are given; say whether it was done.
+        """Do something as a whole, with the results that it gives, or put out its dead letter.
+
+        Args:
+            act: the function to call; its results are put out.
+            args: its arguments.
+            during: its work, in words.
+            time_ms: the time of the results, and of the letter.
+            key: the key at hand.
+            element: the element of the letter, as it was.
+            window: the window at hand.
+
+        Returns:
+            whether it was done.
 
         Raises:
-            Exception: what was raised, if it is none of the data's.
+            Exception: what the function raised, if the data is not to blame.
         """
-        before = self._out.mark()
-        transaction = None if self._state is None else self._state.begin(key)
+        out, state = self._out, self._state
+        before = out.mark()
+        if state is not None:
+            state.begin(key)
         try:
-            act(*args)
-            self._out.check_from(before)
+            results = act(*args)
+            if results is not None:
+                out.put_results(results, time_ms)
+            out.check_from(before)
         except Exception as error:
-            if transaction is not None:
-                transaction.rollback()
+            if state is not None:
+                state.rollback()
             if not is_of_the_data(error):
                 raise
-            self.put(before, during, error, time_ms, key=key, **what)
+            self.put(before, during, error, time_ms, key=key, element=element, window=window)
             return False
-        if transaction is not None:
-            transaction.commit()
+        if state is not None:
+            state.commit()
         return True
-
-    def put_results(
-        self, call: Callable[..., Iterable[Any] | None], *args: Any, time_ms: int | None, **what: Any
-    ) -> None:
-        """Put out what a function gives, at a time, or its dead letter."""
-        self.attempt(self._put_results, call, args, time_ms, time_ms=time_ms, **what)
 
     def put(
         self, before: Mark, during: str, error: Exception, time_ms: int | None, number: int | None = None, **what: Any
@@ -69,16 +87,9 @@ class DeadLetterOutput:
         """Put out a dead letter in place of all that came out after a mark.
 
         Raises:
-            EventideError: if the error is none of the data's.
+            EventideError: if the data is not to blame for the error.
         """
         letter = dead_letter(self._operator, during, error, timestamp=time_ms, **what)
         self._out.cut(before)
         self._out.put_letter(self._tag, letter, time_ms, number)
         self._metrics.count(self._operator, DEAD_LETTERS)
-
-    def _put_results(
-        self, call: Callable[..., Iterable[Any] | None], args: tuple[Any, ...], time_ms: int | None
-    ) -> None:
-        results = call(*args)
-        if results is not None:
-            self._out.put_results(results, time_ms)

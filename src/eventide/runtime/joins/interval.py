@@ -176,10 +176,8 @@ class IntervalJoinOperator(WithoutClock):
 
     def _process_or_letter(self, left: Any, right: Any, context: _Context) -> None:
         """Put out what the function gives for a pair, or its dead letter."""
-        function, key, pair = self._spec.function.process_element, self._at.key, (own(left), own(right))
-        self._letters.put_results(
-            function, left, right, context, during=JOINING, time_ms=context.time_ms, key=key, element=pair
-        )
+        function, pair = self._spec.function.process_element, (own(left), own(right))
+        self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
 
     def _goes_at(self, side: int, timestamp: int) -> int:
         """The watermark at which nothing can meet an element any more."""

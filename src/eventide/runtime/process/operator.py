@@ -67,13 +67,12 @@ class _ProcessOperator(ABC):
 
     def _guarded(self, on_element: Handle) -> Handle:
         """A function on elements; with dead letters, one whose results are put out as a whole, or not at all."""
-        letters = self._letters
+        letters, at = self._letters, self._at
         if letters is None:
             return on_element
 
         def handle(value: Any, context: Any) -> None:
-            time_ms, key, element = context.time_ms, self._at.key, own(value)
-            letters.put_results(on_element, value, context, during=HANDLING, time_ms=time_ms, key=key, element=element)
+            letters.attempt(on_element, (value, context), HANDLING, context.time_ms, at.key, element=own(value))
 
         return handle
 
@@ -155,13 +154,13 @@ class KeyedProcessOperator(_ProcessOperator):
 
     def _guarded_timer(self, on_timer: Handle) -> Handle:
         """A function on timers; with dead letters, one whose results are put out as a whole, or not at all."""
-        letters = self._letters
+        letters, at = self._letters, self._at
         if letters is None:
             return on_timer
 
         def handle(timer_ms: int, context: Any) -> None:
             time_ms = timer_ms if context.domain is TimeDomain.EVENT_TIME else None
-            letters.put_results(on_timer, timer_ms, context, during=ON_TIMER, time_ms=time_ms, key=self._at.key)
+            letters.attempt(on_timer, (timer_ms, context), ON_TIMER, time_ms, at.key)
 
         return handle
 

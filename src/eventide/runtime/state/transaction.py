@@ -16,12 +16,22 @@ _UNCHANGING = frozenset({str, int, float, bool, bytes, type(None), Pickled})
 _Change: TypeAlias = Callable[[int, Any, Hashable], None]
 """Sets or deletes the timer of a time, key and namespace."""
 
+_Touched: TypeAlias = dict[tuple[Hashable, str], tuple[Any, int | None]]
+"""Values by namespace and name, as they were; of a list that grows, the list and its length."""
+
+_Transaction: TypeAlias = tuple[Any, list[tuple[str, Any]], _Touched, int]
+"""The key, its state without a namespace, its state with one, and how many timers waited, when it began."""
+
 
 class TransactionalState(KeyedState):
     """Keyed state with transactions, each of which changes what one key has.
 
     A transaction may be within another one of its key, as the firing of a window is within the handling of an element.
     Where none is open, changes take effect at once.
+
+    Of state without a namespace, all that the key has is remembered when a transaction begins, which is little; of
+    state with a namespace, what is touched. Of values that can be changed in place, a pickle is kept. Nothing reads
+    timers while a function works, so they are set and deleted when the outermost transaction is committed.
 
     Args:
         backend: where it is stored.
@@ -32,9 +42,9 @@ class TransactionalState(KeyedState):
     >>> from eventide.runtime.state.backend import MemoryBackend
     >>> state = TransactionalState(MemoryBackend(), 128)
     >>> state.write("a", None, "list", [1])
-    >>> transaction = state.begin("a")
+    >>> state.begin("a")
     >>> state.read("a", None, "list").append(2)
-    >>> transaction.rollback()
+    >>> state.rollback()
     >>> state.read("a", None, "list")
     [1]
     """
@@ -49,113 +59,103 @@ class TransactionalState(KeyedState):
     ) -> None:
         super().__init__(backend, max_parallelism, in_batch=in_batch)
         self._growing = growing
-        self.transaction: StateTransaction | None = None
+        self._transactions: list[_Transaction] = []
+        self._touched: _Touched | None = None
+        self._waiting: list[tuple[_Change, int, Any, Hashable]] = []
         timers = [DeferredTimers(self, kind, of_kind.number) for kind, of_kind in enumerate(self._timers)]
         for of_kind in timers:
             of_kind.kinds = timers if in_batch else ()
         self._timers = timers
         self.event_timers, self.processing_timers = timers
 
-    def begin(self, key: Any) -> StateTransaction:
+    def begin(self, key: Any) -> None:
         """Begin a transaction on a key, within the one that is open, if one is."""
         if key not in self.index:
             self.open(key)
-        self.transaction = StateTransaction(self, key, self.transaction)
-        return self.transaction
+        before = [
+            (name, value if type(value := values[key]) in _UNCHANGING else _pickled(value))
+            for name, values in self.values.items()
+            if key in values
+        ]
+        self._touched = {}
+        self._transactions.append((key, before, self._touched, len(self._waiting)))
+
+    def commit(self) -> None:
+        """End a transaction: what was done stands; within another one, it stands or not with the rest of that."""
+        _, _, touched, _ = self._transactions.pop()
+        if self._transactions:
+            outer = self._touched = self._transactions[-1][2]
+            outer |= touched | outer
+            return
+        self._touched = None
+        if self._waiting:
+            for change, time_ms, key, namespace in self._waiting:
+                change(time_ms, key, namespace)
+            self._waiting.clear()
+
+    def rollback(self) -> None:
+        """End a transaction: the key has what it had when it began."""
+        key, before, touched, waiting = self._transactions.pop()
+        for values in self.values.values():
+            values.pop(key, None)
+        for name, value in before:
+            self.values[name][key] = value
+        for (namespace, name), (value, length) in touched.items():
+            if value is None:
+                super().take(key, namespace, name)
+                continue
+            if length is not None:
+                del value[length:]
+            super().write(key, namespace, name, live(value))
+        del self._waiting[waiting:]
+        self._touched = self._transactions[-1][2] if self._transactions else None
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
-        self._remember(key, namespace, name)
-        return super().read(key, namespace, name)
+        value = super().read(key, namespace, name)
+        touched = self._touched
+        if touched is not None and namespace is not None and (namespace, name) not in touched:
+            grows = value is not None and name in self._growing
+            touched[namespace, name] = (value, len(value)) if grows else (_pickled(value), None)
+        return value
 
     def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
         """Store a value under a key, namespace and name."""
-        self._remember(key, namespace, name)
+        if self._touched is not None and namespace is not None:
+            self.read(key, namespace, name)
         super().write(key, namespace, name, value)
 
     def take(self, key: Any, namespace: Hashable, name: str) -> Any:
         """Remove a value, and return what it was (None if it was not there)."""
-        self._remember(key, namespace, name)
+        if self._touched is not None and namespace is not None:
+            self.read(key, namespace, name)
         return super().take(key, namespace, name)
 
-    def _remember(self, key: Any, namespace: Hashable, name: str) -> None:
-        """Have the open transaction remember a value with a namespace, before it can be changed."""
-        transaction = self.transaction
-        if transaction is None or namespace is None or (namespace, name) in transaction.touched:
-            return
-        value = super().read(key, namespace, name)
-        grows = value is not None and name in self._growing
-        transaction.touched[namespace, name] = (value, len(value)) if grows else (_remembered(value), None)
-
-
-class StateTransaction:
-    """What one element, or one timer, of a key brings about: to be committed or rolled back.
-
-    Of state without a namespace, all that the key has is remembered at the beginning, which is little; of what has one,
-    what is touched. Of values that can be changed in place, a pickle is kept. Nothing reads timers while a function
-    works, so they are set and deleted when the outermost transaction is committed.
-    """
-
-    __slots__ = ("_before", "_key", "_outer", "_state", "timers", "touched")
-
-    def __init__(self, state: TransactionalState, key: Any, outer: StateTransaction | None) -> None:
-        self._state = state
-        self._key = key
-        self._outer = outer
-        self._before = [(name, _remembered(values[key])) for name, values in state.values.items() if key in values]
-        self.touched: dict[tuple[Hashable, str], tuple[Any, int | None]] = {}
-        self.timers: list[tuple[_Change, int, Any, Hashable]] = []
-
-    def commit(self) -> None:
-        """Let stand what was done; within another transaction, that stands or not with the rest of it."""
-        outer = self._state.transaction = self._outer
-        if outer is None:
-            for change, time_ms, key, namespace in self.timers:
-                change(time_ms, key, namespace)
+    def change_timer(self, change: _Change, time_ms: int, key: Any, namespace: Hashable) -> None:
+        """Set or delete a timer: when the transaction is committed, if one is open."""
+        if self._transactions:
+            self._waiting.append((change, time_ms, key, namespace))
         else:
-            outer.timers += self.timers
-            outer.touched = self.touched | outer.touched
-
-    def rollback(self) -> None:
-        """Have the key as it was when the transaction began."""
-        state, key = self._state, self._key
-        state.transaction = None
-        for values in state.values.values():
-            values.pop(key, None)
-        for name, value in self._before:
-            state.values[name][key] = value
-        for (namespace, name), (value, length) in self.touched.items():
-            if value is None:
-                state.take(key, namespace, name)
-                continue
-            if length is not None:
-                del value[length:]
-            state.write(key, namespace, name, live(value))
-        state.transaction = self._outer
+            change(time_ms, key, namespace)
 
 
 class DeferredTimers(BatchTimers):
-    """The timers of one kind, which wait for the commit where a transaction is open."""
+    """The timers of one kind, which are set and deleted when a transaction is committed."""
 
     def __init__(self, state: TransactionalState, kind: int, number: int) -> None:
         super().__init__(state, kind, number)
-        self._state = state
+        self._change = state.change_timer
+        self._register, self._delete = super().register, super().delete
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer."""
-        self._change(super().register, time_ms, key, namespace)
+        self._change(self._register, time_ms, key, namespace)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
-        self._change(super().delete, time_ms, key, namespace)
-
-    def _change(self, change: _Change, time_ms: int, key: Any, namespace: Hashable) -> None:
-        if self._state.transaction is None:
-            change(time_ms, key, namespace)
-        else:
-            self._state.transaction.timers.append((change, time_ms, key, namespace))
+        self._change(self._delete, time_ms, key, namespace)
 
 
-def _remembered(value: Any) -> Any:
-    """A value, or its pickle if it can be changed in place."""
+def _pickled(value: Any) -> Any:
+    """The pickle of a value that can be changed in place; else the value."""
     return value if type(value) in _UNCHANGING else Pickled(dumps(value))

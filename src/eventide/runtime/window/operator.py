@@ -175,14 +175,11 @@ class WindowOperator:
         moment, process_one, fire, ask, drop = self._moment, self._process_one, self._fire, self._ask, self._drop
 
         def handle(key: Any, value: Any, timestamp: int | None) -> None:
-            letters.attempt(
-                process_one, key, value, timestamp, during=HANDLING, time_ms=timestamp, key=key, element=own(value)
-            )
+            letters.attempt(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))
 
         def attempt(act: Callable[..., None], *args: Any) -> bool:
             window = moment.window
-            time_ms = window.max_timestamp()
-            return letters.attempt(act, *args, during=FIRING, time_ms=time_ms, key=moment.key, window=window)
+            return letters.attempt(act, args, FIRING, window.max_timestamp(), moment.key, window=window)
 
         def clean_up(window: Window) -> None:
             if not attempt(drop, window):
