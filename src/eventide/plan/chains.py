@@ -20,7 +20,7 @@ from eventide.plan.graph import (
     UnionTransformation,
 )
 from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.guarded import Guarded, OneByOne
+from eventide.runtime.chain.dead_letter_step import DeadLetterStep, SingleStep
 from eventide.runtime.chain.key_check import KeyCheck
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.outlets import Outlet, selector_of
@@ -155,9 +155,9 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                step = cast("OneByOne", consumer.kind(name, consumer.call, consumer.user_function))
+                step = cast("SingleStep", consumer.kind(name, consumer.call, consumer.user_function))
                 tag = consumer.dead_letters
-                child = _Growing(step if tag is None else Guarded(step, tag))
+                child = _Growing(step if tag is None else DeadLetterStep(step, tag))
                 grown.nodes.append(child)
                 advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
                 self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice))
@@ -170,7 +170,7 @@ class Chains:
             case KeyTransformation() if consumer.dead_letters is not None:
                 name = self._names[consumer.number]
                 check = KeyCheck(name, consumer.key.select, consumer.key.type_info, selector_of(consumer.key.select))
-                child = _Growing(Guarded(check, consumer.dead_letters))
+                child = _Growing(DeadLetterStep(check, consumer.dead_letters))
                 grown.nodes.append(child)
                 self._follow(consumer, child, replace(path, producer=name))
             case KeyTransformation() | UnionTransformation():

@@ -1,4 +1,4 @@
-"""Which operators can have dead letters, and what errors say that these would prevent."""
+"""Which operators can have dead letters, and the advice to ask for them in errors about keys and types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventide.runtime.process.redistribution import Redistribution
 
 
 def why_nothing_is_bad(node: Transformation) -> str | None:
-    """Why an operator has no dead letters; None if it can have some."""
+    """The reason why an operator has no dead letters; None if it can have some."""
     match node:
         case KeyTransformation():
             return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
@@ -32,7 +32,7 @@ def why_nothing_is_bad(node: Transformation) -> str | None:
 
 
 def advice_on_key(node: Transformation) -> str:
-    """What lets a job go on that stops because an element on its way from a node has no key; empty if nothing does."""
+    """The advice for a job that stops because an element from a node has no key; empty if there is none."""
     if not isinstance(node, KeyTransformation) or why_nothing_is_bad(node) is not None:
         return ""
     if isinstance(node.key.select, KeyOfSide):
@@ -41,5 +41,5 @@ def advice_on_key(node: Transformation) -> str:
 
 
 def advice_on_type(node: Transformation, name: str) -> str:
-    """The same where elements are not of the type that was declared for what a node gives."""
+    """The advice for a job that stops because an element from a node is not of its declared type."""
     return advice_to_call_it_on(f"the stream that {name!r} gives") if why_nothing_is_bad(node) is None else ""

@@ -1,4 +1,4 @@
-"""What becomes of an element that cannot be handled: an error that stops the job; a letter, where one is wanted."""
+"""Dead letters: the rows that tell of elements, timers and windows that an operator cannot handle."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from eventide.common.types import Row
 from eventide.datastream._dead_letters import DEAD_LETTER
 from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.invoke import is_of_the_data, repr_of, user_function_error
+from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
 
 FIELDS = tuple(DEAD_LETTER.names or ())
 
 _LONGEST = 300
 
 
-def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Row:
-    """The letter that tells of an error; ``what`` are its other fields, as far as they are known.
+def dead_letter(operator: str, during: str, error: Exception, *, window: Any = None, **what: Any) -> Row:
+    """The dead letter that tells of an error; ``what`` are its other fields, as far as they are known.
+
+    A ``window`` that could not fire is named in ``during``.
 
     Raises:
-        EventideError: if it is none of the data's: the program or its state is wrong, or memory is short.
+        EventideError: if the data is not to blame: the program or its state is wrong, or memory is short.
 
     >>> letter = dead_letter("parse", "while it handled an element", ValueError("no number"), element="x")
     >>> letter.error_type, letter.error, letter.element, letter.key
@@ -34,7 +36,7 @@ def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Ro
     fields = dict.fromkeys(FIELDS) | what
     fields |= {
         "operator": operator,
-        "during": during,
+        "during": during if window is None else f"when the window {shown(window)} fired",
         "error_type": type(cause).__name__,
         "error": without_secrets(_text(cause, str)),
     }
@@ -47,7 +49,7 @@ def dead_letter(operator: str, during: str, error: Exception, **what: Any) -> Ro
 
 
 def as_text(element: Any) -> str | None:
-    r"""An element as text, whatever it is; None stays None.
+    r"""An element of any type as text; None stays None.
 
     >>> as_text(b"caf\xc3\xa9 \xff"), as_text("one"), as_text(("a", 1))
     ('café \\xff', 'one', "('a', 1)")
@@ -60,7 +62,7 @@ def as_text(element: Any) -> str | None:
 
 
 def cannot_be_read(bad: Unreadable) -> DataError:
-    """What to say of something that a source cannot read, where it is an error."""
+    """The error of a source that cannot read a record."""
     where = ["record" if bad.position is None else f"record {bad.position}", *([bad.split] if bad.split else [])]
     said = str(bad.error) if isinstance(bad.error, DataError) else repr(bad.error)
     cut = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
@@ -68,7 +70,7 @@ def cannot_be_read(bad: Unreadable) -> DataError:
 
 
 def described(tag: str | None) -> list[tuple[str, str]]:
-    """What ``explain`` says of an operator's dead letters: nothing where it has none."""
+    """The line of ``explain`` about an operator's dead letters; no line where it has none."""
     return [] if tag is None else [("bad data", f"to side output {tag!r}, as dead letters")]
 
 
@@ -80,7 +82,7 @@ def _text(value: Any, form: Callable[[Any], str]) -> str:
 
 
 def _in_unicode(text: str | None) -> str | None:
-    r"""A text that a column can have: halves of characters, of which JSON may have single ones, are written out.
+    r"""A text that a column can hold: a surrogate without its other half, as JSON allows it, is written out.
 
     >>> _in_unicode("\ud83d!")
     '\\ud83d!'

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.runtime.chain.contexts import Moment
-from eventide.runtime.chain.guarded import Guarded
+from eventide.runtime.chain.dead_letter_step import DeadLetterStep
 from eventide.runtime.chain.process import Process
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
@@ -113,33 +113,27 @@ class ChainRun:
             for part in (batch,) if node.step.takes_columns else pieces(batch):
                 if isinstance(node.step, Process):
                     self.push(node, node.step.outputs(part, self.moment))
-                elif isinstance(node.step, Guarded):
-                    outputs, letters = node.step.sort_out(part, self.moment)
-                    self.push(node, outputs)
-                    self._put_aside(node, node.step.name, node.step.dead_letters, letters)
+                elif isinstance(node.step, DeadLetterStep):
+                    self.push(node, node.step.outputs(part, self.moment, self.metrics))
                 else:
                     self._hand_on(node, node.step.apply(part))
 
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Batch) -> None:
-        whole = watermarks.step.takes_columns and watermarks.takes_columns
+        step = watermarks.step
+        whole = step.takes_columns and watermarks.takes_columns
         for part in (batch,) if whole else pieces(batch):
-            timed, without, letters = watermarks.step.sort_out(part)
+            timed, without, letters = step.sort_out(part)
             if timed:
                 watermarks.see(timed)
-                if (arrivals := self.arrivals_of.get(watermarks.step.number)) is not None:
+                if (arrivals := self.arrivals_of.get(step.number)) is not None:
                     arrivals.see(times_of(timed))
                 self._hand_on(node, timed)
             if without:
-                self.metrics.count(watermarks.step.name, WITHOUT_TIMESTAMP, len(without))
-                self._put_out(node, watermarks.step.strategy.null_timestamps, without)
+                self.metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
+                self._put_out(node, step.strategy.null_timestamps, without)
             if letters:
-                self._put_aside(node, watermarks.step.name, watermarks.step.dead_letters, letters)
-
-    def _put_aside(self, node: ChainNode, operator: str, tag: str | None, letters: Elements) -> None:
-        """Count dead letters, and hand them to all of their receivers."""
-        if letters:
-            self.metrics.count(operator, DEAD_LETTERS, len(letters))
-            self._put_out(node, tag, letters)
+                self.metrics.count(step.name, DEAD_LETTERS, len(letters))
+                self._put_out(node, step.dead_letters, letters)
 
     def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
         """Hand a side output to all of its receivers."""

@@ -35,13 +35,14 @@ class Collector:
         self._main = Elements()
         self._beside: defaultdict[str, Elements] = defaultdict(Elements)
         self._types: dict[str | None, TypeInformation | None] = {None: type_info}
+        self._is_typed = type_info is not None and not type_info.is_pickled
 
     def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output; without a number, it has that of its place there."""
         self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
 
     def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
-        """Add a letter that is not shared with other outputs."""
+        """Put one element out on a side output, without a copy: it has no other owner."""
         output = self._beside[tag]
         output.append(value, timestamp, len(output) if number is None else number)
 
@@ -58,7 +59,8 @@ class Collector:
         for result in results:
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 tag, value = result
-                self._types[tag.tag_id] = tag.type_info
+                self._types[tag.tag_id] = kind = tag.type_info
+                self._is_typed = self._is_typed or not kind.is_pickled
                 self.put_beside(tag.tag_id, value, timestamp, number)
             else:
                 values.append(own(result) if copies else result)
@@ -70,7 +72,8 @@ class Collector:
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""
-        return len(self._main), {tag: len(output) for tag, output in self._beside.items()} if self._beside else {}
+        in_main, beside = len(self._main.values), self._beside
+        return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
     def cut(self, mark: Mark) -> None:
         """Take back what came out after a mark."""
@@ -85,10 +88,11 @@ class Collector:
         Raises:
             DataError: if a value does not fit; also one that would be found out only when it is sent.
         """
-        in_main, beside = mark
-        self._check(None, self._main, in_main)
-        for tag, output in self._beside.items():
-            self._check(tag, output, beside.get(tag, 0))
+        if self._is_typed:
+            in_main, beside = mark
+            self._check(None, self._main, in_main)
+            for tag, output in self._beside.items():
+                self._check(tag, output, beside.get(tag, 0))
 
     def _check(self, tag: str | None, output: Elements, begin: int) -> None:
         kind = self._types.get(tag)

@@ -28,7 +28,7 @@ from eventide.runtime.chain.steps import element_error
 from eventide.runtime.dead_letters import dead_letter
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
-from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import calling, is_of_the_data
 
@@ -85,17 +85,24 @@ class AssignTimestamps:
         return timed
 
     def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None, Elements | None]:
-        """Assign timestamps, and sort out elements without one, where the strategy does not fail for them.
+        """Extract and check each timestamp, and set the elements apart that have none.
 
-        And apart from all whose timestamp cannot be found, where dead letters are wanted: their letters.
+        Returns:
+            the elements with a timestamp; those without one, where the strategy lets them pass; and where dead letters
+            are wanted, those of the elements whose timestamp cannot be found.
         """
         keeps_null = self.strategy.null_timestamps is not NullTimestamps.FAIL
         if self.dead_letters is None:
             return *self._applied(batch, keeps_null=keeps_null), None
+        letters = Elements()
         columns = batch if isinstance(batch, Columns) else batch.columns
         if columns is None or not self.strategy.is_columnar:
-            return self._each_sorted_out(as_elements(batch), keeps_null)
-        return self._halves_sorted_out(batch, columns, keeps_null)
+            elements, timestamps = self._each_or_letter(as_elements(batch), letters, keeps_null=keeps_null)
+            return *self._timed(elements, timestamps, keeps_null=keeps_null), letters
+        timed: list[Any] = []
+        without: list[Any] = []
+        self._sort_out_columns(batch, columns, keeps_null, (timed, without, letters))
+        return Columns.joined(timed) if timed else Elements(), Columns.joined(without) if without else None, letters
 
     def _applied(self, batch: Batch, *, keeps_null: bool) -> tuple[Batch, Batch | None]:
         columns = batch if isinstance(batch, Columns) else batch.columns
@@ -114,68 +121,47 @@ class AssignTimestamps:
             return timed, without
         return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed), without
 
-    def _halves_sorted_out(
-        self, batch: Batch, columns: Columns, keeps_null: bool
-    ) -> tuple[Batch, Batch | None, Elements | None]:
-        """The timestamps of columns: of halves, where there are none of all of them, down to single elements."""
-        letters = Elements()
+    def _sort_out_columns(
+        self, batch: Batch, columns: Columns, keeps_null: bool, found: tuple[list[Any], list[Any], Elements]
+    ) -> None:
+        """Add what :meth:`sort_out` gives for columns; where they fail, for each half of them, down to one element."""
+        timed, without, letters = found
         try:
-            timed, without = self._applied(batch, keeps_null=True)
+            good, null = self._applied(batch, keeps_null=True)
         except Exception as error:
-            if len(columns) > 1 and is_of_the_data(error):
-                return self._joined(columns, keeps_null)
-            timed, without = Elements(), None
-            self._add_letters(letters, columns, error)
-        if without and not keeps_null:
-            self._add_letters(letters, without, no_timestamp_found(None))
-            without = None
-        return timed, without, letters or None
+            if len(columns) == 1 or not is_of_the_data(error):
+                self._add_letters(letters, columns, error)
+                return
+            middle = len(columns) // 2
+            for half in (columns.slice(0, middle), columns.slice(middle, len(columns))):
+                self._sort_out_columns(half, half, keeps_null, found)
+            return
+        if good:
+            timed.append(good)
+        if null and keeps_null:
+            without.append(null)
+        elif null:
+            self._add_letters(letters, null, no_timestamp_found(None))
 
-    def _joined(self, columns: Columns, keeps_null: bool) -> tuple[Batch, Batch | None, Elements | None]:
-        """Join the results of both halves."""
-        middle = len(columns) // 2
-        halves = columns.slice(0, middle), columns.slice(middle, len(columns))
-        sorted_out = [self._halves_sorted_out(half, half, keeps_null) for half in halves]
-        timed, without = (
-            [found for one in sorted_out if isinstance(found := one[kind], Columns) and found] for kind in (0, 1)
-        )
-        letters = [one[2] for one in sorted_out if one[2] is not None]
-        return (
-            Columns.joined(timed) if timed else Elements(),
-            Columns.joined(without) if without else None,
-            interleave(letters) if letters else None,
-        )
-
-    def _each_sorted_out(
-        self, elements: Elements, keeps_null: bool
-    ) -> tuple[Elements, Elements | None, Elements | None]:
-        """The timestamps of elements one by one."""
+    def _each_or_letter(
+        self, elements: Elements, letters: Elements, *, keeps_null: bool
+    ) -> tuple[Elements, list[int | None]]:
+        """Find the timestamp of each element, or add its dead letter; give the elements that have none, and theirs."""
         extract = self._extractor()
-        timestamps: list[int] = []
-        timed: list[int] = []
-        without: list[int] = []
-        letters = Elements()
-        for i, (value, record) in enumerate(zip(elements.values, elements.timestamps, strict=True)):
-            as_it_was = own(value)
+        timestamps: list[Any] = []
+        good: list[int] = []
+        for place, (value, record, number) in enumerate(
+            zip(elements.values, elements.timestamps, elements.sequence, strict=True)
+        ):
+            original = own(value)
             try:
                 timestamp = extract(value, MIN_MS if record is None else record)
-                if keeps_null and _is_null(timestamp):
-                    without.append(i)
-                    continue
-                timestamps.append(checked_timestamp(timestamp))
-                timed.append(i)
+                is_let_through = keeps_null and _is_null(timestamp)
+                timestamps.append(timestamp if is_let_through else checked_timestamp(timestamp))
+                good.append(place)
             except Exception as error:
-                self._add_letter(letters, error, as_it_was, record, elements.sequence[i])
-        columns = elements.columns
-        if len(timed) < len(elements):
-            columns = None if columns is None else columns.at(pa.array(timed, pa.int64()))
-            with_time = elements.at(timed)
-        else:
-            with_time = elements
-        if columns is not None:
-            columns = replace(columns, timestamps=pa.array(timestamps, pa.int64()))
-        found = Elements(with_time.values, [*timestamps], with_time.sequence, columns=columns)
-        return found, elements.at(without) if without else None, letters or None
+                self._add_letter(letters, error, original, record, number)
+        return elements.at(good) if letters else elements, timestamps
 
     def _add_letters(self, letters: Elements, batch: Batch, error: Exception) -> None:
         elements = as_elements(batch)
@@ -205,6 +191,12 @@ class AssignTimestamps:
                 timestamps = [extract(value, MIN_MS if record is None else record) for value, record in records]
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
+        return self._timed(elements, timestamps, keeps_null=keeps_null)
+
+    def _timed(
+        self, elements: Elements, timestamps: list[Any], *, keeps_null: bool
+    ) -> tuple[Elements, Elements | None]:
+        """Elements with the timestamps that were found for them, and apart from them those that have none."""
         without: Elements | None = None
         if keeps_null and (gone := [i for i, timestamp in enumerate(timestamps) if _is_null(timestamp)]):
             kept = sorted({*range(len(timestamps))}.difference(gone))

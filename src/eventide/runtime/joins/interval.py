@@ -13,17 +13,17 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.runtime.chain.collector import Collector
-from eventide.runtime.chain.letters import Letters
+from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, in_time_order, interleave
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.state.attempt import Attempt
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, SortInputs, WithoutClock
 
 JOINING = "while it joined an element"
@@ -65,7 +65,8 @@ class IntervalJoinOperator(WithoutClock):
     """Joins by key and time; elements below the watermark are late.
 
     An element waits until no element of the other side that is not late can meet it. A key has a timer for the first of
-    each side that goes. Flink: ``IntervalJoinOperator``.
+    each side that goes. With dead letters, both elements of a pair that the function cannot handle stay, and meet
+    others. Flink: ``IntervalJoinOperator``.
     """
 
     def __init__(self, spec: IntervalJoinSpec, keyed: KeyedState, context: OperatorContext) -> None:
@@ -78,6 +79,9 @@ class IntervalJoinOperator(WithoutClock):
         self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
         self._process: Callable[..., Iterable[Any] | None] = spec.function.process_element
+        if spec.dead_letters is not None:
+            self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)
+            self._process = self._process_or_letter
         self.inputs = tuple(partial(self._receive, side) for side in (0, 1))
 
     @property
@@ -170,6 +174,11 @@ class IntervalJoinOperator(WithoutClock):
             if results is not None:
                 put(results, context.time_ms)
 
+    def _process_or_letter(self, left: Any, right: Any, context: _Context) -> None:
+        """Put out what the function gives for a pair, or its dead letter."""
+        function, pair = self._spec.function.process_element, (own(left), own(right))
+        self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
+
     def _goes_at(self, side: int, timestamp: int) -> int:
         """The watermark at which nothing can meet an element any more."""
         return add_ms(timestamp, max(0, self._spec.bounds.of_side(side)[1]))
@@ -186,33 +195,6 @@ class IntervalJoinOperator(WithoutClock):
             self._keyed.event_timers.register(self._goes_at(side, times[0]), key, side)
         else:
             self._keyed.take(key, side, ELEMENTS)
-
-
-class GuardedIntervalJoin(IntervalJoinOperator):
-    """The same, whose function may raise: a pair that it cannot handle becomes a dead letter.
-
-    Both elements stay, and meet others. What the function wrote to the state of the key is taken back.
-    """
-
-    def __init__(self, spec: IntervalJoinSpec, keyed: KeyedState, context: OperatorContext) -> None:
-        super().__init__(spec, keyed, context)
-        self._letters = Letters(spec.name, spec.dead_letters, self._out, context.metrics)
-        self._attempt = Attempt(keyed)
-        self._process = self._try
-
-    def _try(self, left: Any, right: Any, context: ProcessJoinFunction.Context) -> tuple[()]:
-        """Have the results of a pair put out here, or its letter."""
-        time_ms = self._context.time_ms
-        self._attempt.begin(self._at.key)
-        before, pair = self._out.mark(), (own(left), own(right))
-        try:
-            results = self._spec.function.process_element(left, right, context)
-            self._out.put_results(() if results is None else results, time_ms)
-            self._out.check_from(before)
-        except Exception as error:
-            self._attempt.undo()
-            self._letters.put(before, JOINING, error, time_ms, key=self._at.key, element=pair)
-        return ()
 
 
 def described_bounds(bounds: Bounds) -> str:
@@ -244,8 +226,8 @@ class IntervalJoinSpec:
 
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
-        operator = IntervalJoinOperator if self.dead_letters is None else GuardedIntervalJoin
-        return operator(self, KeyedState(backend, context.max_parallelism, in_batch=context.in_batch), context)
+        state = KeyedState if self.dead_letters is None else TransactionalState
+        return IntervalJoinOperator(self, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
     @property
     def needs_clock(self) -> bool:

@@ -9,18 +9,18 @@ from eventide.datastream.functions import KeyedCoProcessFunction, KeyedProcessFu
 from eventide.datastream.time_domain import TimeDomain
 from eventide.errors import ProgramError
 from eventide.runtime.chain.contexts import ElementContext, Moment, Times
-from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.keyed import KeyedState
 
 
 class _TimersOfKey(Times):
     """The times of an operator, and the timers of the key at hand."""
 
-    def __init__(self, moment: Moment, at: KeyAtHand, timers: HasTimers) -> None:
+    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState) -> None:
         super().__init__(moment)
         self._at = at
-        self._event_timers = timers.event_timers
-        self._processing_timers = timers.processing_timers
+        self._event_timers = keyed.event_timers
+        self._processing_timers = keyed.processing_timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Set a timer by the clock; in batch execution, not while timers fire."""
@@ -45,12 +45,12 @@ class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoPro
     ``domain`` is that of the timer at hand; ``in_batch`` says that all input comes before any watermark.
     """
 
-    def __init__(self, moment: Moment, at: KeyAtHand, timers: HasTimers, *, in_batch: bool = False) -> None:
+    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState, *, in_batch: bool = False) -> None:
         super().__init__(moment)
         self.in_batch = in_batch
         self.domain: TimeDomain | None = None
         self._at = at
-        self._timers = _TimersOfKey(moment, at, timers)
+        self._timers = _TimersOfKey(moment, at, keyed)
 
     def get_current_key(self) -> Any:
         """The key at hand."""

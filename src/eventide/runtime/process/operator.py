@@ -12,12 +12,14 @@ from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.time_domain import TimeDomain
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
+from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.process.contexts import KeyContext
-from eventide.runtime.state.attempt import HasTimers
+from eventide.runtime.process.functions import Handle
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
@@ -37,13 +39,17 @@ class _ProcessOperator(ABC):
 
     advice: ClassVar[str] = ADVICE
 
-    def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
+    def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
+        self._at: KeyAtHand = spec.key_at_hand
         self._moment = Moment(context.watermark_ms, context.clock_ms)
         copies = spec.processing.user_function is not None
         self._out = Collector(spec.name, spec.output_type, copies=copies, advice=self.advice)
+        self._letters: DeadLetterOutput | None = None
+        if spec.dead_letters is not None:
+            self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)
         self.inputs: Sequence[Receive] = tuple(
-            partial(self._receive, on_element) for on_element in spec.processing.on_element
+            partial(self._receive, self._guarded(on_element)) for on_element in spec.processing.on_element
         )
 
     def take_outputs(self) -> Mapping[str | None, Batch]:
@@ -59,8 +65,19 @@ class _ProcessOperator(ABC):
         """True: the function may look at the watermark."""
         return True
 
+    def _guarded(self, on_element: Handle) -> Handle:
+        """A function on elements; with dead letters, one whose results are put out as a whole, or not at all."""
+        letters, at = self._letters, self._at
+        if letters is None:
+            return on_element
+
+        def handle(value: Any, context: Any) -> None:
+            letters.attempt(on_element, (value, context), HANDLING, context.time_ms, at.key, element=own(value))
+
+        return handle
+
     @abstractmethod
-    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+    def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         """Handle elements of one input, all under the current watermark."""
 
 
@@ -78,7 +95,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
     def flush(self) -> None:
         """There is nothing to store."""
 
-    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+    def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         context, put = self._context, self._out.put_results
         value = None
         try:
@@ -100,12 +117,12 @@ class KeyedProcessOperator(_ProcessOperator):
     """
 
     def __init__(self, spec: ProcessSpec, keyed: KeyedState, context: OperatorContext) -> None:
-        super().__init__(spec, context)
+        super().__init__(spec, context, keyed)
         self._keyed = keyed
-        self._at: KeyAtHand = spec.key_at_hand
         self._at.begin(keyed, context.clock_ms)
-        self._context = KeyContext(self._moment, self._at, self._timers_of(keyed), in_batch=context.in_batch)
-        self._on_timer = spec.processing.on_timer
+        self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
+        on_timer = spec.processing.on_timer
+        self._on_timer = None if on_timer is None else self._guarded_timer(on_timer)
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire the timers that it passes."""
@@ -135,11 +152,19 @@ class KeyedProcessOperator(_ProcessOperator):
         """How many keys and timers there are."""
         return self._keyed.held()
 
-    def _timers_of(self, keyed: KeyedState) -> HasTimers:
-        """Where the function sets its timers."""
-        return keyed
+    def _guarded_timer(self, on_timer: Handle) -> Handle:
+        """A function on timers; with dead letters, one whose results are put out as a whole, or not at all."""
+        letters, at = self._letters, self._at
+        if letters is None:
+            return on_timer
 
-    def _receive(self, on_element: Any, parts: list[Elements]) -> None:
+        def handle(timer_ms: int, context: Any) -> None:
+            time_ms = timer_ms if context.domain is TimeDomain.EVENT_TIME else None
+            letters.attempt(on_timer, (timer_ms, context), ON_TIMER, time_ms, at.key)
+
+        return handle
+
+    def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
         at, context, put = self._at, self._context, self._out.put_results

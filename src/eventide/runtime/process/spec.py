@@ -13,11 +13,11 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
 from eventide.runtime.process.functions import Processing
-from eventide.runtime.process.guarded import GuardedKeyedOperator, GuardedOperator
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, SortInputs
 
 
@@ -38,9 +38,9 @@ class ProcessSpec:
     def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         if not self.has_keys:
-            return (ProcessOperator if self.dead_letters is None else GuardedOperator)(self, context)
-        operator = KeyedProcessOperator if self.dead_letters is None else GuardedKeyedOperator
-        return operator(self, KeyedState(backend, context.max_parallelism, in_batch=context.in_batch), context)
+            return ProcessOperator(self, context)
+        state = KeyedState if self.dead_letters is None else TransactionalState
+        return KeyedProcessOperator(self, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
     @property
     def needs_clock(self) -> bool:

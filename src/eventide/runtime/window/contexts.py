@@ -10,7 +10,6 @@ from eventide.datastream.functions import KeyedStateStore, ProcessAllWindowFunct
 from eventide.datastream.state import StateDescriptor
 from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
 from eventide.errors import ProgramError
-from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.handles import handles_under
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
@@ -42,9 +41,9 @@ class Moment:
 class TriggerView(Trigger.OnMergeContext):
     """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState, timers: HasTimers) -> None:
+    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
         self._moment = moment
-        self._timers = timers
+        self._timers = keyed
         self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
 
     def get_current_processing_time(self) -> int:

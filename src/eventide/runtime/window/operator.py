@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common._ms import MIN_MS
@@ -10,13 +11,13 @@ from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.window import Evictor, TimestampedValue, TriggerResult, Window
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
+from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
-from eventide.runtime.state.attempt import HasTimers
 from eventide.runtime.state.key_at_hand import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
@@ -44,6 +45,9 @@ FIRING = "when a window fired"
 OnTime: TypeAlias = Callable[[int, Window, TriggerView], TriggerResult]
 """The method of a trigger for a due timer: its ``on_event_time`` or ``on_processing_time``."""
 
+Fire: TypeAlias = Callable[[Window | None, bool], object]
+"""Fires the window at hand, given where its contents are, and whether they stay."""
+
 
 class WindowOperator:
     """One window operator in one subtask.
@@ -68,10 +72,9 @@ class WindowOperator:
         moment.watermark = context.watermark_ms
         moment.processing_time = context.clock_ms
         follows_event_time = spec.assigner.is_event_time()
-        timers = self._timers_of(keyed)
-        self._cleanup_timers = timers.event_timers if follows_event_time else timers.processing_timers
+        self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
-        self._trigger_view = TriggerView(moment, keyed, timers)
+        self._trigger_view = TriggerView(moment, keyed)
         self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_at_hand)
@@ -79,6 +82,12 @@ class WindowOperator:
         self._at.begin(keyed, context.clock_ms)
         self._is_rich = is_rich(spec.function.user_function)
         self._out = Collector(spec.name, spec.output_type)
+        self._handle: Callable[[Any, Any, int | None], object] = self._process_one
+        self._fire_within: Fire = self._fire
+        self._fire_timer: Callable[[OnTime, int, bool], object] = self._ask
+        self._clean_up: Callable[[Window], None] = self._drop
+        if spec.dead_letters is not None:
+            self._have_dead_letters(DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed))
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -94,10 +103,10 @@ class WindowOperator:
         """
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
-        key = value = None
+        handle, key, value = self._handle, None, None
         try:
             for key, value, timestamp in elements.rows():
-                self._process_one(key, value, timestamp)
+                handle(key, value, timestamp)
         except Exception as error:
             raise self._failed_at(error, key, value) from error
 
@@ -156,9 +165,30 @@ class WindowOperator:
         """Return all timers of processing time, with their keys and windows."""
         return self._keyed.processing_timers.all()
 
-    def _timers_of(self, keyed: KeyedState) -> HasTimers:
-        """Where triggers and windows set their timers."""
-        return keyed
+    def _have_dead_letters(self, letters: DeadLetterOutput) -> None:
+        """Let the job go on where a function raises: of an element, or of a firing, all stands or nothing.
+
+        An element that cannot be handled is as if it had never come: in none of its windows. A window that cannot fire
+        has no result, and does not make the element bad that set it off. It goes when its time is over, as any other
+        window, though its function may not have cleared its state.
+        """
+        moment, process_one, fire, ask, drop = self._moment, self._process_one, self._fire, self._ask, self._drop
+
+        def handle(key: Any, value: Any, timestamp: int | None) -> None:
+            letters.attempt(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))
+
+        def attempt(act: Callable[..., None], *args: Any) -> bool:
+            window = moment.window
+            return letters.attempt(act, args, FIRING, window.max_timestamp(), moment.key, window=window)
+
+        def clean_up(window: Window) -> None:
+            if not attempt(drop, window):
+                self._forget(window)
+
+        self._handle = handle
+        self._fire_within = partial(attempt, fire)
+        self._fire_timer = partial(attempt, ask)
+        self._clean_up = clean_up
 
     def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
         spec = self._spec
@@ -188,7 +218,9 @@ class WindowOperator:
         moment.window = window
         self._add(window, value, timestamp)
         time_ms = MIN_MS if timestamp is None else timestamp
-        self._react(spec.trigger.on_element(shown, time_ms, window, self._trigger_view))
+        result = spec.trigger.on_element(shown, time_ms, window, self._trigger_view)
+        if result is not TriggerResult.CONTINUE:
+            self._react(result, self._fire_within)
         cleanup = self._cleanup_time(window)
         if cleanup is not None:
             self._cleanup_timers.register(cleanup, moment.key, window)
@@ -250,9 +282,9 @@ class WindowOperator:
                 if self._windows.state_window(moment.key, window) is None:
                     continue
                 drops = timers is self._cleanup_timers and time_ms == self._cleanup_time(window)
-                self._react(on_time(time_ms, window, self._trigger_view), drops=drops)
+                self._fire_timer(on_time, time_ms, drops)
                 if drops:
-                    self._drop(window)
+                    self._clean_up(window)
         except Exception as error:
             raise self._failed_to_fire(error) from error
 
@@ -265,21 +297,26 @@ class WindowOperator:
         at = self._moment
         return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
 
-    def _react(self, result: TriggerResult, *, drops: bool = False) -> None:
-        """Do what a trigger says of the window at hand, which is dropped afterwards, or not."""
-        if result is TriggerResult.CONTINUE:
-            return
+    def _ask(self, on_time: OnTime, time_ms: int, drops: bool) -> None:
+        """Do what the trigger says of the window at hand when a timer is due; it is dropped afterwards, or not."""
+        result = on_time(time_ms, self._moment.window, self._trigger_view)
+        if result is not TriggerResult.CONTINUE:
+            self._react(result, self._fire, drops=drops)
+
+    def _react(self, result: TriggerResult, fire: Fire, *, drops: bool = False) -> None:
+        """Fire and purge the window at hand, as a trigger says."""
         if not isinstance(result, TriggerResult):
             raise ProgramError(
                 f"{type(self._spec.trigger).__name__} returned {result!r}; a trigger returns a TriggerResult"
             )
         state_window = self._windows.state_window(self._moment.key, self._moment.window)
         if result.is_fire():
-            self._fire(state_window, stays=not (drops or result.is_purge()))
+            fire(state_window, not (drops or result.is_purge()))
         if result.is_purge():
             self._keyed.take(self._moment.key, state_window, CONTENTS)
 
-    def _fire(self, state_window: Window | None, *, stays: bool) -> None:
+    def _fire(self, state_window: Window | None, stays: bool) -> None:
+        """Call the window function with the contents of the window at hand, which may stay as they are."""
         spec, moment = self._spec, self._moment
         kept = self._keyed.read(moment.key, state_window, CONTENTS)
         if kept is None:
@@ -323,6 +360,14 @@ class WindowOperator:
             spec.function.clear(self._firing)
         self._keyed.take_all(moment.key, window, WINDOW_STATE)
         self._windows.retire(moment.key, window)
+
+    def _forget(self, window: Window) -> None:
+        """Drop a window with all that functions keep for it, without calling any."""
+        key = self._moment.key
+        self._keyed.take(key, self._windows.state_window(key, window), CONTENTS)
+        for prefix in (TRIGGER_STATE, WINDOW_STATE):
+            self._keyed.take_all(key, window, prefix)
+        self._windows.retire(key, window)
 
     def _clear_trigger(self, window: Window) -> None:
         self._spec.trigger.clear(window, self._trigger_view)

@@ -27,12 +27,12 @@ from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.key_at_hand import KeyAtHand
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, SortInputs
-from eventide.runtime.window.contents import Contents
+from eventide.runtime.window.contents import AllElements, Contents
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
-from eventide.runtime.window.guarded import GuardedWindowOperator
-from eventide.runtime.window.operator import WindowOperator
+from eventide.runtime.window.operator import CONTENTS, WindowOperator
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
 _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
@@ -85,7 +85,9 @@ class WindowSpec:
     def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
         """The operator on its state."""
         if self.dead_letters is not None:
-            return GuardedWindowOperator(self, backend, context)
+            growing = frozenset({CONTENTS} if isinstance(self.contents, AllElements) else ())
+            state = TransactionalState(backend, context.max_parallelism, growing, in_batch=context.in_batch)
+            return WindowOperator(self, state, context)
         keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
         if self.is_fixed:
             return FixedWindowOperator(self, backend, keyed, context)
