@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
+from eventide.common.typeinfo._base import one_array
 from eventide.common.types import Row
-from eventide.datastream.formats import _csv_columns
-from eventide.datastream.formats._csv_values import Dialect, reader, writer
-from eventide.datastream.formats._messages import bytes_of_column, halved, row_type_of, said
+from eventide.datastream.formats._messages import ReadMany, ReadsRows, row_type_of
+from eventide.datastream.formats._texts import SINGLE, TextForm, as_wanted, is_bare, parsed_type, text_form
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class _Builder:
 
 
 @dataclass(frozen=True)
-class CsvRowDeserializationSchema(DeserializationSchema[Row]):
+class CsvRowDeserializationSchema(ReadsRows):
     """Reads rows from lines of CSV, by the position of the cells. PyFlink: ``CsvRowDeserializationSchema``.
 
     It is made with ``CsvRowDeserializationSchema.Builder(type_info)``. Nothing stands for None unless a literal is set,

@@ -10,10 +10,19 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
 
-from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import (
+    BasicTypeInfo,
+    BytesTypeInfo,
+    CompositeTypeInfo,
+    DecimalTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TimeWindowTypeInfo,
+    TypeInformation,
+)
 from eventide.common.types import Row
-from eventide.datastream.formats._json_columns import ReadColumn, are_for_columns, has_objects, reader_of_columns
 from eventide.datastream.formats._json_schema import type_of_schema
 from eventide.datastream.formats._messages import ReadMany, ReadsRows, row_type_of
 from eventide.datastream.formats._texts import PLAIN, SINGLE, as_wanted, is_bare, parsed_type, text_form, texts_of
@@ -344,7 +353,7 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class JsonRowDeserializationSchema(DeserializationSchema[Row]):
+class JsonRowDeserializationSchema(ReadsRows):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
     Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, the fraction is
@@ -402,7 +411,7 @@ class JsonRowDeserializationSchema(DeserializationSchema[Row]):
         _ignores_parse_errors: bool = False
 
         def type_info(self, type_info: TypeInformation) -> Self:
-            """Set the type of the rows; fields are found by its names."""
+            """Set the type of the rows, by whose names fields are found."""
             self._type_info = type_info
             return self
 

@@ -22,7 +22,7 @@ _FEW = 64
 _LONGEST = 200
 
 
-class ReadsRows(DeserializationSchema):
+class ReadsRows(DeserializationSchema[Row]):
     """Reads a row from each message; from many messages at once where that certainly gives the same rows."""
 
     format: ClassVar[str]
