@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from eventide.common.serialization import DeserializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.types import Row
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
