@@ -116,6 +116,30 @@ def test_what_is_wrong_with_the_program_is_no_dead_letter():
         run(plan_of(collection(1).map(wrong).side_output_dead_letters(BAD)))
 
 
+class Misconfigured(KeyedProcessFunction, AggregateFunction):
+    """Finds with the first element that the program is wrong."""
+
+    def process_element(self, value, ctx):
+        raise ProgramError("this needs another setting")
+
+    def create_accumulator(self):
+        raise ProgramError("this needs another setting")
+
+    add = get_result = merge = None
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda s: s.process(Misconfigured()), lambda s: s.window(TENS).aggregate(Misconfigured())]
+)
+def test_what_is_wrong_with_the_program_is_told_of_once_with_key_and_element(wrong):
+    stream = wrong(timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0])).name("wrong")
+    with pytest.raises(ProgramError) as e:
+        run(plan_of(stream.side_output_dead_letters(BAD)))
+    assert str(e.value) == (
+        "in operator 'wrong', while it handled an element (key 'a', element ('a', 1)): this needs another setting"
+    )
+
+
 def test_a_result_that_is_not_of_the_declared_type_makes_its_element_bad():
     stream = collection(1, 2, 3).map(lambda n: 1 << 40 if n == 2 else n, Types.INT())
     good, [letter], _ = both(stream.side_output_dead_letters(BAD))
