@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
+
 from eventide.common import SimpleStringSchema, Types, WatermarkStrategy
+from eventide.connectors.kafka.sink_transactions import Transactions
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
-from eventide.datastream.connectors.kafka._sink_transactions import Transactions
 from eventide.testing import ScriptedSource
 
 

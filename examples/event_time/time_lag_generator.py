@@ -15,6 +15,8 @@ import threading
 import time
 from typing import Any
 
+from eventide.datastream.window import EventTimeSessionWindows
+
 from eventide.common import (
     Duration,
     Time,
@@ -26,7 +28,6 @@ from eventide.common import (
     WatermarkStrategy,
 )
 from eventide.datastream import SourceContext, SourceFunction, StreamExecutionEnvironment
-from eventide.datastream.window import EventTimeSessionWindows
 
 
 class Bell(SourceFunction):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import count, max_
 from eventide.common import (
@@ -26,7 +27,6 @@ from eventide.common import (
     WatermarkStrategy,
 )
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.window import TumblingEventTimeWindows
 
 MINUTE_MS = 60_000
 POSITION = Types.ROW_NAMED(

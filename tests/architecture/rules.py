@@ -67,15 +67,15 @@ SPARK = ("pyspark", "py4j")
 OUT_OF_REACH_OF_RUNTIME = (*SPARK, "pandas", "time", "threading", "os", "socket")
 # Users' data, users' programs, and a log of bytes.
 PICKLES = (
-    "eventide.common._pickles",
-    "eventide.common._reader",
-    "eventide.common._stand_ins",
+    "eventide.pickling.pickles",
+    "eventide.pickling.reader",
+    "eventide.pickling.stand_ins",
     "eventide.runtime.pickles",
-    "eventide.datastream.connectors.function_source._log",
+    "eventide.connectors.function_source._log",
 )
 # Where a location of the program's becomes a file system, and which modules are loaded when one is wanted.
-FILE_SYSTEMS = ("eventide.datastream.connectors._storage", "eventide.datastream.connectors._hdfs")
-LOADED_LATE = ("eventide.datastream.connectors._hdfs",)
+FILE_SYSTEMS = ("eventide.storage.opening", "eventide.storage.hdfs")
+LOADED_LATE = ("eventide.storage.hdfs",)
 MAKERS_OF_FILE_SYSTEMS = frozenset(
     {
         "from_uri",
@@ -190,12 +190,12 @@ def values_and_vocabulary_are_light(root: Path) -> list[str]:
 
 
 def pickles_are_made_in_few_places(root: Path) -> list[str]:
-    """Data of the user's is pickled so that it names the classes of the program: by eventide.common._pickles."""
+    """Data of the user's is pickled so that it names the classes of the program: by eventide.pickling.pickles."""
 
     def is_wrong(module: Module, imported: Import) -> bool:
         return imported.is_of("pickle", "cloudpickle") and module.name not in PICKLES
 
-    return _imports(root, is_wrong, "knows no classes of the program: use dumps and loads of eventide.common._pickles")
+    return _imports(root, is_wrong, "knows no classes of the program: use dumps and loads of eventide.pickling.pickles")
 
 
 def files_are_opened_in_one_way(root: Path) -> list[str]:
@@ -215,10 +215,10 @@ def files_are_opened_in_one_way(root: Path) -> list[str]:
     def is_local(module: Module, imported: Import) -> bool:
         return imported.is_of(*LOCAL_FILES) and not is_of(module, ON_THIS_MACHINE)
 
-    advice = "is for files of this machine alone: use opened() of eventide.datastream.connectors._storage"
+    advice = "is for files of this machine alone: use opened() of eventide.storage.opening"
     elsewhere = (module for module in modules(root) if not is_of(module, FILE_SYSTEMS + ON_THIS_MACHINE))
     return _imports(root, is_local, advice) + [
-        module.at(node.lineno, "files are opened elsewhere: use opened() of eventide.datastream.connectors._storage")
+        module.at(node.lineno, "files are opened elsewhere: use opened() of eventide.storage.opening")
         for module in elsewhere
         for node in ast.walk(module.tree)
         if is_wrong(node)

@@ -65,7 +65,7 @@ def verdict(path: str) -> Verdict:
 def _difference(path: str) -> str | None:
     """How a name differs: what is said of it, or of the member of a class above that it is inherited from.
 
-    Methods that `eventide.common._accepted` makes say it themselves.
+    Methods that `eventide.common.accepted` makes say it themselves.
     """
     owner, _, name = path.rpartition(".")
     made: str | None = getattr(counterpart(path), "difference", None)

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 
 CHANNELS = st.sampled_from("abc")

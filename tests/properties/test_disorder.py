@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.arrivals import BLOCK, FIRST, Arrivals
 from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
 from eventide.runtime.eventtime.time_counts import TimeCounts

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.scenarios.programs import FIRST, Scenario, canonical
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.local.runner import BatchResult
 
 

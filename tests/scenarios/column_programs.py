@@ -21,7 +21,7 @@ from tests.scenarios.programs import (
 
 from eventide.aggregates import collect_list, collect_set, count, sum_
 from eventide.common import Row, Types
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 
 COLUMN_KINDS = tuple(kind for kind in KINDS if kind != "aggregate_window")

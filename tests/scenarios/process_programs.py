@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, joined_text, sources, with_text
 
 from eventide.common import Types
@@ -17,7 +18,6 @@ from eventide.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 
 _IDS = ListStateDescriptor("ids", Types.LONG())
 _RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())

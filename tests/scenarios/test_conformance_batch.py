@@ -14,7 +14,7 @@ from tests.scenarios.column_programs import COLUMN_KINDS, as_recorded, column_pr
 from tests.scenarios.join_programs import column_join_program
 from tests.scenarios.programs import Scenario, scenarios
 
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.local.host import LocalHost
 from eventide.plan.settings import JobSettings

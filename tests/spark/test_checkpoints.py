@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eventide.common import JobClient, JobStatus, Types, WatermarkStrategy
+from eventide.connectors.function_source._log import LogWriter
 from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
-from eventide.datastream.connectors.function_source._log import LogWriter
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.checkpoint import fit_checkpoint
 from eventide.spark.locations import delete_temporary, made_temporary, resolved

@@ -21,7 +21,7 @@ from tests.spark.test_kill import PROGRAMS, check
 from tests.stores import saved_driver
 from tests.stores.store import Store
 
-from eventide.datastream.connectors._storage import opened
+from eventide.storage.opening import opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 

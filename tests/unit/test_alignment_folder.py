@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.datastream.connectors._folder import Folder
+from eventide.connectors.folder import Folder
 from eventide.errors import ProgramError
 from eventide.spark.alignment import AlignmentFolder
 

@@ -13,8 +13,8 @@ from eventide.advisor.arrivals import Columns, Stretches, in_order
 from eventide.advisor.meter import Stretch
 from eventide.advisor.progress import Watch
 from eventide.common.typeinfo import RowTypeInfo
-from eventide.datastream.connectors.file_system import FileSource
-from eventide.datastream.connectors.file_system._files import FileTree
+from eventide.connectors.file_system import FileSource
+from eventide.connectors.file_system.files import FileTree
 from eventide.errors import ProgramError
 
 _FORMATS: dict[str, Callable[..., Any]] = {

@@ -11,8 +11,8 @@ import pyarrow as pa
 from eventide.advisor.arrivals import Columns, Stretches
 from eventide.advisor.disorder import Disorder, Split
 from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
-from eventide.common._pickles import dumps, loads, register
 from eventide.errors import ProgramError
+from eventide.pickling.pickles import dumps, loads, register
 from eventide.runtime.lengths import Lengths
 
 _AT_A_TIME = 1 << 18

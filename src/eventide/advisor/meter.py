@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.advisor.disorder import Disorder, Split
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.lengths import Ints
 
 _TOLERANCE_MS = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.advisor.disorder import Disorder
-from eventide.common._words import count, length
+from eventide.common.words import count, length
 
 _HOUR = 3_600_000
 _MINUTE = 60_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eventide.common._words import count, length
+from eventide.common.words import count, length
 from eventide.errors import ProgramError
 from eventide.runtime.lengths import Lengths
 

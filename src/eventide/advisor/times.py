@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common._units import NAMES, PER_S, other_unit_of
-from eventide.common._words import moment
-from eventide.datastream.connectors.file_system._columns import points_in_time
+from eventide.common.units import NAMES, PER_S, other_unit_of
+from eventide.common.words import moment
+from eventide.connectors.file_system.columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
 from eventide.runtime.lengths import Ints

@@ -12,13 +12,13 @@ from eventide.advisor.arrivals import Columns, in_order
 from eventide.advisor.meter import Stretch
 from eventide.advisor.progress import Watch
 from eventide.advisor.times import Clock, Unit
+from eventide.api.source import PartRange, TimestampedBatch, Unreadable
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.connectors.kafka import (
+from eventide.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
     KafkaSource,
 )
-from eventide.datastream.connectors.source import PartRange, TimestampedBatch, Unreadable
 from eventide.errors import ProgramError
 from eventide.runtime.dead_letters import cannot_be_read
 

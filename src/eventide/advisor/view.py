@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.advisor.code import duration_code
-from eventide.common._words import count, length
+from eventide.common.words import count, length
 
 if TYPE_CHECKING:
     from eventide.advisor.advice import Advice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from eventide.common.typeinfo import DecimalTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo._decimal import MOST_DIGITS
+from eventide.common.typeinfo.decimal import MOST_DIGITS
 from eventide.errors import ProgramError
 
 INTEGERS = (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide._secrets import without_secrets
-from eventide.common._words import count, length, moment, size
+from eventide.common.words import count, length, moment, size
 from eventide.spark.inspection import Inspection, MicroBatch, Part, SourceState
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ _EXPECTED = [20, 25]
 
 def tried() -> Finding:
     """Sum ten numbers in windows on Spark: that needs a session, Python workers, Arrow, and RocksDB for the state."""
+    from eventide.api.windows import TumblingEventTimeWindows
     from eventide.common import Time, Types, WatermarkStrategy
+    from eventide.connectors.number_seq import NumberSequenceSource
     from eventide.datastream import StreamExecutionEnvironment
-    from eventide.datastream.connectors import NumberSequenceSource
-    from eventide.datastream.window import TumblingEventTimeWindows
 
     started = time.monotonic()
     try:

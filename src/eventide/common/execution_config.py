@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from eventide._absent import finder_of_names
-from eventide.common._accepted import what_was_set, without_effect
+from eventide.common.accepted import what_was_set, without_effect
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from eventide._absent import finder_of_names
 from eventide.common.type_variables import T_co, T_contra
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo._base import one_array
+from eventide.common.typeinfo.base import one_array
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from eventide.common._ms import MIN_MS, window_start
+from eventide.common.ms import MIN_MS, window_start
 
 __all__ = ["TimeWindow", "Window"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from eventide.common._ms import MAX_MS, MIN_MS, clamp_ms
+from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 from eventide.errors import ProgramError
 
 __all__ = ["MAX_WATERMARK", "UNINITIALIZED", "Watermark"]

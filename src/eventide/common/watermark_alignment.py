@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.common._ms import to_ms, to_positive_ms
+from eventide.common.ms import to_ms, to_positive_ms
 from eventide.errors import ProgramError
 
 _EVERY_SECOND = 1_000

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eventide.common._learnt import Learnt
-from eventide.common._ms import MIN_MS, add_ms, to_ms, to_positive_ms
+from eventide.common.learnt import Learnt
+from eventide.common.ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark

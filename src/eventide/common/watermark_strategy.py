@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard
 
 from eventide._absent import finder_of_names
-from eventide.common._ms import to_ms, to_positive_ms
+from eventide.common.ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.timestamp_assigner import (
     FunctionAssigner,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide._secrets import without_secrets
-from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.job import BatchProgress
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard.watched import WatchedJob
 
 MOST_SPLITS = 100

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
-from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common._summary import summary
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.summary import summary
 
 Json: TypeAlias = dict[str, Any]
 

@@ -8,28 +8,7 @@ from typing import TYPE_CHECKING
 from eventide._absent import finder_of_names, homes_of
 
 if TYPE_CHECKING:
-    from eventide.datastream.async_data_stream import AsyncDataStream
-    from eventide.datastream.checkpoint_config import CheckpointConfig
-    from eventide.datastream.checkpoint_storage import (
-        CheckpointStorage,
-        FileSystemCheckpointStorage,
-        JobManagerCheckpointStorage,
-    )
-    from eventide.datastream.checkpointing_mode import CheckpointingMode
-    from eventide.datastream.connectors.file_system import FilePathFilter, FileProcessingMode
-    from eventide.datastream.data_stream import (
-        AllWindowedStream,
-        BroadcastConnectedStream,
-        BroadcastStream,
-        ConnectedStreams,
-        DataStream,
-        DataStreamSink,
-        KeyedStream,
-        WindowedStream,
-    )
-    from eventide.datastream.execution_mode import RuntimeExecutionMode
-    from eventide.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-    from eventide.datastream.functions import (
+    from eventide.api.functions import (
         AggregateFunction,
         AllWindowFunction,
         AscendingTimestampExtractor,
@@ -77,19 +56,10 @@ if TYPE_CHECKING:
         SourceFunction,
         WindowFunction,
     )
-    from eventide.datastream.output_tag import OutputTag
-    from eventide.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-    from eventide.datastream.state_backend import (
-        EmbeddedRocksDBStateBackend,
-        HashMapStateBackend,
-        PredefinedOptions,
-        StateBackend,
-    )
-    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from eventide.datastream.time_characteristic import TimeCharacteristic
-    from eventide.datastream.time_domain import TimeDomain
-    from eventide.datastream.timerservice import TimerService
-    from eventide.datastream.window import (
+    from eventide.api.functions.output_tag import OutputTag
+    from eventide.api.functions.time_domain import TimeDomain
+    from eventide.api.functions.timer_service import TimerService
+    from eventide.api.windows import (
         CountWindow,
         GlobalWindow,
         MergingWindowAssigner,
@@ -99,6 +69,36 @@ if TYPE_CHECKING:
         Window,
         WindowAssigner,
     )
+    from eventide.connectors.file_system import FilePathFilter, FileProcessingMode
+    from eventide.datastream.async_data_stream import AsyncDataStream
+    from eventide.datastream.checkpoint_config import CheckpointConfig
+    from eventide.datastream.checkpoint_storage import (
+        CheckpointStorage,
+        FileSystemCheckpointStorage,
+        JobManagerCheckpointStorage,
+    )
+    from eventide.datastream.checkpointing_mode import CheckpointingMode
+    from eventide.datastream.data_stream import (
+        AllWindowedStream,
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+        WindowedStream,
+    )
+    from eventide.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+    from eventide.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from eventide.datastream.state_backend import (
+        EmbeddedRocksDBStateBackend,
+        HashMapStateBackend,
+        PredefinedOptions,
+        StateBackend,
+    )
+    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from eventide.datastream.time_characteristic import TimeCharacteristic
+    from eventide.plan.execution_mode import RuntimeExecutionMode
 
 __all__ = [
     "StreamExecutionEnvironment",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from eventide.common._accepted import accept, always, what_was_set, without_effect
+from eventide.common.accepted import accept, always, what_was_set, without_effect
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.slot_sharing_group import SlotSharingGroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from eventide.common._accepted import has_no_effect
+from eventide.common.accepted import has_no_effect
 from eventide.errors import ProgramError
 
 _NEEDLESS = re.compile(

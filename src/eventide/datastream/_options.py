@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from eventide.common._accepted import has_no_effect
+from eventide.common.accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.restart_strategy import RestartStrategyConfiguration
 from eventide.datastream._lengths_of_time import milliseconds
 from eventide.datastream._restarting import RESTART_OPTIONS, restart_strategy
 from eventide.datastream.checkpoint_config import CheckpointConfig
-from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
+from eventide.plan.execution_mode import RuntimeExecutionMode
 
 _OF_SPARK = "spark."
 _QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from eventide.api.source import Source
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.datastream.connectors import Source
-from eventide.datastream.connectors.file_system import (
+from eventide.connectors.file_system import (
     BulkFormat,
     FilePathFilter,
     FileProcessingMode,
@@ -19,7 +19,7 @@ from eventide.datastream.connectors.file_system import (
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream._stream import DataStream
+    from eventide.datastream.data_stream.stream import DataStream
 
 
 class ReadingFiles:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eventide.common._accepted import has_no_effect
+from eventide.api.source import Source
+from eventide.common.accepted import has_no_effect
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkSpec, spec_of
-from eventide.datastream.connectors import Source
 
 
 def has_timestamps(strategy: WatermarkSpec) -> bool:

@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.common._ms import to_ms
+from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
+from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
-from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.errors import ProgramError
 from eventide.plan.graph import FunctionTransformation
 from eventide.runtime.chain.waiting import Wait

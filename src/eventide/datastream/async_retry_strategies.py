@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.datastream.functions._async import (
+from eventide.api.functions.asynchronous import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

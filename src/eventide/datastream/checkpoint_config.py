@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from eventide._absent import finder_of_names
-from eventide.common._accepted import accept, always, what_was_set, without_effect
+from eventide.common.accepted import accept, always, what_was_set, without_effect
 from eventide.common.time import Duration
 from eventide.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from eventide.datastream.checkpointing_mode import CheckpointingMode

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Self
 
 from eventide._absent import finder_of_names
-from eventide.common._accepted import what_was_set, without_effect
+from eventide.common.accepted import what_was_set, without_effect
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
-from eventide.common._accepted import accept
+from eventide.api.functions import SourceFunction
+from eventide.api.source import Source
+from eventide.common.accepted import accept
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
@@ -18,6 +20,9 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
+from eventide.connectors.collection import CollectionSource
+from eventide.connectors.function_source import FunctionSource, SourceFace
+from eventide.connectors.sink import CollectSink
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options
@@ -28,14 +33,11 @@ from eventide.datastream._source_strategy import has_timestamps, strategy_in_for
 from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
-from eventide.datastream.connectors import CollectionSource, CollectSink, Source
-from eventide.datastream.connectors.function_source import FunctionSource, SourceFace
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.execution_mode import RuntimeExecutionMode
-from eventide.datastream.functions import SourceFunction
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.compiler import compile_plan
+from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.explain import explain
 from eventide.plan.graph import (
     AssignTransformation,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from eventide.common._pickles import loads
 from eventide.local.runner import LocalCheckpoint
+from eventide.pickling.pickles import loads
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
 from eventide.runtime.state.operators import HEAD

@@ -11,10 +11,10 @@ import pyarrow as pa
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
-from eventide.datastream.connectors import FormatSink
-from eventide.datastream.formats._csv_rows import Dialect
-from eventide.datastream.formats.csv import CsvRowSerializationSchema
-from eventide.datastream.formats.json import JsonRowSerializationSchema
+from eventide.connectors.formats.csv import CsvRowSerializationSchema
+from eventide.connectors.formats.csv_rows import Dialect
+from eventide.connectors.formats.json import JsonRowSerializationSchema
+from eventide.connectors.sink import FormatSink
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.part_files import PartFiles, new_stage, used_by_another, used_twice
 

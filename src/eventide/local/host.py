@@ -10,9 +10,9 @@ import warnings
 from functools import cache, partial
 from typing import Any, NoReturn
 
-from eventide.common._stack import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
-from eventide.datastream.connectors import CollectSink
+from eventide.common.stack import level_of_the_program
+from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.archives import Archives
 from eventide.local.evidence import evidence

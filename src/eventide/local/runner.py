@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common._pickles import bring
 from eventide.common.job import BatchProgress
-from eventide.datastream.connectors import CollectSink, PrintSink
+from eventide.connectors.sink import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.local.file_sink import LocalFiles, is_of_files
 from eventide.local.opened import OpenedParts
+from eventide.pickling.pickles import bring
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from eventide import __version__
-from eventide.common._pickles import bring
 from eventide.local.opened import OpenedParts
 from eventide.local.runner import LocalCheckpoint
+from eventide.pickling.pickles import bring
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
 from eventide.runtime.sources.offsets import restored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eventide.common._accepted import has_no_effect
+from eventide.common.accepted import has_no_effect
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_generators import BoundedOutOfOrderness
 from eventide.common.watermark_strategy import NullTimestamps

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
+from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.graph import DataFrameTransformation, InputTransformation, Transformation
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eventide.common._stack import level_of_the_program
-from eventide.datastream.execution_mode import RuntimeExecutionMode
+from eventide.common.stack import level_of_the_program
 from eventide.errors import ProgramError
 from eventide.plan.alignment import Alignments
 from eventide.plan.batch import runs_in_batch
 from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
+from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.graph import (
     AlignmentTransformation,
     AssignTransformation,

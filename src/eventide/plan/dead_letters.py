@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.datastream._dead_letters import advice_to_call_it_on
+from eventide.api.dead_letters import advice_to_call_it_on
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,

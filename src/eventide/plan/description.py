@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
-from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
-from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
-from eventide.datastream.window import (
+from eventide.api.windows import (
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -18,6 +16,8 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
+from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.timestamps import AssignTimestamps

@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_strategy import WatermarkSpec
-from eventide.datastream.connectors import Sink, Source
+from eventide.connectors.sink import Sink
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput

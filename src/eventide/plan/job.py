@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.connectors import Sink
+from eventide.connectors.sink import Sink
 from eventide.errors import ProgramError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.datastream.connectors import CollectSink
+from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError
 from eventide.plan.graph import SinkTransformation, Transformation, reachable
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from eventide.datastream.execution_mode import RuntimeExecutionMode
 from eventide.errors import ProgramError
+from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.job import JobPlan
 
 

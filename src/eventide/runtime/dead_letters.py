@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from eventide._secrets import without_secrets
-from eventide.common._pickles import dumps
+from eventide.api.dead_letters import DEAD_LETTER
+from eventide.api.source import Unreadable
 from eventide.common.types import Row
-from eventide.datastream._dead_letters import DEAD_LETTER
-from eventide.datastream.connectors.source import Unreadable
 from eventide.errors import DataError, UserFunctionError
+from eventide.pickling.pickles import dumps
 from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
 
 FIELDS = tuple(DEAD_LETTER.names or ())

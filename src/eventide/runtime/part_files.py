@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError
+from eventide.storage.opening import opened
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem

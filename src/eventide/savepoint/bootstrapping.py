@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.api.functions import KeyedProcessFunction, RuntimeContext
+from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import KeyedProcessFunction, RuntimeContext
 from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics

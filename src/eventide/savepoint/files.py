@@ -9,9 +9,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from eventide.datastream.connectors._storage import opened
 from eventide.errors import StateError
 from eventide.savepoint.header import SavedFile
+from eventide.storage.opening import opened
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

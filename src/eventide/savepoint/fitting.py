@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo
-from eventide.common.typeinfo._texts import type_of_text
+from eventide.common.typeinfo.texts import type_of_text
 from eventide.errors import StateError
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.identity import follows_from_the_program

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._pickles import dumps, loads
-from eventide.common._stand_ins import dumps_anyway, loads_anyway
 from eventide.errors import EventideError
+from eventide.pickling.pickles import dumps, loads
+from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import StateBackend

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from eventide.common._pickles import plain_loads
 from eventide.errors import StateError
+from eventide.pickling.pickles import plain_loads
 
 VALUE, EVENT_TIMER, CLOCK_TIMER, WINDOW = "value", "event timer", "clock timer", "window"
 """The kinds of rows. That of a window holds what one of its chunks has of a key."""
@@ -83,7 +83,7 @@ def text_of(value: Any) -> str | None:
 def text_of_value(pickled: bytes) -> str | None:
     """A plain value for people; None for an object of a class, which was not looked at.
 
-    >>> from eventide.common._pickles import dumps
+    >>> from eventide.pickling.pickles import dumps
     >>> text_of_value(dumps(("a", 1))), text_of_value(dumps(TypeError()))
     ("('a', 1)", None)
     """

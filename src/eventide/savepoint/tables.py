@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import constant, key_names, slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table

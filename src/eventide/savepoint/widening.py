@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from eventide.common._pickles import dumps, loads
-from eventide.common.typeinfo._texts import type_of_text
-from eventide.common.typeinfo._widening import Conversion
-from eventide.datastream.window import TimestampedValue
+from eventide.api.windows import TimestampedValue
+from eventide.common.typeinfo.texts import type_of_text
+from eventide.common.typeinfo.widening import Conversion
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
 from eventide.runtime.window.operator import CONTENTS

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from eventide.datastream.connectors._folder import Folder
+from eventide.connectors.folder import Folder
 from eventide.runtime.sources.alignment import Facts
 
 _KEPT = 3

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from eventide.common._pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes
 from eventide.runtime.pickles import classes_of, dumps_program, loads_program
 from eventide.savepoint import StateWriter

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.datastream.connectors._storage import opened
 from eventide.errors import StateError
 from eventide.runtime.sources.packing import unpacked
+from eventide.storage.opening import opened
 
 _PLANNED = "offsets"
 _COMMITTED = "commits"

@@ -12,9 +12,9 @@ import pyspark
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common._pickles import bring
-from eventide.datastream.connectors.kafka import KafkaSink
+from eventide.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
+from eventide.pickling.pickles import bring
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.router import end_frames

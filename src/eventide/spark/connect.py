@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, is_remote
 
 from eventide import __version__
-from eventide.common._pickles import dumps, loads
 from eventide.errors import ProgramError
+from eventide.pickling.pickles import dumps, loads
 from eventide.spark.failures import original
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common._pickles import register
-from eventide.common._stand_ins import shown_loads
 from eventide.errors import StateError
+from eventide.pickling.pickles import register
+from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD
 from eventide.spark.connect import ask, over_connect
 from eventide.spark.inspection import INSPECTED, Inspection, inspect

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from eventide.datastream.connectors import CollectSink, PrintSink
+from eventide.connectors.sink import CollectSink, PrintSink
 
 
 class HandOver:
@@ -18,7 +18,7 @@ class HandOver:
     Args:
         take: gets each element of a collecting sink.
 
-    >>> from eventide.datastream.connectors import CollectSink
+    >>> from eventide.connectors.sink import CollectSink
     >>> taken = []
     >>> hand_over = HandOver(taken.append)
     >>> hand_over(0, [(CollectSink(), "a")])

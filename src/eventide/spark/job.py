@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eventide.common._stack import place_in_the_program
 from eventide.common.job import (
     KEPT,
     BatchProgress,
@@ -26,6 +25,7 @@ from eventide.common.job import (
     JobStatus,
     completed,
 )
+from eventide.common.stack import place_in_the_program
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, warning_of_timers
 from eventide.runtime.progress import gathered

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.datastream.connectors.kafka._library import library
-from eventide.datastream.connectors.kafka._record_serialization import KafkaTopicSelector
-from eventide.datastream.connectors.kafka._sink import KafkaSink
-from eventide.datastream.connectors.kafka._sink_producer import SinkProducer
-from eventide.datastream.connectors.kafka._sink_progress import Mark, first_batch_to_write
-from eventide.datastream.connectors.kafka._sink_records import RecordEncoder
-from eventide.datastream.connectors.kafka._sink_transactions import Transactions
+from eventide.connectors.kafka.library import library
+from eventide.connectors.kafka.record_serialization import KafkaTopicSelector
+from eventide.connectors.kafka.sink import KafkaSink
+from eventide.connectors.kafka.sink_producer import SinkProducer
+from eventide.connectors.kafka.sink_progress import Mark, first_batch_to_write
+from eventide.connectors.kafka.sink_records import RecordEncoder
+from eventide.connectors.kafka.sink_transactions import Transactions
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.columns import Columns

@@ -10,9 +10,9 @@ from functools import partial
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.datastream.connectors._storage import absolute
 from eventide.errors import ProgramError
 from eventide.spark.connect import there
+from eventide.storage.opening import absolute
 
 _NOWHERE = "eventide-looks-for-nothing"
 _DISK = "file://"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from eventide.datastream.connectors import CollectSink, PrintSink
+from eventide.connectors.sink import CollectSink, PrintSink
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.collected import Stopped

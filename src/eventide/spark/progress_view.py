@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from eventide.common._summary import summary
 from eventide.common.job import BatchProgress
+from eventide.common.summary import summary
 
 
 class ProgressView:

@@ -12,9 +12,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eventide._secrets import without_secrets
-from eventide.common._words import length
 from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.common.words import length
 from eventide.spark.failures import is_for_good, is_of_a_late_process
 from eventide.spark.taking import Taking
 

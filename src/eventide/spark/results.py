@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from eventide.datastream.connectors._folder import Folder
+from eventide.connectors.folder import Folder
 from eventide.errors import StateError
 from eventide.plan.job import SinkSpec
 from eventide.spark.failures import FENCED

@@ -13,7 +13,7 @@ import json
 import warnings
 from dataclasses import dataclass
 
-from eventide.common._stack import level_of_the_program
+from eventide.common.stack import level_of_the_program
 from eventide.errors import ProgramError, StateError
 
 _FOLDER = "eventide-runs"
@@ -63,7 +63,7 @@ def begun(location: str, run: str | None) -> Runs | None:
 
 
 def _begun(location: str, run: str | None) -> Runs:
-    from eventide.datastream.connectors._folder import Folder  # Spark loads this module with each stateful processor
+    from eventide.connectors.folder import Folder  # Spark loads this module with each stateful processor
     from eventide.spark.checkpoint_files import CheckpointFiles
 
     files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")

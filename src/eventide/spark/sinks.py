@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from eventide.datastream.connectors import DataFrameSink, FormatSink
-from eventide.datastream.connectors.kafka import KafkaSink
+from eventide.connectors.kafka import KafkaSink
+from eventide.connectors.sink import DataFrameSink, FormatSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from eventide.datastream.connectors.source import Source
+from eventide.api.source import Source
 from eventide.runtime.invoke import calling
 from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (

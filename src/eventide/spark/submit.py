@@ -15,15 +15,15 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eventide.common._accepted import has_no_effect
-from eventide.common._pickles import loads
-from eventide.common._stack import level_of_the_program
+from eventide.common.accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.restart_strategy import RestartStrategies
+from eventide.common.stack import level_of_the_program
 from eventide.common.watermark_strategy import WatermarkSpec
-from eventide.datastream.connectors.kafka._sink_progress import temporary
+from eventide.connectors.kafka.sink_progress import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning
+from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from eventide.datastream.functions import KeyedProcessFunction
+from eventide.api.functions import KeyedProcessFunction
 
 
 class KeyedStateBootstrapFunction(KeyedProcessFunction):
@@ -15,7 +15,7 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction):
     and of the clock: they fire in the job, in the function of the job.
 
     >>> from eventide.common import Types
-    >>> from eventide.datastream.state import ValueStateDescriptor
+    >>> from eventide.api.state import ValueStateDescriptor
     >>> class Totals(KeyedStateBootstrapFunction):
     ...     def open(self, runtime_context):
     ...         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))

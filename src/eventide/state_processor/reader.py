@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from eventide.common._stand_ins import loads_anyway
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo._texts import type_of_text
+from eventide.common.typeinfo.texts import type_of_text
 from eventide.errors import ProgramError
+from eventide.pickling.stand_ins import loads_anyway
 from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_at_hand import FUNCTION_STATE

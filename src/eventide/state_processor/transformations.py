@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import KeySelector
 from eventide.errors import ProgramError
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.state_processor.data import check_data

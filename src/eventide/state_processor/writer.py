@@ -27,7 +27,7 @@ class SavepointWriter:
 
     >>> import tempfile
     >>> from eventide.common import Types
-    >>> from eventide.datastream.state import ValueStateDescriptor
+    >>> from eventide.api.state import ValueStateDescriptor
     >>> from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointReader
     >>> class Totals(KeyedStateBootstrapFunction):
     ...     def open(self, runtime_context):

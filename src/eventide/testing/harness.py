@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from eventide.common._ms import MIN_MS
+from eventide.api.functions import RuntimeContext
+from eventide.api.functions.output_tag import OutputTag
+from eventide.common.ms import MIN_MS
 from eventide.datastream.data_stream import DataStream
-from eventide.datastream.functions import RuntimeContext
-from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.runtime.elements.columns import as_elements
@@ -31,7 +31,7 @@ class OperatorHarness:
     In a ``with`` block the end is an assertion: no output that nobody looked at, no timer, no state.
 
     >>> from eventide.common import Time, WatermarkStrategy
-    >>> from eventide.datastream.window import TumblingEventTimeWindows
+    >>> from eventide.api.windows import TumblingEventTimeWindows
     >>> from eventide.testing import local_environment
     >>> sums = (
     ...     local_environment().from_collection([])

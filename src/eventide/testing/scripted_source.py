@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.api.source import IDLE, Source
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.connectors.source import IDLE, Source
 from eventide.errors import ProgramError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from eventide.common._words import length
+from eventide.common.words import length
 from eventide.why.advice import Advice, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key

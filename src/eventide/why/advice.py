@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median_high, median_low
 
-from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common._units import NAMES, PER_S, other_unit_of
-from eventide.common._words import length
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.units import NAMES, PER_S, other_unit_of
+from eventide.common.words import length
 from eventide.runtime.eventtime.arrivals import BLOCK
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import Split, Standing, Status, source_name

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from eventide.common._ms import MIN_MS
-from eventide.common._stand_ins import shown_loads
+from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
+from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.eventtime.combiner import Combiner, Members
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.lateness import Lateness

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eventide.common._ms import MAX_MS, MIN_MS
-from eventide.common._words import length
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.words import length
 from eventide.runtime.lateness import Lateness, LateOne
 from eventide.why.advice import Advice
 from eventide.why.keys import KeyAnswer

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.event_time_log import Holder, SplitRecord
 from eventide.runtime.lateness import Lateness
 from eventide.why.evidence import Evidence, GateState, Json

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from eventide.common._ms import add_ms
+from eventide.common.ms import add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.window.fixed_operator import windows_in_row

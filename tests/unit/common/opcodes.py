@@ -20,10 +20,10 @@ import pandas as pd
 import pyarrow as pa
 
 from eventide.common import Row
-from eventide.common._pickles import class_of_name, loads, plain_loads
-from eventide.common._plain_classes import INSTEAD, PLAIN_CLASSES
-from eventide.common._stand_ins import loads_anyway, shown_loads
 from eventide.common.time_window import TimeWindow
+from eventide.pickling.pickles import class_of_name, loads, plain_loads
+from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES
+from eventide.pickling.stand_ins import loads_anyway, shown_loads
 
 FORBIDDEN = (
     *("os.", "shutil.", "subprocess.", "socket.", "ctypes.", "exec", "compile", "code.__new__", "function.__new__"),

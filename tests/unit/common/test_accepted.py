@@ -6,7 +6,7 @@ from typing import Self
 
 import pytest
 
-from eventide.common._accepted import accept, accepted, always, what_was_set, without_effect
+from eventide.common.accepted import accept, accepted, always, what_was_set, without_effect
 
 
 class Settings:

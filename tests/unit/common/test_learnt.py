@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from eventide.common._learnt import Learnt
+from eventide.common.learnt import Learnt
 from eventide.errors import ProgramError, StateError
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Time
-from eventide.common._ms import MAX_MS, MIN_MS, add_ms, to_ms, to_positive_ms, window_bounds, window_start
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms, to_ms, to_positive_ms, window_bounds, window_start
 from eventide.errors import ProgramError
 
 times = st.integers(MIN_MS, MAX_MS)

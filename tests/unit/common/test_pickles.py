@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import cloudpickle
 import pytest
 
-from eventide.common._pickles import ProgramClasses, bring, dumps, loads
 from eventide.errors import StateError
+from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.runtime.pickles import classes_of, dumps_program, loads_program
 
 
@@ -104,7 +104,7 @@ def test_in_a_worker_which_has_another_main_file_there_is_one_class_too(tmp_path
     script = """
 import sys
 from pathlib import Path
-from eventide.common._pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.pickles import loads_program
 make, names = (loads_program(Path(sys.argv[1], name).read_bytes()).part for name in ("source", "stage"))
 data = dumps([make(1), make(2)])
@@ -120,7 +120,7 @@ MAIN = """
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from eventide.common._pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads
 {classes}
 file = Path(sys.argv[1])
 if file.exists():
@@ -157,7 +157,7 @@ def test_a_class_that_no_program_brings_any_more_is_named():
 
 def subprocess_loads(stored):
     """Load what another process would."""
-    script = "import sys, pickle; from eventide.common._pickles import loads\n"
+    script = "import sys, pickle; from eventide.pickling.pickles import loads\n"
     script += "try: loads(sys.stdin.buffer.read())\n"
     script += "except Exception as error: sys.stdout.buffer.write(pickle.dumps(error))\n"
     ran = subprocess.run([sys.executable, "-c", script], input=stored, capture_output=True, check=True)

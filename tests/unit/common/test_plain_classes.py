@@ -14,10 +14,10 @@ import zoneinfo
 import numpy as np
 import pytest
 
-from eventide.common._pickles import ProgramClasses, bring, class_of_name, dumps, loads
-from eventide.common._plain_classes import INSTEAD, PLAIN_CLASSES
-from eventide.common._stand_ins import StandIn, loads_anyway, shown_loads
 from eventide.errors import StateError
+from eventide.pickling.pickles import ProgramClasses, bring, class_of_name, dumps, loads
+from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES
+from eventide.pickling.stand_ins import StandIn, loads_anyway, shown_loads
 
 CONSTANT = "its type cannot be changed, and to make one looks at its arguments and nothing else"
 EXCEPTION = "keeps its arguments; its state is attributes of its own"
@@ -68,20 +68,20 @@ REASONS = {
     PANDAS: {
         "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
     },
-    FINDS: {"eventide.common._pickles": "class_of_name"},
+    FINDS: {"eventide.pickling.pickles": "class_of_name"},
     OURS: {
-        "eventide.common._stand_ins": "_made",
+        "eventide.pickling.stand_ins": "_made",
         "eventide.common.time": "Duration Instant Time",
         "eventide.common.time_window": "TimeWindow",
         "eventide.common.types": "Row RowKind _restore",
         "eventide.common.watermark": "Watermark",
         "eventide.common.watermark_generator": "WatermarkGeneratorContext",
-        "eventide.datastream.connectors.kafka._offsets": "KafkaTopicPartition",
-        "eventide.datastream.connectors.kafka._records": "ConsumerRecord",
+        "eventide.connectors.kafka._offsets": "KafkaTopicPartition",
+        "eventide.connectors.kafka._records": "ConsumerRecord",
         "eventide.datastream.connectors.source": "Counted _Idle",
         "eventide.datastream.time_domain": "TimeDomain",
-        "eventide.datastream.window._evictors": "TimestampedValue",
-        "eventide.datastream.window._windows": "CountWindow GlobalWindow",
+        "eventide.api.windows._evictors": "TimestampedValue",
+        "eventide.api.windows._windows": "CountWindow GlobalWindow",
         "eventide.runtime.columnar.contents": "_Kept",
         "eventide.runtime.joins.windowed": "OnSide",
     },

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import MAX_WATERMARK, Duration, Instant, Time, Watermark
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 
 
 @pytest.mark.parametrize("kind", [Duration, Time])

@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from eventide.datastream.connectors.kafka import _sink_producer
 
 from eventide.common import Row
-from eventide.common._pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
-from eventide.common._stand_ins import loads_anyway, shown_loads
 from eventide.common.time_window import TimeWindow
-from eventide.datastream.connectors.function_source import _log
-from eventide.datastream.connectors.kafka import _sink_producer
+from eventide.connectors.function_source import _log
 from eventide.errors import StateError
+from eventide.pickling.pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
+from eventide.pickling.stand_ins import loads_anyway, shown_loads
 from eventide.runtime.pickles import classes_of
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Watermark
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.watermark import MAX_WATERMARK, UNINITIALIZED
 from eventide.errors import ProgramError
 

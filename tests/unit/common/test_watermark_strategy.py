@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, TimestampAssigner, WatermarkStrategy
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.errors import ProgramError
 

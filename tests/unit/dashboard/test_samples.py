@@ -8,8 +8,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.job import BatchProgress
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard.prometheus import PREFIX, exposition, registry_of
 from eventide.dashboard.samples import METRICS, MOST_SPLITS, samples
 from eventide.dashboard.telemetry import Telemetry

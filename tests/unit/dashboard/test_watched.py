@@ -3,8 +3,8 @@
 from concurrent.futures import Future
 from types import SimpleNamespace
 
-from eventide.common._ms import MAX_MS, MIN_MS
 from eventide.common.job import BatchProgress, JobRestart, JobStatus, completed
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard.watched import WatchedJob, WatchedJobs
 from watching import NASTY, T, finished, job_of_the_twin
 

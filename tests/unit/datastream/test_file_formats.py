@@ -9,14 +9,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import orc
-
-from eventide.common import Types
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
 from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from pyarrow import orc
+
+from eventide.common import Types
 from eventide.errors import DataError, ProgramError
 
 PAIR = Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()])
@@ -278,7 +278,7 @@ def test_json_values_are_brought_to_the_declared_types_however_deep(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_lines_are_whole_whatever_is_read_at_a_time(tmp_path, monkeypatch, block):
-    monkeypatch.setattr("eventide.datastream.connectors.file_system._format.BLOCK", block)
+    monkeypatch.setattr("eventide.connectors.file_system.format.BLOCK", block)
     monkeypatch.setattr("eventide.datastream.formats.json.BLOCK", block)
     text = "ab\r\n\n\rü\n\n\nlast"
     (tmp_path / "f.txt").write_bytes(text.encode())

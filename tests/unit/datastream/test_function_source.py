@@ -5,16 +5,16 @@ import time
 from copy import deepcopy
 
 import pytest
+from eventide.datastream.window import TimestampedValue
 
 from eventide.common import Watermark
+from eventide.connectors.folder import Folder
+from eventide.connectors.function_source import FunctionSource
+from eventide.connectors.function_source._emission import Cancelled, Emission
+from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
+from eventide.connectors.function_source._run import FunctionRun
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE
-from eventide.datastream.connectors._folder import Folder
-from eventide.datastream.connectors.function_source import FunctionSource
-from eventide.datastream.connectors.function_source._emission import Cancelled, Emission
-from eventide.datastream.connectors.function_source._log import LogWriter, WriteAheadLog
-from eventide.datastream.connectors.function_source._run import FunctionRun
-from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
 
@@ -272,7 +272,7 @@ class Interleaved(Folder):
 @pytest.mark.parametrize("other", ["0", "z"])
 def test_of_two_writers_that_begin_at_the_same_moment_exactly_one_goes_on(tmp_path, monkeypatch, other):
     """Both saw no other; their names decide, and the lesser finds out at its first look."""
-    monkeypatch.setattr("eventide.datastream.connectors.function_source._log.Folder", Interleaved)
+    monkeypatch.setattr("eventide.connectors.function_source._log.Folder", Interleaved)
     name = f"writer-{1:08}-{other}"
     Interleaved.behind_the_first_look = lambda: Folder(str(tmp_path)).write(name, b"")
     if other == "z":

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from eventide.datastream.connectors.kafka._properties import ConnectorOptions, as_text, librdkafka_properties
+from eventide.connectors.kafka._properties import ConnectorOptions, as_text, librdkafka_properties
 from eventide.errors import ProgramError
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="wren" password="a \\"b\\" \\\\ c";'

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from eventide.datastream.connectors._storage import opened
 from eventide.errors import ProgramError
+from eventide.storage.opening import opened
 
 
 def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", None)
-    monkeypatch.delitem(sys.modules, "eventide.datastream.connectors._hdfs", raising=False)
+    monkeypatch.delitem(sys.modules, "eventide.storage.hdfs", raising=False)
     with pytest.raises(ProgramError, match=r"HDFS needs the library hdfs-native.* pip install 'eventide\[hdfs\]'"):
         opened("hdfs://namenode:8020/without-library")
 
@@ -23,7 +23,7 @@ def test_a_name_of_a_cluster_that_nobody_configured_is_an_error() -> None:
 
 _OPENS_AND_FORKS = """
 import gc, subprocess, sys
-from eventide.datastream.connectors._storage import opened
+from eventide.storage.opening import opened
 
 opened("hdfs://127.0.0.1:9/jobs")
 opened.cache_clear()

@@ -2,8 +2,6 @@ import operator
 import pickle
 
 import pytest
-
-from eventide.common import Types
 from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
 from eventide.datastream.state import (
     AggregatingStateDescriptor,
@@ -14,6 +12,8 @@ from eventide.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+
+from eventide.common import Types
 from eventide.errors import ProgramError
 
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from eventide.datastream.connectors._storage import absolute, opened
 from eventide.errors import ProgramError
+from eventide.storage.opening import absolute, opened
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,18 @@ import itertools
 import threading
 
 import pytest
+from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import (
+    CountTrigger,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
 
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
-from eventide.common._summary import summary
+from eventide.common.summary import summary
 from eventide.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -18,15 +27,6 @@ from eventide.datastream import (
     ProcessWindowFunction,
 )
 from eventide.datastream.connectors import Source, Unreadable
-from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import (
-    CountTrigger,
-    SlidingEventTimeWindows,
-    TimeWindow,
-    TriggerResult,
-    TumblingEventTimeWindows,
-)
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint

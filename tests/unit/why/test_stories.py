@@ -185,8 +185,9 @@ def test_a_watermark_is_followed_through_operators():
 
 
 def first_window():
-    from eventide.common import Time
     from eventide.datastream.window import TumblingEventTimeWindows
+
+    from eventide.common import Time
 
     return TumblingEventTimeWindows.of(Time.hours(1))
 

@@ -3,15 +3,15 @@
 import dataclasses
 
 import pytest
-
-from eventide.aggregates import count
-from eventide.common import Row, Time, Types
-from eventide.common._stand_ins import shown_loads
 from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction
 from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
+
+from eventide.aggregates import count
+from eventide.common import Row, Time, Types
 from eventide.errors import ProgramError
 from eventide.joins import left, right
+from eventide.pickling.stand_ins import shown_loads
 from eventide.testing import ScriptedSource, local_environment
 from eventide.why import why
 from unit.why.stories import MINUTE, NOON, Story, bounded

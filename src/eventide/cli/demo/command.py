@@ -15,7 +15,7 @@ from rich.text import Text
 
 from eventide.cli.answers import AsJson, answer, working
 from eventide.cli.session import started_spark
-from eventide.common._words import length, moment
+from eventide.common.words import length, moment
 from eventide.errors import ProgramError
 
 _PARALLELISM = 2

@@ -24,10 +24,10 @@ class EventideCount:
 def counted_by_eventide(readings: Any, parallelism: int, checkpoint: Path) -> EventideCount:
     """Count the readings of a streaming DataFrame, and take the mean of them."""
     from eventide.aggregates import count, mean
+    from eventide.api.windows import TumblingEventTimeWindows
     from eventide.common import Duration, Time, WatermarkStrategy
+    from eventide.connectors.sink import CollectSink
     from eventide.datastream import OutputTag, StreamExecutionEnvironment
-    from eventide.datastream.connectors import CollectSink
-    from eventide.datastream.window import TumblingEventTimeWindows
 
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))

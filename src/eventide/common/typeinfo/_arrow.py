@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eventide.common.typeinfo._decimal import MOST_DIGITS
 from eventide.common.typeinfo._types import Types
+from eventide.common.typeinfo.decimal import MOST_DIGITS
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eventide.common.typeinfo._base import TypeInformation
+    from eventide.common.typeinfo.base import TypeInformation
 
 _BY_TEST = {
     "is_string": "STRING",

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.type_variables import K, T, V
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo.base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.type_variables import T_co
-from eventide.common.typeinfo._base import DoesNotFit, TypeInformation, convert_each, one_array
+from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eventide.common._pickles import dumps, loads
 from eventide.common.time_window import TimeWindow
-from eventide.common.typeinfo._base import TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo.base import TypeInformation, convert_each, one_array, types_of
 from eventide.errors import DataError, TypeMismatch
+from eventide.pickling.pickles import dumps, loads
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 
 from eventide._absent import says_what_is_absent
-from eventide.common.typeinfo._basic import BasicTypeInfo
+from eventide.common.typeinfo.basic import BasicTypeInfo
 
 
 @says_what_is_absent

@@ -12,13 +12,13 @@ from typing import Any
 from eventide.common.time import Instant
 from eventide.common.time_window import TimeWindow
 from eventide.common.type_variables import K, T, V
-from eventide.common.typeinfo._base import TypeInformation
-from eventide.common.typeinfo._basic import BasicTypeInfo
 from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
 from eventide.common.typeinfo._composite import RowTypeInfo, TupleTypeInfo
-from eventide.common.typeinfo._decimal import DecimalTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo._times import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from eventide.common.typeinfo.base import TypeInformation
+from eventide.common.typeinfo.basic import BasicTypeInfo
+from eventide.common.typeinfo.decimal import DecimalTypeInfo
 
 
 class Types:

@@ -3,9 +3,18 @@
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.datastream.connectors.base import DeliveryGuarantee
-from eventide.datastream.connectors.collection import CollectionSource
-from eventide.datastream.connectors.file_system import (
+from eventide.api.source import (
+    IDLE,
+    Beginning,
+    PartRange,
+    SideOutput,
+    Source,
+    TimestampedBatch,
+    Unreadable,
+)
+from eventide.connectors.base import DeliveryGuarantee
+from eventide.connectors.collection import CollectionSource
+from eventide.connectors.file_system import (
     BucketAssigner,
     FileSink,
     FileSource,
@@ -15,26 +24,17 @@ from eventide.datastream.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from eventide.datastream.connectors.number_seq import NumberSequenceSource
-from eventide.datastream.connectors.sink import (
+from eventide.connectors.number_seq import NumberSequenceSource
+from eventide.connectors.sink import (
     CollectSink,
     DataFrameSink,
     FormatSink,
     PrintSink,
     Sink,
 )
-from eventide.datastream.connectors.source import (
-    IDLE,
-    Beginning,
-    PartRange,
-    SideOutput,
-    Source,
-    TimestampedBatch,
-    Unreadable,
-)
 
 if TYPE_CHECKING:
-    from eventide.datastream.connectors.kafka import (
+    from eventide.connectors.kafka import (
         FlinkKafkaConsumer,
         FlinkKafkaProducer,
         KafkaSink,

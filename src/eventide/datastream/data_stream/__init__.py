@@ -7,8 +7,8 @@ from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream,
 from eventide.datastream.data_stream._connected import ConnectedStreams
 from eventide.datastream.data_stream._keyed import KeyedStream
 from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
-from eventide.datastream.data_stream._stream import DataStream
 from eventide.datastream.data_stream._windowed import AllWindowedStream, WindowedStream
+from eventide.datastream.data_stream.stream import DataStream
 
 __all__ = [
     "AllWindowedStream",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic
 
+from eventide.api.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from eventide.api.state import MapStateDescriptor
 from eventide.common.type_variables import OUT, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._connected import without_key
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from eventide.datastream.state import MapStateDescriptor
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside

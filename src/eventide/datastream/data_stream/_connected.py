@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from eventide.common.type_variables import OUT, T, T1_co, T2_co
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
     KeySelector,
 )
+from eventide.common.type_variables import OUT, T, T1_co, T2_co
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperatorTransformation, Transformation
 from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing

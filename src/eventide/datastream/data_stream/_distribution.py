@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
+from eventide.api.functions import KeySelector, Partitioner
 from eventide.common.type_variables import K, T_co
 from eventide.datastream.data_stream._checks import function_of
-from eventide.datastream.functions import KeySelector, Partitioner
 from eventide.plan.graph import OperatorTransformation, Transformation
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.dealing import ByPartitioner, DealtOut, InTurn, ToFirst
@@ -16,9 +16,9 @@ from eventide.runtime.exchange.outlets import Outlet, ToAll
 from eventide.runtime.process.redistribution import Redistribution
 
 if TYPE_CHECKING:
+    from eventide.api.state import MapStateDescriptor
     from eventide.datastream.data_stream._broadcast import BroadcastStream
-    from eventide.datastream.data_stream._stream import DataStream
-    from eventide.datastream.state import MapStateDescriptor
+    from eventide.datastream.data_stream.stream import DataStream
 
 
 class Distribution(Generic[T_co]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from eventide.common._accepted import without_effect
+from eventide.common.accepted import without_effect
 from eventide.datastream._environment_hints import CHAINED, NO_BUFFERS, NO_SLOTS
 from eventide.datastream.slot_sharing_group import SlotSharingGroup
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Generic, Self
 
-from eventide.common._ms import to_ms
+from eventide.api.functions import ProcessJoinFunction
+from eventide.api.functions.output_tag import OutputTag
+from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import OUT, T1_co, T2_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.types import Row
 from eventide.datastream.data_stream._selection import selection_of
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.functions import ProcessJoinFunction
-from eventide.datastream.output_tag import OutputTag
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperatorTransformation

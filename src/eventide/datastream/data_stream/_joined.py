@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
-from eventide.common.time import Duration, Time
-from eventide.common.type_variables import OUT, S_co, T, T1_co, T2_co
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.types import Row
-from eventide.datastream.data_stream._columns import keyed_by_columns
-from eventide.datastream.data_stream._selection import selection_of
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.data_stream._windowed import WindowedStream
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     CoGroupFunction,
     FlatJoinFunction,
     JoinFunction,
     KeySelector,
     WindowFunction,
 )
-from eventide.datastream.window import Evictor, Trigger, WindowAssigner
+from eventide.api.windows import Evictor, Trigger, WindowAssigner
+from eventide.common.time import Duration, Time
+from eventide.common.type_variables import OUT, S_co, T, T1_co, T2_co
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
+from eventide.datastream.data_stream._columns import keyed_by_columns
+from eventide.datastream.data_stream._selection import selection_of
+from eventide.datastream.data_stream._windowed import WindowedStream
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperatorTransformation

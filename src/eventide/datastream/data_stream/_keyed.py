@@ -7,19 +7,12 @@ from collections.abc import Callable
 from typing import Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
-from eventide.common.time import Duration, Time
-from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
-from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.data_stream._connected import processed
-from eventide.datastream.data_stream._interval_joined import IntervalJoin
-from eventide.datastream.data_stream._stream import DataStream
-from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     Function,
     KeyedProcessFunction,
     ReduceFunction,
 )
-from eventide.datastream.window import (
+from eventide.api.windows import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
@@ -28,7 +21,14 @@ from eventide.datastream.window import (
     TimeWindow,
     WindowAssigner,
 )
-from eventide.datastream.window._triggers import check_count
+from eventide.api.windows.triggers import check_count
+from eventide.common.time import Duration, Time
+from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
+from eventide.common.typeinfo import TypeInformation
+from eventide.datastream.data_stream._connected import processed
+from eventide.datastream.data_stream._interval_joined import IntervalJoin
+from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
+from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.runtime.chain.steps import Step
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing

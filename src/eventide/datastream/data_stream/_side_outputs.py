@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from eventide.api.dead_letters import DEAD_LETTER
+from eventide.api.functions.output_tag import OutputTag
 from eventide.common.type_variables import T
-from eventide.datastream._dead_letters import DEAD_LETTER
-from eventide.datastream.output_tag import OutputTag
 from eventide.errors import ProgramError
 from eventide.plan.dead_letters import why_nothing_is_bad
 from eventide.plan.graph import (
@@ -20,7 +20,7 @@ from eventide.plan.graph import (
 )
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream._stream import DataStream
+    from eventide.datastream.data_stream.stream import DataStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -78,7 +78,7 @@ class SideOutputs:
         Raises:
             ProgramError: if this stream does not come from an operator with side outputs directly.
         """
-        from eventide.datastream.data_stream._stream import DataStream
+        from eventide.datastream.data_stream.stream import DataStream
 
         return DataStream(self._env, self._side_output(output_tag))
 

@@ -6,13 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, overload
 
 from eventide.aggregates import ColumnAggregate
-from eventide.common._ms import to_ms
-from eventide.common.time import Duration, Time
-from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.types import Row
-from eventide.datastream.data_stream._columns import aggregated_by_column
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     AggregateFunction,
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -20,9 +14,8 @@ from eventide.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
-from eventide.datastream.output_tag import OutputTag
-from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.datastream.window import (
+from eventide.api.functions.output_tag import OutputTag
+from eventide.api.windows import (
     Evictor,
     NeverTrigger,
     SlidingEventTimeWindows,
@@ -33,6 +26,13 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from eventide.common.ms import to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
+from eventide.datastream.data_stream._columns import aggregated_by_column
+from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.graph import OperatorTransformation, Transformation
 from eventide.runtime.columnar.contents import ColumnResult
@@ -41,7 +41,7 @@ from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, P
 from eventide.runtime.window.planning import WindowOperation
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream._stream import DataStream
+    from eventide.datastream.data_stream.stream import DataStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -237,7 +237,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         window_function: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
-        from eventide.datastream.data_stream._stream import DataStream
+        from eventide.datastream.data_stream.stream import DataStream
 
         firing = self._firing_function(kind, window_function)
         trigger = self._trigger or self._assigner.get_default_trigger(None)

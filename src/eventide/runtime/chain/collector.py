@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, TypeAlias
 
+from eventide.api.dead_letters import ADVICE
+from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream._dead_letters import ADVICE
-from eventide.datastream.output_tag import OutputTag
 from eventide.runtime.chain.steps import as_results
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from eventide.common._ms import MIN_MS
-from eventide.datastream.functions import CoProcessFunction, ProcessFunction
-from eventide.datastream.timerservice import TimerService
+from eventide.api.functions import CoProcessFunction, ProcessFunction
+from eventide.api.functions.timer_service import TimerService
+from eventide.common.ms import MIN_MS
 from eventide.errors import ProgramError
 
 

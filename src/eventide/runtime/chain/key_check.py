@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import KeySelector
 from eventide.runtime.chain.steps import Call
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.keys import stable_hash, unhashable

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from eventide.api.dead_letters import ADVICE
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError
 from eventide.runtime.chain.contexts import ElementContext
 from eventide.runtime.elements.bare import is_bare, only_looks

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.api.dead_letters import ADVICE
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.timestamp_assigner import (
     FunctionAssigner,
     RecordTimestampAssigner,
@@ -22,7 +23,6 @@ from eventide.common.timestamp_assigner import (
     VectorizedTimestampAssigner,
 )
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
-from eventide.datastream._dead_letters import ADVICE
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.steps import element_error
 from eventide.runtime.dead_letters import dead_letter

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
 
+from eventide.api.dead_letters import ADVICE
+from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream._dead_letters import ADVICE
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
-from eventide.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.errors import UserFunctionError
 from eventide.runtime.chain.steps import Call, as_results
 from eventide.runtime.elements.columns import Batch, as_elements

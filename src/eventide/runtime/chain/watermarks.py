@@ -6,9 +6,8 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from eventide.common._learnt import Learnt, Snapshot
-from eventide.common._ms import MIN_MS
-from eventide.common._pickles import dumps, loads
+from eventide.common.learnt import Learnt, Snapshot
+from eventide.common.ms import MIN_MS
 from eventide.common.timestamp_assigner import FunctionAssigner, SuppliedAssigner, TimestampAssigner
 from eventide.common.watermark_generator import (
     VectorizedWatermarkGenerator,
@@ -17,6 +16,7 @@ from eventide.common.watermark_generator import (
 )
 from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.bare import only_looks

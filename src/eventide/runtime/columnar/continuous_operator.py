@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.common._ms import MAX_MS
-from eventide.datastream.window import ContinuousEventTimeTrigger
+from eventide.api.windows import ContinuousEventTimeTrigger
+from eventide.common.ms import MAX_MS
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import PANE, constant
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload

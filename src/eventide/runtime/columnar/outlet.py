@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP

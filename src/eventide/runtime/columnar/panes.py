@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MIN_MS, clamp_ms
+from eventide.api.windows import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
+from eventide.common.ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
 from eventide.runtime.window.rules import last_late, last_reached, latest_late_time, passes_one_of
 
 Array: TypeAlias = np.ndarray[Any, Any]

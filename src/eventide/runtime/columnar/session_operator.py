@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.common._ms import MAX_MS, add_ms
+from eventide.common.ms import MAX_MS, add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.window import (
+from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
@@ -16,6 +15,7 @@ from eventide.datastream.window import (
     Trigger,
     WindowAssigner,
 )
+from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.continuous_operator import FIRE, ContinuousOperator
 from eventide.runtime.columnar.count_operator import CountOperator

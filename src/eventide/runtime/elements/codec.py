@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 
 if TYPE_CHECKING:
     from eventide.runtime.elements.columns import Columns

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.time_counts import TimeCounts
 from eventide.runtime.lengths import EIGHTHS, Lengths
 

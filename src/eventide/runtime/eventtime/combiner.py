@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 
 
 class Members(Enum):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import BatchWatermarkOutput
 from eventide.errors import DataError

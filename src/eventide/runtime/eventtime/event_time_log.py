@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.lengths import EIGHTHS, Lengths
 

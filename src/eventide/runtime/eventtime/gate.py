@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 from eventide.runtime.eventtime.event_time_log import Holder
 from eventide.runtime.eventtime.idleness import Idleness

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import KeySelector
 from eventide.errors import DataError
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.codec import ElementCodec

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from eventide.common._ms import MAX_MS, MIN_MS, add_ms
+from eventide.api.dead_letters import ADVICE
+from eventide.api.functions import KeyedStateStore, ProcessJoinFunction
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream._dead_letters import ADVICE
-from eventide.datastream.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
 from eventide.runtime.dead_letters import described

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.common._ms import add_ms
+from eventide.common.ms import add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import rows_in_time_order

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS, MIN_MS, clamp_ms
+from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.api.functions import ProcessJoinFunction
+from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import ProcessJoinFunction
-from eventide.datastream.window import WindowAssigner
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.columns import Side, sides_of
 from eventide.runtime.joins.interval import Bounds, IntervalJoinSpec

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.api.functions import ProcessJoinFunction, WindowFunction
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.types import Row
-from eventide.datastream.functions import ProcessJoinFunction, WindowFunction
 from eventide.joins import JoinedColumn
 from eventide.runtime.joins.windowed import Sided, apart
 from eventide.runtime.tasks.operator import Key

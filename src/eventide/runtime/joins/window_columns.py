@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.datastream.window import (
+from eventide.api.windows import (
     EventTimeTrigger,
     Evictor,
     SlidingEventTimeWindows,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     CoGroupFunction,
     FlatJoinFunction,
     Function,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.api.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.common._ms import whole_ms
-from eventide.datastream.functions import KeyedCoProcessFunction, KeyedProcessFunction
-from eventide.datastream.time_domain import TimeDomain
+from eventide.api.functions import KeyedCoProcessFunction, KeyedProcessFunction
+from eventide.api.functions.time_domain import TimeDomain
+from eventide.common.ms import whole_ms
 from eventide.errors import ProgramError
 from eventide.runtime.chain.contexts import ElementContext, Moment, Times
 from eventide.runtime.state.key_at_hand import KeyAtHand

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eventide.common._ms import MIN_MS
-from eventide.datastream._dead_letters import ADVICE
-from eventide.datastream.time_domain import TimeDomain
+from eventide.api.dead_letters import ADVICE
+from eventide.api.functions.time_domain import TimeDomain
+from eventide.common.ms import MIN_MS
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
-from eventide.common._ms import MAX_MS
+from eventide.api.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
+from eventide.api.state import ReducingStateDescriptor
+from eventide.common.ms import MAX_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
-from eventide.datastream.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
-from eventide.datastream.state import ReducingStateDescriptor
 from eventide.errors import ProgramError
 from eventide.runtime.process.functions import Handle, Results
 

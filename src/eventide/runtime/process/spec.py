@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import in_time_order

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eventide.common._ms import add_ms
+from eventide.common.ms import add_ms
 
 Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts about aligned sources after a micro-batch, by their names, as JSON values.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from eventide.common._ms import MAX_MS, add_ms
-from eventide.datastream.connectors.source import Source
+from eventide.api.source import Source
+from eventide.common.ms import MAX_MS, add_ms
 from eventide.runtime.sources.alignment import ByTime, Standing
 
 _LEAST_STEP_MS = 1_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from eventide.datastream.connectors.source import PartRange, Source
+from eventide.api.source import PartRange, Source
 from eventide.runtime.exchange.reports import Rest
 from eventide.runtime.sources.alignment import Standing
 from eventide.runtime.sources.waiting import planned_together, rest_of, with_rests

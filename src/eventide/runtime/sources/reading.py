@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.api.dead_letters import advised
+from eventide.api.source import IDLE, Counted, SideOutput, TimestampedBatch, Unreadable
+from eventide.api.windows import TimestampedValue
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark import Watermark
-from eventide.datastream._dead_letters import advised
-from eventide.datastream.connectors.source import IDLE, Counted, SideOutput, TimestampedBatch, Unreadable
-from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import HighestTimestamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
 from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, arrival_frames, count_frames, packed, report_frames

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.api.dead_letters import DEAD_LETTER, advised
+from eventide.api.source import Counted, SideOutput, Source, Unreadable
+from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream._dead_letters import DEAD_LETTER, advised
-from eventide.datastream.connectors.source import Counted, SideOutput, Source, Unreadable
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.router import end_frames
 from eventide.runtime.dead_letters import cannot_be_read, dead_letter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from eventide.datastream.connectors.source import Source
+from eventide.api.source import Source
 from eventide.runtime.exchange.reports import Rest
 from eventide.runtime.sources.alignment import Standing
 from eventide.runtime.sources.leveling import Leveling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eventide.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
+from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from eventide.errors import ProgramError
 from eventide.runtime.elements.ownership import own, own_unless
 from eventide.runtime.state.backend import PartOfState, StateBackend

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.timer_columns import NO_PLACE, Numbers, TimerColumns, TimersInOrder, count_of, earliest_of

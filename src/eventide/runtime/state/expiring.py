@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from eventide.common._ms import add_ms
-from eventide.datastream.state import ListState, MapState, StateTtlConfig
+from eventide.api.state import ListState, MapState, StateTtlConfig
+from eventide.common.ms import add_ms
 from eventide.runtime.elements.ownership import own, own_beside, own_unless
 
 SUFFIX = "\N{INFORMATION SEPARATOR ONE}"

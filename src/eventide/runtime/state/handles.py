@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
-from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
-from eventide.datastream.state import (
+from eventide.api.functions import AggregateFunction, KeyedStateStore, ReduceFunction
+from eventide.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
     ListState,
@@ -22,6 +21,7 @@ from eventide.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.elements.ownership import FIXED, own, own_beside, own_unless
 from eventide.runtime.state.expiring import LIST, MAP, ONE, ExpiringCell, ExpiringList, ExpiringMap, Slot, TimeToLive

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.api.functions import Function
+from eventide.api.state import StateTtlConfig
+from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.functions import Function
-from eventide.datastream.state import StateTtlConfig
 from eventide.errors import ProgramError
 from eventide.runtime.state.bucket import Pickled, live, unpickled
 from eventide.runtime.state.expiring import SUFFIX, TimeToLive, with_times, without_times

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from eventide.common._pickles import dumps, plain_loads
 from eventide.errors import StateError
+from eventide.pickling.pickles import dumps, plain_loads
 from eventide.runtime.identity import alike, differences
 from eventide.runtime.state.backend import StateBackend, without_prefix
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 
 ByTime: TypeAlias = dict[int, dict[Any, int]]
 """Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS
+from eventide.common.ms import MAX_MS
 from eventide.runtime.state.timer_columns import ByTime, Numbers, TimerColumns, TimersInOrder, rows_of, timers_of
 from eventide.runtime.state.waiting_timers import WaitingTimers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
-from eventide.common._pickles import dumps
+from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.bucket import Pickled, live
 from eventide.runtime.state.keyed import KeyedState

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.eventtime.gate import Gate
 from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame, Signal

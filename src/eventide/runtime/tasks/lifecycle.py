@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from eventide.datastream.functions import RuntimeContext
+from eventide.api.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import FunctionMetrics

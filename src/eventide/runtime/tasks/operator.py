@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.datastream.functions import KeyedStateStore
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.outlets import Outlet
 from eventide.runtime.metrics import Metrics

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.common._ms import MAX_MS, MIN_MS, add_ms
-from eventide.datastream.functions import RuntimeContext
+from eventide.api.functions import RuntimeContext
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.chain.chain import ChainRun, Edge
 from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, report_frames

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eventide.datastream.functions import RuntimeContext
+from eventide.api.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.runtime.exchange.frames import Frame

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from eventide.datastream.functions import AggregateFunction, ReduceFunction
-from eventide.datastream.window import TimestampedValue
+from eventide.api.functions import AggregateFunction, ReduceFunction
+from eventide.api.windows import TimestampedValue
 from eventide.runtime.elements.bare import is_bare
 from eventide.runtime.elements.ownership import own, own_unless
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from eventide.common._ms import MIN_MS, whole_ms
-from eventide.datastream.functions import KeyedStateStore, ProcessAllWindowFunction
-from eventide.datastream.state import StateDescriptor
-from eventide.datastream.window import Evictor, Trigger, Window, WindowAssigner
+from eventide.api.functions import KeyedStateStore, ProcessAllWindowFunction
+from eventide.api.state import StateDescriptor
+from eventide.api.windows import Evictor, Trigger, Window, WindowAssigner
+from eventide.common.ms import MIN_MS, whole_ms
 from eventide.errors import ProgramError
 from eventide.runtime.state.handles import handles_under
 from eventide.runtime.state.key_at_hand import KeyAtHand

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eventide.common._ms import MAX_MS, MIN_MS, add_ms
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.errors import ProgramError
 from eventide.runtime.columnar.panes import Panes, panes_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from eventide.datastream.functions import (
+from eventide.api.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

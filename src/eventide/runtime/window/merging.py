@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
+from eventide.api.windows import MergingWindowAssigner, Window, WindowAssigner
 from eventide.common.time_window import TimeWindow
-from eventide.datastream.window import MergingWindowAssigner, Window, WindowAssigner
 from eventide.runtime.state.keyed import KeyedState
 
 OnMerge: TypeAlias = Callable[[Window, list[Window], Window, list[Window]], None]

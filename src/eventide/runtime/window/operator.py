@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eventide.common._ms import MIN_MS
-from eventide.datastream._dead_letters import ADVICE
-from eventide.datastream.window import Evictor, TimestampedValue, TriggerResult, Window
+from eventide.api.dead_letters import ADVICE
+from eventide.api.windows import Evictor, TimestampedValue, TriggerResult, Window
+from eventide.common.ms import MIN_MS
 from eventide.errors import ProgramError
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput

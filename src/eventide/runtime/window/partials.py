@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.common._pickles import dumps, loads
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
 
 _COUNTS = b"counts"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.window import (
+from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTumblingWindowAssigner,
@@ -22,6 +21,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.columnar.results import ResultShape

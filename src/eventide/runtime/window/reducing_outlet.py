@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eventide.datastream._dead_letters import ADVICE
+from eventide.api.dead_letters import ADVICE
 from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.bare import only_looks

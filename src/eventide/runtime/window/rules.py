@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.common._ms import MAX_MS, add_ms
+from eventide.common.ms import MAX_MS, add_ms
 
 
 def cleanup_time(last_ms: int, lateness_ms: int) -> int | None:

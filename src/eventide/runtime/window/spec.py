@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.functions import KeyedStateStore
-from eventide.datastream.window import (
+from eventide.api.functions import KeyedStateStore
+from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     CountSlidingWindowAssigner,
     CountTrigger,
@@ -22,6 +21,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.backend import StateBackend

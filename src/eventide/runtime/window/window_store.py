@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eventide.common._pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.state.backend import StateBackend
 from eventide.runtime.state.chunks import ChunkStore

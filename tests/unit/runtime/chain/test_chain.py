@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eventide.common import Row, Types, WatermarkStrategy
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.sessionizing import key_numbers, sessions_of
 
 TIMES = st.one_of(st.integers(0, 60), st.integers(MIN_MS, MIN_MS + 30), st.integers(MAX_MS - 60, MAX_MS - 20))

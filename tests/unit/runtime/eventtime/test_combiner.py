@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
 
 both = pytest.mark.parametrize("kind", list(Members))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.common import Watermark
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.errors import DataError
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, Report

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.gate import Gate, GateEdge
 from eventide.runtime.exchange.reports import END_OF_INPUT, Report

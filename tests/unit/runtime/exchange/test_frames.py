@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave

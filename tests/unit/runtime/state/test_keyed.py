@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from eventide.common._pickles import ProgramClasses, bring
 from eventide.errors import StateError
+from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import Pickled

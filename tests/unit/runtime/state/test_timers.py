@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket_store import address

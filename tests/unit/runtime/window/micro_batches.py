@@ -1,6 +1,6 @@
 """A window operator by hand, micro-batch by micro-batch."""
 
-from eventide.common._ms import MIN_MS
+from eventide.common.ms import MIN_MS
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend

@@ -1,7 +1,6 @@
 """Windows of fixed size handle many elements at once where nothing can come out between them, and only there."""
 
 import pytest
-
 from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.datastream.window import (
     CountEvictor,
@@ -13,6 +12,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+
 from eventide.errors import UserFunctionError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group

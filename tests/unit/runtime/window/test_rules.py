@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common._ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.window.rules import (
     cleanup_time,

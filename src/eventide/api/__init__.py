@@ -1,0 +1,1 @@
+"""What users subclass and describe: functions, windows, state, sources (Flink: ``api.common``)."""

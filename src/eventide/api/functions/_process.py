@@ -1,0 +1,158 @@
+"""Functions that see time: of one stream or two connected ones, with timers where there are keys."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Generic
+
+from eventide.api.functions._basic import Function
+from eventide.api.functions.time_domain import TimeDomain
+from eventide.api.functions.timer_service import TimerService
+from eventide.common.type_variables import IN1_contra, IN2_contra, IN_contra, KEY_co, KEY_contra, OUT_co
+
+if TYPE_CHECKING:
+    from eventide.api.functions.output_tag import Emitted
+
+
+class _Context(ABC):
+    """Context of an element."""
+
+    @abstractmethod
+    def timer_service(self) -> TimerService:
+        """Return the times that the operator knows; timers can be set where there are keys."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """Return the event time of the element, or of the timer, in milliseconds; None where there is none."""
+
+
+class _KeyedContext(_Context, Generic[KEY_co]):
+    """The same, for a key."""
+
+    @abstractmethod
+    def get_current_key(self) -> KEY_co:
+        """Return the key of the element, or of the timer."""
+
+
+class _TimerContext(_KeyedContext[KEY_co]):
+    """The same, when a timer fires."""
+
+    @abstractmethod
+    def time_domain(self) -> TimeDomain:
+        """Return which kind of time has reached the timer."""
+
+
+class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
+    """Turns each element into any number of others, and may look at its time and at the watermark.
+
+    ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. What
+    comes out has the timestamp of the element that it was made of.
+
+    >>> class Positive(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value > 0:
+    ...             yield value, ctx.timestamp()
+    """
+
+    class Context(_Context):
+        """Context of an element. There are no keys, so setting a timer is refused."""
+
+    @abstractmethod
+    def process_element(self, value: IN_contra, ctx: ProcessFunction.Context) -> Emitted[OUT_co]:
+        """Handle one element; return, or yield, what comes out."""
+
+
+class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
+    """Handles the elements of each key, with state and timers of its own for each.
+
+    State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. What is
+    put out has the timestamp of the element, or of the timer of event time; none after a timer of processing time.
+
+    >>> from eventide.common import Types
+    >>> from eventide.api.state import ValueStateDescriptor
+    >>> class LastOfQuietKey(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+    ...
+    ...     def process_element(self, value, ctx):
+    ...         self.last.update(ctx.timestamp())
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 60_000)
+    ...
+    ...     def on_timer(self, timestamp, ctx):
+    ...         if timestamp == self.last.value() + 60_000:
+    ...             yield ctx.get_current_key(), self.last.value()
+    """
+
+    class Context(_KeyedContext[KEY_co]):
+        """What the function may ask while it handles an element."""
+
+    class OnTimerContext(_TimerContext[KEY_co]):
+        """What the function may ask when a timer fires."""
+
+    @abstractmethod
+    def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
+        """Handle one element; return, or yield, what comes out."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+
+
+class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Turns each element of two connected streams into one other; None stands for nothing."""
+
+    @abstractmethod
+    def map1(self, value: IN1_contra) -> OUT_co | None:
+        """Return what takes the place of an element of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: IN2_contra) -> OUT_co | None:
+        """Return what takes the place of an element of the second stream."""
+
+
+class CoFlatMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Turns each element of two connected streams into any number of others."""
+
+    @abstractmethod
+    def flat_map1(self, value: IN1_contra) -> Iterable[OUT_co] | None:
+        """Return, or yield, what takes the place of an element of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: IN2_contra) -> Iterable[OUT_co] | None:
+        """Return, or yield, what takes the place of an element of the second stream."""
+
+
+class CoProcessFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """A `ProcessFunction` of two connected streams; the watermark is the lower one of the two."""
+
+    class Context(_Context):
+        """Context of an element. There are no keys, so setting a timer is refused."""
+
+    @abstractmethod
+    def process_element1(self, value: IN1_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
+        """Handle one element of the first stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_element2(self, value: IN2_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
+        """Handle one element of the second stream; return, or yield, what comes out."""
+
+
+class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contra, OUT_co]):
+    """A `KeyedProcessFunction` of two connected streams: equal keys of both share their state and timers."""
+
+    class Context(_KeyedContext[KEY_co]):
+        """What the function may ask while it handles an element."""
+
+    class OnTimerContext(_TimerContext[KEY_co]):
+        """What the function may ask when a timer fires."""
+
+    @abstractmethod
+    def process_element1(self, value: IN1_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
+        """Handle one element of the first stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_element2(self, value: IN2_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
+        """Handle one element of the second stream; return, or yield, what comes out."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""

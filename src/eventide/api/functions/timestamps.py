@@ -1,0 +1,256 @@
+"""Flink's older way to event time: one object that gives timestamps and watermarks both.
+
+They are here for programs and books that use them; new programs use a ``WatermarkStrategy``.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, Self, TypeAlias
+
+from eventide.common.learnt import Learnt, Snapshot
+from eventide.common.ms import MIN_MS, add_ms, to_ms
+from eventide.common.time import Duration, Time
+from eventide.common.type_variables import T, T_contra
+from eventide.common.watermark import Watermark
+from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
+from eventide.common.watermark_generators import BoundedOutOfOrdernessWatermarks, SuppliedGenerator
+from eventide.common.watermark_strategy import TimestampAssigner, WatermarkSpec
+from eventide.errors import DataError, ProgramError
+
+_log = logging.getLogger(__name__)
+
+
+class AssignerWithPeriodicWatermarks(TimestampAssigner[T_contra]):
+    """Gives timestamps, and a watermark whenever it is asked: at the end of every micro-batch.
+
+    What it learns is kept for each split, as that of a `WatermarkGenerator`. Flink: the interface of this name;
+    ``WatermarkStrategy.for_generator`` replaces it.
+
+    >>> class Lagging(AssignerWithPeriodicWatermarks):
+    ...     highest = -(2**63)
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         self.highest = max(self.highest, value[1])
+    ...         return value[1]
+    ...     def get_current_watermark(self):
+    ...         return Watermark(self.highest - 3_500)
+    """
+
+    @abstractmethod
+    def get_current_watermark(self) -> Watermark | None:
+        """Return the watermark, or None if there is none yet; one that is not above the last is ignored."""
+
+
+class AssignerWithPunctuatedWatermarks(TimestampAssigner[T_contra]):
+    """Gives timestamps, and watermarks that follow from single elements.
+
+    Flink: the interface of this name; ``WatermarkStrategy.for_generator`` replaces it.
+
+    >>> class Marked(AssignerWithPunctuatedWatermarks):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["time"]
+    ...     def check_and_get_next_watermark(self, last_element, extracted_timestamp):
+    ...         return Watermark(extracted_timestamp) if last_element["is_marker"] else None
+    """
+
+    @abstractmethod
+    def check_and_get_next_watermark(self, last_element: T_contra, extracted_timestamp: int) -> Watermark | None:
+        """Return the watermark that holds behind an element, or None.
+
+        Args:
+            last_element: The element, which has got its timestamp just now.
+            extracted_timestamp: That timestamp, in milliseconds since the epoch (UTC).
+        """
+
+
+class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
+    """Timestamps that never go back within a split; one that does is logged.
+
+    Flink: the class of this name; ``WatermarkStrategy.for_monotonous_timestamps`` replaces it.
+
+    >>> class PaymentTime(AscendingTimestampExtractor):
+    ...     def extract_ascending_timestamp(self, element):
+    ...         return element["paid_at_ms"]
+    """
+
+    class MonotonyViolationHandler(ABC):
+        """Handler of a timestamp that went back."""
+
+        @abstractmethod
+        def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+            """Take note that `element_timestamp` came after `last_timestamp`, both in milliseconds."""
+
+    class IgnoringHandler(MonotonyViolationHandler):
+        """Does nothing."""
+
+        def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+            """Do nothing."""
+
+    class LoggingHandler(MonotonyViolationHandler):
+        """Writes a warning to the log of the worker."""
+
+        def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+            """Log it."""
+            _log.warning("the timestamp %d is earlier than the one before it, %d", element_timestamp, last_timestamp)
+
+    class FailingHandler(MonotonyViolationHandler):
+        """Lets the job fail."""
+
+        def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
+            """Raise a DataError."""
+            raise DataError(
+                f"the timestamps do not ascend: {element_timestamp} is earlier than the one before it, {last_timestamp}"
+            )
+
+    _last: int = MIN_MS
+    _handler: MonotonyViolationHandler = LoggingHandler()
+
+    @abstractmethod
+    def extract_ascending_timestamp(self, element: T_contra) -> int:
+        """Return the event time of an element, in milliseconds since the epoch (UTC)."""
+
+    def with_violation_handler(self, handler: MonotonyViolationHandler) -> Self:
+        """Set what is done about a timestamp that goes back, and return this object."""
+        if not isinstance(handler, AscendingTimestampExtractor.MonotonyViolationHandler):
+            raise ProgramError(f"with_violation_handler needs a MonotonyViolationHandler, not {handler!r}")
+        self._handler = handler
+        return self
+
+    def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
+        """Return the timestamp; one that is behind the last is handed to the handler."""
+        timestamp = self.extract_ascending_timestamp(value)
+        if timestamp < self._last:
+            self._handler.handle_violation(timestamp, self._last)
+        else:
+            self._last = timestamp
+        return timestamp
+
+    def get_current_watermark(self) -> Watermark:
+        """Return the watermark one millisecond before the highest timestamp."""
+        return Watermark(self._last - 1)
+
+
+class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
+    """Timestamps that are out of order by no more than a bound.
+
+    Its watermark is the highest timestamp less the bound, one millisecond later than that of
+    ``WatermarkStrategy.for_bounded_out_of_orderness``, which replaces it.
+
+    Args:
+        max_out_of_orderness: How much older than the newest element another may be.
+
+    Raises:
+        ProgramError: The bound is negative or no length of time.
+
+    >>> class PaymentTime(BoundedOutOfOrdernessTimestampExtractor):
+    ...     def extract_timestamp(self, element):
+    ...         return element["paid_at_ms"]
+    >>> PaymentTime(Time.seconds(10)).get_max_out_of_orderness_in_millis()
+    10000
+    """
+
+    def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
+        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound")
+        if self._bound_ms < 0:
+            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {max_out_of_orderness!r}")
+
+    def get_max_out_of_orderness_in_millis(self) -> int:
+        """Return the bound, in milliseconds."""
+        return self._bound_ms
+
+    @abstractmethod
+    def extract_timestamp(self, element: T_contra) -> int:
+        """Return the event time of an element, in milliseconds since the epoch (UTC)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundReached:
+    """Watermarks at the highest timestamp less a bound."""
+
+    bound_ms: int
+
+    def watermark_for(self, max_timestamp_ms: int) -> int:
+        """Return ``max_timestamp_ms - bound_ms``, not below the smallest time."""
+        return add_ms(max_timestamp_ms, -self.bound_ms)
+
+    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
+        """Return a generator that gives these watermarks."""
+        return _BoundReachedWatermarks(self.bound_ms)
+
+    def describe(self) -> str:
+        """Return a few words for plans and logs."""
+        return f"bounded out-of-orderness {self.bound_ms} ms, the bound itself reached"
+
+
+class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
+    """Emits the highest timestamp less a bound."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit it; the smallest time before the first element."""
+        output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms)))
+
+
+class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
+    """An older assigner as a generator; there is one copy of it for each split."""
+
+    def __init__(self, assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks) -> None:
+        self._assigner = copy.deepcopy(assigner)
+        self._learnt = Learnt(self._assigner)
+
+    def snapshot_state(self) -> Snapshot:
+        """Return the highest timestamp that the assigner has seen."""
+        return self._learnt.snapshot()
+
+    def restore_state(self, state: Snapshot) -> None:
+        """Give the assigner what it had learnt."""
+        self._learnt.restore(state)
+
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
+        """Ask the assigner."""
+        timestamp: int = self._assigner.extract_timestamp(value, record_timestamp)
+        return timestamp
+
+    def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Ask the assigner, if it goes by elements."""
+        if isinstance(self._assigner, AssignerWithPunctuatedWatermarks):
+            _emit(self._assigner.check_and_get_next_watermark(event, event_timestamp), output)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Ask the assigner, if it goes by the clock."""
+        if isinstance(self._assigner, AssignerWithPeriodicWatermarks):
+            _emit(self._assigner.get_current_watermark(), output)
+
+
+def _emit(watermark: Watermark | None, output: WatermarkOutput) -> None:
+    if watermark is not None:
+        output.emit_watermark(watermark)
+
+
+OlderAssigner: TypeAlias = (
+    AssignerWithPeriodicWatermarks[T] | AssignerWithPunctuatedWatermarks[T] | BoundedOutOfOrdernessTimestampExtractor[T]
+)
+"""What older programs give in place of a strategy."""
+
+
+def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:
+    """The strategy that does what one of Flink's older assigners does, and what to write in its place; None of others.
+
+    >>> older_strategy("something else") is None
+    True
+    """
+    if isinstance(assigner, BoundedOutOfOrdernessTimestampExtractor):
+        strategy = WatermarkSpec(_BoundReached(assigner.get_max_out_of_orderness_in_millis()))
+        extract = assigner.extract_timestamp
+        by = "WatermarkStrategy.for_bounded_out_of_orderness(...).with_timestamp_assigner(...)"
+        return strategy.with_timestamp_assigner(lambda element, _: extract(element)), by
+    if not isinstance(assigner, AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks):
+        return None
+    by = "WatermarkStrategy.for_generator(...).with_timestamp_assigner(...)"
+    if isinstance(assigner, AscendingTimestampExtractor):
+        by = "WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(...)"
+    supplied = SuppliedGenerator(lambda: _OneForBoth(assigner), type(assigner).__qualname__)
+    # The assigner of each split's own copy takes the place of this one.
+    return WatermarkSpec(supplied).with_timestamp_assigner(assigner), by

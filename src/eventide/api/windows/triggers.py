@@ -1,0 +1,320 @@
+"""When a window fires: the base class, and the triggers that need no interval."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Generic
+
+from eventide._absent import says_what_is_absent
+from eventide.api.state import ReducingStateDescriptor, StateDescriptor
+from eventide.common.time_window import Window
+from eventide.common.type_variables import S, T_contra, W_contra
+from eventide.common.typeinfo import Types
+from eventide.errors import ProgramError
+
+
+class TriggerResult(Enum):
+    """Decision of a trigger about a window: FIRE calls the window function, PURGE empties the window, in this order."""
+
+    CONTINUE = (False, False)
+    FIRE_AND_PURGE = (True, True)
+    FIRE = (True, False)
+    PURGE = (False, True)
+
+    def is_fire(self) -> bool:
+        """Say whether the window function is called."""
+        return self.value[0]
+
+    def is_purge(self) -> bool:
+        """Say whether the elements of the window are dropped."""
+        return self.value[1]
+
+
+class Trigger(ABC, Generic[T_contra, W_contra]):
+    """Decides when the window of a key fires.
+
+    One object serves all keys and windows, so a trigger keeps nothing in itself: what it must remember goes into the
+    state of its context, which belongs to one key and window. A trigger pickles. With windows that merge,
+    `can_merge` must be true and `on_merge` must carry state and timers over.
+    """
+
+    @says_what_is_absent
+    class TriggerContext(ABC):
+        """Timers and state of one key and window. All times are milliseconds since the epoch (UTC)."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int:
+            """Return the time of the current micro-batch."""
+
+        @abstractmethod
+        def get_current_watermark(self) -> int:
+            """Return the current watermark of the operator; the smallest 64-bit integer before the first."""
+
+        @abstractmethod
+        def register_processing_time_timer(self, time: int) -> None:
+            """Have `Trigger.on_processing_time` called once the processing time has reached `time`."""
+
+        @abstractmethod
+        def register_event_time_timer(self, time: int) -> None:
+            """Have `Trigger.on_event_time` called once the watermark has reached `time`; twice is once."""
+
+        @abstractmethod
+        def delete_processing_time_timer(self, time: int) -> None:
+            """Take a processing-time timer back; nothing happens where there is none."""
+
+        @abstractmethod
+        def delete_event_time_timer(self, time: int) -> None:
+            """Take an event-time timer back; nothing happens where there is none."""
+
+        @abstractmethod
+        def get_partitioned_state(self, state_descriptor: StateDescriptor[S]) -> S:
+            """Return the state that `state_descriptor` describes, of this key and window."""
+
+    class OnMergeContext(TriggerContext):
+        """The context of `Trigger.on_merge`: that of the merged window, which can take over older state."""
+
+        @abstractmethod
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+            """Move the state of all windows that were merged into that of the merged window."""
+
+    @abstractmethod
+    def on_element(
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Decide after `element`, with its `timestamp` in milliseconds, was added to `window`."""
+
+    @abstractmethod
+    def on_processing_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Decide when a processing-time timer that was set for `time` is due."""
+
+    @abstractmethod
+    def on_event_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Decide when an event-time timer that was set for `time` is due; the watermark is the new one already."""
+
+    def can_merge(self) -> bool:
+        """Say whether the trigger works with windows that merge."""
+        return False
+
+    def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
+        """Carry state and timers over to `window`, which several windows have become.
+
+        Raises:
+            ProgramError: This trigger cannot merge.
+        """
+        message = f"{type(self).__name__} cannot be used with windows that merge"
+        raise ProgramError(message)
+
+    @abstractmethod
+    def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
+        """Delete all state and timers of `window`, which is gone: it was closed, or merged into another."""
+
+
+class _ElementTrigger(Trigger[object, Window]):
+    """A trigger that only elements can fire, not time."""
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+
+@dataclass(frozen=True)
+class EventTimeTrigger(Trigger[object, Window]):
+    """Fires when the watermark reaches the window's last millisecond, and then with each late element.
+
+    The default of event-time windows.
+    """
+
+    @staticmethod
+    def create() -> EventTimeTrigger:
+        """Return the trigger."""
+        return EventTimeTrigger()
+
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire if the watermark has passed the window already; else wait for it."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the window's last millisecond."""
+        return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window, unless the watermark has passed it."""
+        if window.max_timestamp() > ctx.get_current_watermark():
+            ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Take the timer back."""
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+@dataclass(frozen=True)
+class ProcessingTimeTrigger(Trigger[object, Window]):
+    """Fires when the clock, which is the time of the micro-batch, reaches the window's last millisecond.
+
+    The default of processing-time windows.
+    """
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        """Return the trigger."""
+        return ProcessingTimeTrigger()
+
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Wait for the end of the window."""
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return TriggerResult.FIRE
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window, unless the clock has reached it."""
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Take the timer back."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+@dataclass(frozen=True)
+class CountTrigger(_ElementTrigger):
+    """Fires each time a number of elements has come. The elements stay: see `PurgingTrigger`.
+
+    Raises:
+        ProgramError: The count is no positive integer.
+
+    >>> CountTrigger.of(0)
+    Traceback (most recent call last):
+    eventide.errors.ProgramError: count trigger: expected a positive int, got 0
+    """
+
+    window_size: int
+
+    _COUNT: ClassVar[ReducingStateDescriptor[int]] = ReducingStateDescriptor("count", operator.add, Types.LONG())
+
+    def __post_init__(self) -> None:
+        check_count(self.window_size, "count trigger")
+
+    @staticmethod
+    def of(window_size: int) -> CountTrigger:
+        """Return a trigger that fires with every `window_size` elements of a key and window."""
+        return CountTrigger(window_size)
+
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Count the element; fire and start over when there are enough."""
+        count = ctx.get_partitioned_state(self._COUNT)
+        count.add(1)
+        if (count.get() or 0) < self.window_size:
+            return TriggerResult.CONTINUE
+        count.clear()
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Add the counts up; the next element decides."""
+        ctx.merge_partitioned_state(self._COUNT)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Forget the count."""
+        ctx.get_partitioned_state(self._COUNT).clear()
+
+
+@dataclass(frozen=True)
+class PurgingTrigger(Trigger[T_contra, W_contra]):
+    """Does what another trigger does, and empties the window with every firing.
+
+    Raises:
+        ProgramError: The argument is no trigger.
+    """
+
+    nested_trigger: Trigger[T_contra, W_contra]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.nested_trigger, Trigger):
+            message = f"purging trigger: expected a Trigger, got {self.nested_trigger!r}"
+            raise ProgramError(message)
+
+    @staticmethod
+    def of(nested_trigger: Trigger[T_contra, W_contra]) -> PurgingTrigger[T_contra, W_contra]:
+        """Return the purging version of `nested_trigger`."""
+        return PurgingTrigger(nested_trigger)
+
+    def on_element(
+        self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Ask the other trigger."""
+        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+
+    def on_processing_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Ask the other trigger."""
+        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+
+    def on_event_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Ask the other trigger."""
+        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+
+    def can_merge(self) -> bool:
+        """Say what the other trigger says."""
+        return self.nested_trigger.can_merge()
+
+    def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
+        """Let the other trigger merge."""
+        self.nested_trigger.on_merge(window, ctx)
+
+    def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
+        """Let the other trigger clear."""
+        self.nested_trigger.clear(window, ctx)
+
+
+@dataclass(frozen=True)
+class NeverTrigger(_ElementTrigger):
+    """Never fires. The default of `GlobalWindows`."""
+
+    def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Do nothing: there is no state."""
+
+
+def check_count(count: object, what: str) -> None:
+    """Raise a `ProgramError` where a number of elements is no positive integer."""
+    if type(count) is not int or count <= 0:
+        message = f"{what}: expected a positive int, got {count!r}"
+        raise ProgramError(message)
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result

@@ -1,0 +1,252 @@
+"""Types that Arrow has a column type for: numbers, text, truth values, dates, times and points in time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from eventide._absent import says_what_is_absent
+from eventide.common.time import Instant
+from eventide.common.type_variables import T_co
+from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
+from eventide.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FLOAT_LIMIT = 3.4028235677973366e38
+"""A number below this one, halfway between the largest 32-bit float and 2**128, rounds to a finite 32-bit float."""
+
+
+@says_what_is_absent
+@dataclass(frozen=True, eq=False)
+class BasicTypeInfo(TypeInformation[T_co]):
+    """A type of single values, known by its name in `Types`."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, BasicTypeInfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def arrow_type(self) -> pa.DataType:
+        """Return the Arrow type of a column of such values."""
+        import pyarrow as pa
+
+        return _KINDS[self.name].arrow(pa)
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the values as an Arrow array; see `TypeInformation.to_arrow`.
+
+        Arrow would silently take values that do not fit (1.5 as an int, bytes as text), so the Python types are looked
+        at first, all at once. Values are looked at one by one only where that is not enough.
+        """
+        kind = _KINDS[self.name]
+
+        def converted(value: Any) -> Any:
+            return kind.convert(_without_numpy(value))
+
+        are_direct = types_of(values) <= kind.direct
+        cells = values if are_direct else convert_each(values, self.name, converted)
+        try:
+            return self._encode(cells)
+        except (ValueError, TypeError, OverflowError):
+            convert_each(values, self.name, lambda value: self._encode_one(converted(value)))
+            raise
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return the Python values of an array; see `TypeInformation.from_arrow`."""
+        array = one_array(array)
+        if array.type != self.arrow_type():
+            try:
+                array = array.cast(self.arrow_type())
+            except (ValueError, TypeError, NotImplementedError) as error:
+                message = f"a column of Arrow type {array.type} cannot be read as {self.name}: {error}"
+                raise DataError(message) from error
+        return _KINDS[self.name].decode(array)
+
+    @property
+    def has_exponents(self) -> bool:
+        """Whether it is BIG_DEC; see `TypeInformation.has_exponents`."""
+        return self.name == "BIG_DEC"
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        kind = _KINDS[self.name]
+        return self.name in _EXACT and types_of(values) <= kind.direct and kind.are_exact(values)
+
+    def as_declared(self, values: list[Any]) -> list[Any]:
+        """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
+        if self.keeps(values) or (self.has_exponents and types_of(values) <= _KINDS[self.name].direct):
+            try:
+                self._encode(values)  # refuses what is too large, and text that is none
+            except (ValueError, TypeError, OverflowError):
+                self.to_arrow(values)
+                raise
+            return values
+        return self.from_arrow(self.to_arrow(values))
+
+    def _encode_one(self, value: Any) -> None:
+        try:
+            self._encode([value])
+        except (ValueError, TypeError, OverflowError) as error:
+            if self.name in _LIMITS:
+                raise DoesNotFit(_LIMITS[self.name]) from error
+            raise
+
+    def _encode(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        if self.name == "INSTANT":
+            return pa.array(values, pa.int64()).view(self.arrow_type())
+        return pa.array(values, self.arrow_type())
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return the Python value of a numpy scalar, which a user's function may well compute, and any other as it is."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _refuse(value: object) -> NoReturn:
+    raise TypeError(type(value))
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(value)
+
+
+def _double(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _refuse(value)
+
+
+def _float(value: object) -> float:
+    number = _double(value)
+    return _refuse(value) if math.isfinite(number) and abs(number) >= FLOAT_LIMIT else number
+
+
+def _instance_of(*types: type) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, types) else _refuse(value)
+
+
+def _char(value: object) -> str:
+    return value if isinstance(value, str) and len(value) == 1 else _refuse(value)
+
+
+def _date(value: object) -> dt.date:
+    return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else _refuse(value)
+
+
+def _naive_time(value: object) -> dt.time:
+    return value if isinstance(value, dt.time) and value.tzinfo is None else _refuse(value)
+
+
+def _instant_micros(value: object) -> int:
+    if not isinstance(value, Instant):
+        _refuse(value)
+    if value.nanos % 1000:
+        raise DoesNotFit(f"it holds whole microseconds, and {value.nanos} nanoseconds are none; round the instant")
+    return value.seconds * 1_000_000 + value.nanos // 1000
+
+
+def _python_values(array: pa.Array) -> list[Any]:
+    return list(array.to_pylist())
+
+
+def _always(values: Sequence[Any]) -> bool:
+    return True
+
+
+def _are_naive(values: Sequence[Any]) -> bool:
+    return all(value is None or (value.tzinfo is None and not value.fold) for value in values)
+
+
+def _ints(array: pa.Array) -> list[Any]:
+    return [None if value is None else int(value) for value in array.to_pylist()]
+
+
+def _naive_datetimes(array: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    return list(array.view(pa.timestamp("us")).to_pylist())
+
+
+def _instants(array: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    micros = array.view(pa.int64()).to_pylist()
+    return [None if m is None else Instant(m // 1_000_000, m % 1_000_000 * 1000) for m in micros]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Definition of a basic type.
+
+    Attributes:
+        arrow: Gives the Arrow type, from the module pyarrow, which is imported only when it is needed.
+        direct: The Python types that Arrow takes as they should be taken.
+        convert: Turns any other value into one that Arrow takes, or raises.
+        decode: Gives the Python values of an array.
+        are_exact: Says whether values of the `direct` types come back in the same form.
+    """
+
+    arrow: Callable[[Any], Any]
+    direct: frozenset[type]
+    convert: Callable[[Any], Any]
+    decode: Callable[[Any], list[Any]] = _python_values
+    are_exact: Callable[[Sequence[Any]], bool] = _always
+
+
+def _kind(
+    arrow: Callable[[Any], Any],
+    direct: type | None,
+    convert: Callable[[Any], Any],
+    decode: Callable[[Any], list[Any]] = _python_values,
+    are_exact: Callable[[Sequence[Any]], bool] = _always,
+) -> _Kind:
+    return _Kind(arrow, frozenset() if direct is None else frozenset({direct}), convert, decode, are_exact)
+
+
+_KINDS = {
+    "STRING": _kind(lambda pa: pa.string(), str, _instance_of(str)),
+    "CHAR": _kind(lambda pa: pa.string(), None, _char),
+    "BOOLEAN": _kind(lambda pa: pa.bool_(), bool, _instance_of(bool)),
+    "BYTE": _kind(lambda pa: pa.int8(), int, _integer),
+    "SHORT": _kind(lambda pa: pa.int16(), int, _integer),
+    "INT": _kind(lambda pa: pa.int32(), int, _integer),
+    "LONG": _kind(lambda pa: pa.int64(), int, _integer),
+    "BIG_INT": _kind(lambda pa: pa.decimal128(38, 0), int, _integer, _ints),
+    "FLOAT": _kind(lambda pa: pa.float32(), None, _float),
+    "DOUBLE": _kind(lambda pa: pa.float64(), float, _double),
+    "BIG_DEC": _kind(lambda pa: pa.decimal128(38, 18), Decimal, _instance_of(Decimal)),
+    "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date),
+    "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
+    "SQL_TIMESTAMP": _kind(
+        lambda pa: pa.timestamp("us", tz="UTC"),
+        dt.datetime,
+        _instance_of(dt.datetime),
+        _naive_datetimes,
+        _are_naive,
+    ),
+    "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
+}
+
+_LIMITS = {
+    "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
+    "Types.STRING() and send its text",
+    "BIG_DEC": "it has up to 20 digits before the point and 18 after it; Types.BIG_DEC(precision, scale) splits its "
+    "38 in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
+    "and send its text",
+}
+"""Where PyFlink has none, what a column of the type can hold, and what to do with more."""
+
+_EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}
+"""Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""

@@ -1,0 +1,138 @@
+"""Types that widen: which values of an earlier program's type a later program takes, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
+from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo
+from eventide.common.typeinfo.base import TypeInformation
+from eventide.common.typeinfo.basic import BasicTypeInfo
+from eventide.common.typeinfo.decimal import DecimalTypeInfo
+from eventide.common.types import Row
+
+Conversion: TypeAlias = Callable[[Any], Any]
+"""Makes a value of the earlier type one of the later."""
+
+_WIDER = {
+    "BYTE": ("SHORT", "INT", "LONG", "BIG_INT"),
+    "SHORT": ("INT", "LONG", "BIG_INT"),
+    "INT": ("LONG", "BIG_INT"),
+    "LONG": ("BIG_INT",),
+    "FLOAT": ("DOUBLE",),
+    "CHAR": ("STRING",),
+}
+"""Which types hold all values of another one, which are the same to Python then, and have the same hash as a key."""
+
+
+def obstacle(before: TypeInformation, now: TypeInformation, *, is_key: bool = False) -> str | None:
+    """Why values of a type do not fit another one, in words; None if they do.
+
+    Numbers fit wider ones. Rows whose fields have names may get fields, which are null in the values that there are,
+    lose fields, and have them in another order: Flink's rules for POJOs. A key keeps its fields, because it is found by
+    a hash of them.
+
+    >>> from eventide.common import Types
+    >>> obstacle(Types.INT(), Types.LONG()), obstacle(Types.LONG(), Types.INT())
+    (None, 'INT does not hold all values of LONG')
+    """
+    if before == now:
+        return None
+    if isinstance(before, BasicTypeInfo) and isinstance(now, BasicTypeInfo):
+        holds_all = now.name in _WIDER.get(before.name, ())
+        return None if holds_all else f"{now} does not hold all values of {before}"
+    if isinstance(before, DecimalTypeInfo) and isinstance(now, DecimalTypeInfo):
+        holds_all = before.scale == now.scale and before.precision <= now.precision
+        return None if holds_all else f"{now} does not hold all values of {before}, with as many digits"
+    if type(before) is not type(now):
+        return f"{before} and {now} are of different kinds"
+    if isinstance(before, CompositeTypeInfo) and isinstance(now, CompositeTypeInfo):
+        return _obstacle_of_fields(before, now, is_key=is_key)
+    if isinstance(before, ListTypeInfo) and isinstance(now, ListTypeInfo) and before.name == now.name:
+        return obstacle(before.element_type, now.element_type, is_key=is_key)
+    if isinstance(before, MapTypeInfo) and isinstance(now, MapTypeInfo):
+        return obstacle(before.key_type, now.key_type, is_key=True) or obstacle(
+            before.value_type, now.value_type, is_key=is_key
+        )
+    return f"{before} and {now} are of different kinds"
+
+
+def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | None:
+    """Return the conversion of values of one type to another that they fit; None where all stay as they are.
+
+    >>> from eventide.common import Row, Types
+    >>> before = Types.ROW_NAMED(["id", "old"], [Types.INT(), Types.INT()])
+    >>> now = Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.LONG()])
+    >>> conversion(before, now)(Row(id=1, old=2))
+    Row(note=None, id=1)
+    >>> conversion(Types.INT(), Types.LONG()) is None
+    True
+    """
+    if isinstance(before, RowTypeInfo) and isinstance(now, RowTypeInfo) and None not in (before.names, now.names):
+        return _of_rows(before, now)
+    if isinstance(before, CompositeTypeInfo) and isinstance(now, CompositeTypeInfo):
+        parts = [conversion(was, becomes) for was, becomes in zip(before.types, now.types, strict=True)]
+        return None if not any(parts) else lambda value: _with_fields(value, parts)
+    if isinstance(before, ListTypeInfo) and isinstance(now, ListTypeInfo):
+        each = conversion(before.element_type, now.element_type)
+        return None if each is None else lambda value: None if value is None else [each(part) for part in value]
+    if isinstance(before, MapTypeInfo) and isinstance(now, MapTypeInfo):
+        of_value = conversion(before.value_type, now.value_type)
+        if of_value is not None:
+            return lambda value: None if value is None else {key: of_value(part) for key, part in value.items()}
+    return None
+
+
+def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is_key: bool) -> str | None:
+    was, becomes = (dict(zip(kind.field_names, kind.types, strict=True)) for kind in (before, now))
+    are_named = all(isinstance(kind, RowTypeInfo) and kind.names is not None for kind in (before, now))
+    if [*was] != [*becomes]:
+        if not are_named:
+            return f"{before} and {now} have other fields, which are known by their places"
+        if is_key:
+            return f"{before} and {now} have other fields, and a key is found by a hash of them"
+    for name in was.keys() & becomes.keys():
+        found = obstacle(was[name], becomes[name], is_key=is_key)
+        if found is not None:
+            return f"the field {name!r}: {found}"
+    return None
+
+
+def _of_rows(before: RowTypeInfo, now: RowTypeInfo) -> Conversion | None:
+    was, names = dict(zip(before.field_names, before.types, strict=True)), now.field_names
+    parts = {
+        name: part
+        for name, becomes in zip(names, now.types, strict=True)
+        if name in was and (part := conversion(was[name], becomes)) is not None
+    }
+    if not parts and before.field_names == names:
+        return None
+    names_before = before.field_names
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, dict):
+            return dict(zip(names, _cells(value, names, parts), strict=True))
+        if isinstance(value, Row):
+            found = value.get_field_names()
+            cells = _cells(dict(zip(found or names_before, value, strict=False)), names, parts)
+            row = Row.of_fields(found and tuple(names), cells)
+            row.set_row_kind(value.get_row_kind())
+            return row
+        if type(value) in (tuple, list):
+            return type(value)(_cells(dict(zip(names_before, value, strict=False)), names, parts))
+        return value
+
+    return convert
+
+
+def _cells(fields: Mapping[str, Any], names: list[str], parts: Mapping[str, Conversion]) -> list[Any]:
+    return [parts[name](fields.get(name)) if name in parts else fields.get(name) for name in names]
+
+
+def _with_fields(value: Any, parts: list[Conversion | None]) -> Any:
+    """A value with fields that are known by their places."""
+    if type(value) not in (tuple, list, Row):
+        return value
+    cells = [cell if part is None else part(cell) for part, cell in zip(parts, value, strict=True)]
+    return Row.of_fields(value.get_field_names(), cells) if isinstance(value, Row) else type(value)(cells)

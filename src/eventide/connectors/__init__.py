@@ -1,0 +1,1 @@
+"""Engines of the connectors: they read, write and commit."""

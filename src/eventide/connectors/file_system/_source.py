@@ -1,0 +1,384 @@
+"""The file source: each file a split, or several files a split that a function of their path names."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from eventide._absent import says_what_is_absent
+from eventide._secrets import without_secrets
+from eventide.api.source import Source, Unreadable
+from eventide.common.time import Duration
+from eventide.common.typeinfo import TypeInformation
+from eventide.connectors.file_system._gone import GoneFiles
+from eventide.connectors.file_system._known import KnownFiles, Unread
+from eventide.connectors.file_system._path_filter import FilePathFilter
+from eventide.connectors.file_system._planning import first_files, next_positions, positions_at
+from eventide.connectors.file_system.columns import check_columns, narrowed
+from eventide.connectors.file_system.files import FileTree
+from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
+from eventide.errors import ProgramError
+from eventide.storage.opening import absolute
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NO_FILE = ""
+_KNOWN_FOR = Duration.of_hours(1)
+
+
+@says_what_is_absent
+@dataclass
+class FileSourceBuilder:
+    """Builds a :class:`FileSource`; each step changes the builder and returns it. Flink: ``FileSourceBuilder``.
+
+    >>> import tempfile
+    >>> builder = FileSource.text(tempfile.mkdtemp()).monitor_continuously(Duration.of_seconds(10))
+    >>> builder.set_max_files_per_batch(100).build().is_bounded()
+    False
+    """
+
+    format: FileFormat
+    paths: tuple[str, ...]
+    discovery_interval: Duration | None = None
+    split_by: Callable[[str], str] | None = None
+    max_files: int | None = None
+    known_for: Duration = _KNOWN_FOR
+    may_lose_most: bool = False
+    path_filter: FilePathFilter | None = None
+    nested: bool = True
+
+    def monitor_continuously(self, discovery_interval: Duration) -> Self:
+        """Go on for ever, and look for new files, but not more often than once in an interval.
+
+        Raises:
+            ProgramError: The interval is no duration, or below zero.
+        """
+        if not isinstance(discovery_interval, Duration) or discovery_interval < Duration(0):
+            raise ProgramError(
+                f"monitor_continuously needs a Duration, such as Duration.of_seconds(10), not {discovery_interval!r}"
+            )
+        self.discovery_interval = discovery_interval
+        return self
+
+    def process_static_file_set(self) -> Self:
+        """Read the files that are there when the job starts, and end with the last of them. That is the default."""
+        self.discovery_interval = None
+        return self
+
+    def set_split_by(self, split_by: Callable[[str], str] | None) -> Self:
+        """Let several files form one split, which has one watermark: those whose paths give the same name.
+
+        They are read one after the other, in the order of their paths. The splits that are there at the start hold the
+        watermark until they speak. Not in PyFlink, where each file is a split, as it is here by default.
+
+        Args:
+            split_by: A function of the path of a file, such as ``lambda path: path.split("/")[-2]``.
+        """
+        self.split_by = split_by
+        return self
+
+    def set_max_files_per_batch(self, max_files: int | None) -> Self:
+        """Limit how many files a micro-batch reads, beside the environment's limit of rows. Not in PyFlink.
+
+        Raises:
+            ProgramError: It is not a positive number.
+        """
+        if max_files is not None and (not isinstance(max_files, int) or isinstance(max_files, bool) or max_files < 1):
+            raise ProgramError(f"the limit of files per micro-batch must be 1 or more, not {max_files!r}")
+        self.max_files = max_files
+        return self
+
+    def set_known_for(self, duration: Duration) -> Self:
+        """Set how long a file that was read stays known after it is gone: one that is back by then is not read again.
+
+        An hour by default. A listing may miss a file for a while, as when a store is briefly unavailable. Known files
+        are in the checkpoint of every micro-batch, so a source whose files are deleted by the thousand should remember
+        them for a short time. Only a source with `monitor_continuously` uses it. Not in PyFlink.
+
+        Raises:
+            ProgramError: It is no duration, or below zero.
+        """
+        if not isinstance(duration, Duration) or duration < Duration(0):
+            raise ProgramError(f"set_known_for needs a Duration, such as Duration.of_hours(1), not {duration!r}")
+        self.known_for = duration
+        return self
+
+    def set_may_lose_most(self, may_lose_most: bool) -> Self:
+        """Set whether a path may lose most of its files between two listings, as when a program deletes old files.
+
+        By default, a path that had ten files or more and lost more than half of them ends the job with a `DataError`:
+        the store may be unavailable, and files that return after `set_known_for` would be read again. Not in PyFlink.
+        """
+        self.may_lose_most = may_lose_most
+        return self
+
+    def build(self) -> FileSource:
+        """The source. A type that was not declared is taken from the first file that has something in it.
+
+        Raises:
+            ProgramError: There are no paths, one of them is not there, or the type is in no file yet.
+            DataError: The first file cannot be read.
+        """
+        if not self.paths:
+            raise ProgramError("a file source needs at least one path")
+        tree = FileTree(self.paths, self.path_filter, nested=self.nested)
+        first = next((path for path, info in tree.list().items() if info.size), None)
+        resolved = self.format.resolved(None if first is None else tree.at(first))
+        return FileSource(replace(self, format=resolved, paths=tuple(map(absolute, self.paths))))
+
+
+class FileSource(Source):
+    r"""Reads the files below some paths: Parquet, ORC, CSV, JSON lines, or text.
+
+    Files are read by Arrow in Spark's Python workers; their rows never are in the JVM. They are begun in the order in
+    which they were last changed, then of their path. Each is a split of its own, as in Flink: it counts from when it
+    is begun until it has been read, and one that waits holds no watermark back. :meth:`FileSourceBuilder.set_split_by`
+    makes several files one split.
+
+    A file must be complete when it appears, and stay as it is. Names that begin with ``.`` or ``_`` are passed over,
+    those of folders too.
+
+    Flink: ``FileSource``.
+
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "visits.csv").write_text("user,ms\nwren,10\nrobin,20\n")
+    >>> source = FileSource.csv(folder).build()
+    >>> source.get_produced_type()
+    ROW(user: STRING, ms: LONG)
+    """
+
+    def __init__(self, settings: FileSourceBuilder, clock: Callable[[], float] = time.time) -> None:
+        if settings.format.type_info is None:
+            raise ProgramError("the columns of the files are not known; make the source with build()")
+        self._settings = settings
+        self._clock = clock
+        self._type_info = settings.format.type_info
+        self._tree = FileTree(settings.paths, settings.path_filter, nested=settings.nested)
+        self._known: KnownFiles | None = None
+        self._storage: str | None = None
+        self._sorts_out = False
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Start a source of files in a format of columns, such as ``ParquetColumnarRowInputFormat``."""
+        return _builder(BulkFormat, bulk_format, paths)
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Start a source of files in a format of lines, such as ``StreamFormat.text_line_format()``."""
+        return _builder(StreamFormat, stream_format, paths)
+
+    @staticmethod
+    def parquet(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of Parquet files; see ``ParquetColumnarRowInputFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                that of the first file.
+        """
+        from eventide.connectors.formats.parquet import ParquetColumnarRowInputFormat
+
+        return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(type_info), *paths)
+
+    @staticmethod
+    def orc(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of ORC files; see ``OrcColumnarRowInputFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                that of the first file.
+        """
+        from eventide.connectors.formats.orc import OrcColumnarRowInputFormat
+
+        return FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(type_info), *paths)
+
+    @staticmethod
+    def csv(*paths: str, type_info: TypeInformation | None = None, header: bool = True) -> FileSourceBuilder:
+        """Start a source of CSV files with commas and double quotes; see ``CsvSchema`` for others. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names, or a tuple type by the position of the columns. Without it, the type is
+                what the beginning of the first file suggests.
+            header: Whether the first line has the names of the columns, by which they are found.
+        """
+        from eventide.connectors.formats.csv import CsvReaderFormat, CsvSchema
+
+        row_type = None if type_info is None else check_columns("CSV", type_info)
+        return FileSource.for_record_stream_format(
+            CsvReaderFormat.for_schema(CsvSchema(row_type, use_header=header, reorder_columns=True)), *paths
+        )
+
+    @staticmethod
+    def json_lines(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+        """Start a source of files with a JSON object in each line; see ``JsonReaderFormat``. Not in PyFlink.
+
+        Args:
+            paths: Files and directories: local paths, or URIs that Arrow knows.
+            type_info: A row type with names. Without it, the type is what the beginning of the first file suggests.
+        """
+        from eventide.connectors.formats.json import JsonReaderFormat
+
+        return FileSource.for_record_stream_format(JsonReaderFormat(type_info), *paths)
+
+    @staticmethod
+    def text(*paths: str, charset_name: str = "UTF-8") -> FileSourceBuilder:
+        """Start a source of lines of text. Not in PyFlink."""
+        return FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), *paths)
+
+    def splits(self) -> list[str]:
+        """The splits that the paths name, if there is a function for it; otherwise none, because files may wait."""
+        split_by = self._settings.split_by
+        return [] if split_by is None else sorted({self.split_of(path) for path in self._files().listing()})
+
+    def parts(self, known: Mapping[str, int | None]) -> list[str]:
+        """The files: those of the start, or those that are there now. A directory without any is one empty part."""
+        if self.is_bounded():
+            return list(known) or list(self._files().look()) or [_NO_FILE]
+        files = self._files()
+        there = self._as_known(files.look(known), known)
+        begun = (path for path, position in known.items() if position)
+        gone = files.still_known(path for path, position in known.items() if position is None and path not in there)
+        return list(dict.fromkeys([*begun, *gone, *there]))
+
+    def _as_known(self, found: Collection[str], known: Iterable[str]) -> Collection[str]:
+        """Files under the names that a checkpoint has: an earlier version kept the passwords of paths in them."""
+        if all(without_secrets(path) == path for path in self._settings.paths):
+            return found
+        before = {without_secrets(name): name for name in known}
+        return dict.fromkeys(before.get(path, path) for path in found)
+
+    def split_of(self, part: str) -> str:
+        """The split that the function of the path names; by default, each file is a split.
+
+        Raises:
+            ProgramError: if the function gives something else than text.
+        """
+        split_by = self._settings.split_by
+        if split_by is None or part == _NO_FILE:
+            return part
+        split = split_by(part)
+        if not isinstance(split, str):
+            raise ProgramError(f"the function of set_split_by must give a str, and gave {split!r} for {part!r}")
+        return split
+
+    def latest_position(self, split: str) -> int:
+        """The position after a file."""
+        return 0 if split == _NO_FILE else self._files().end(split)
+
+    def latest_positions(self) -> dict[str, int]:
+        """No file goes on, so that it only matters which there are."""
+        return dict.fromkeys(self.parts({}), sys.maxsize)
+
+    def has_ended(self, split: str, position: int) -> bool:
+        """Whether a file has been read to its end."""
+        return position >= self.latest_position(split)
+
+    def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
+        """Files in the order in which they were changed, those of a split that has a name in the order of their path.
+
+        What was begun is finished first. The limits are shared among the splits that have names.
+        """
+        settings, waiting = self._settings, {path: at for path, at in positions.items() if path != _NO_FILE}
+        unread = Unread(self._files(), settings.format, waiting)
+        planned = next_positions(self._queues(waiting), unread, max_rows, settings.max_files)
+        return planned | {path: 0 for path in positions if path == _NO_FILE}
+
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        """Where each split reaches a time, file by file; None for formats that do not tell, and without a column."""
+        if column is None:
+            return None
+        waiting = {path: at for path, at in positions.items() if path != _NO_FILE}
+        queues = first_files(self._queues(waiting), self._settings.max_files)
+        return positions_at(queues, self._files(), column, timestamp_ms)
+
+    def rows_between(self, part: str, start: int, end: int) -> int:
+        """The number of rows; that of bytes for formats that are read as a whole."""
+        known = self._settings.format
+        return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
+
+    def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
+        """The files in the order in which they are read, for each split that has a name; those begun come first."""
+        if self._settings.split_by is None:
+            changed = {path: info.modified_ns for path, info in self._files().listing().items()}
+            return [sorted(positions, key=lambda path: (not positions[path], changed.get(path, 0), path))]
+        queues: dict[str, list[str]] = {}
+        for path in sorted(positions, key=lambda path: (not positions[path], path)):
+            queues.setdefault(self.split_of(path), []).append(path)
+        return list(queues.values())
+
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The rows of a file, or of a part of it."""
+        if split != _NO_FILE:
+            known = self._settings.format
+            read = known.sorted_out if self._sorts_out else known.read
+            yield from read(self._tree.at(split), start, end, self._type_info)
+
+    def sorting_out(self) -> FileSource:
+        """Return a copy of the source in which rows of text that cannot be read do not stop the job."""
+        source = copy(self)
+        source._sorts_out = True
+        return source
+
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> FileSource:
+        """Return a copy of this source that keeps its memory of files that disappeared in ``storage``."""
+        source = copy(self)
+        source._storage, source._known = storage, None
+        return source
+
+    def holds_when_new(self) -> bool:
+        """No: a file, or a split of files, counts from when it is begun."""
+        return False
+
+    def with_columns(self, columns: Collection[str]) -> FileSource:
+        """Return a copy of the source that reads only these columns of rows with names; at least one."""
+        source = copy(self)
+        source._type_info = narrowed(self._type_info, set(columns))
+        return source
+
+    def is_bounded(self) -> bool:
+        """Whether it reads the files that are there at the start alone."""
+        return self._settings.discovery_interval is None
+
+    def get_produced_type(self) -> TypeInformation:
+        """Rows of the columns that are read; text for lines."""
+        return self._type_info
+
+    def _files(self) -> KnownFiles:
+        if self._known is None:
+            interval = self._settings.discovery_interval
+            seconds = None if interval is None else interval.nanos / 1e9
+            self._known = KnownFiles(
+                self._tree,
+                self._settings.format,
+                GoneFiles(self._storage, list(map(without_secrets, self._settings.paths))),
+                seconds,
+                self._settings.known_for.nanos / 1e9,
+                self._settings.may_lose_most,
+                self._clock,
+            )
+        return self._known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}
+
+    def __repr__(self) -> str:
+        return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"
+
+
+def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:
+    if not isinstance(format, kind):
+        raise ProgramError(f"a file source needs a {kind.__name__} of eventide.connectors.formats here, not {format!r}")
+    return FileSourceBuilder(format, tuple(map(str, paths)))

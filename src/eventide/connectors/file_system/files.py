@@ -1,0 +1,204 @@
+"""Files as they are found and opened: paths and URIs through Arrow's file systems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventide._secrets import without_secrets
+from eventide.connectors.file_system._path_filter import FilePathFilter
+from eventide.errors import DataError, ProgramError, StateError
+from eventide.storage.opening import absolute, opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+
+_MANY = 10
+"""The number of files from which on a path may not lose most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file in a listing: its size in bytes, and when it was changed, in nanoseconds since the epoch."""
+
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file: ``path`` as users know it, and ``inner`` as its file system does."""
+
+    path: str
+    file_system: FileSystem
+    inner: str
+
+    def size(self) -> int:
+        """Its size in bytes.
+
+        Raises:
+            DataError: if it is gone.
+        """
+        info = self.file_system.get_file_info(self.inner)
+        if not info.is_file:
+            raise _gone(self.path)
+        return int(info.size)
+
+    def stream(self) -> pa.NativeFile:
+        """Its bytes from the beginning; the ending of its name says how they are compressed (``.gz``, ``.zst``, …)."""
+        return self.file_system.open_input_stream(self.inner)
+
+    def random(self) -> pa.NativeFile:
+        """Its bytes in any order."""
+        return self.file_system.open_input_file(self.inner)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn whatever goes wrong with the file into a DataError that names it."""
+        try:
+            yield
+        except DataError:
+            raise
+        except FileNotFoundError as error:
+            raise _gone(self.path) from error
+        except (OSError, ValueError, TypeError, NotImplementedError, KeyError) as error:
+            raise DataError(f"the file {self.path} cannot be read: {error}") from error
+
+
+def _gone(path: str) -> DataError:
+    return DataError(
+        f"the file {path} is gone, and it is still to be read; put it back, or start with a new checkpoint. Files must "
+        "stay until the job has read them"
+    )
+
+
+def check_size(file: File, planned: int) -> None:
+    """Check that a file is as it was when it was planned.
+
+    Raises:
+        DataError: if its size is another.
+    """
+    size = file.size()
+    if size != planned:
+        raise _changed(file.path, f"it had {planned} bytes and has {size}")
+
+
+def _changed(path: str, how: str) -> DataError:
+    return DataError(
+        f"the file {path} has changed since it was found: {how}. A file must be complete when it appears: write it "
+        "under a name that begins with '.' or '_', or elsewhere, and move it in"
+    )
+
+
+def check_rows(file: File, planned: int, rows: int) -> None:
+    """Check that a file has as many rows as it had when it was planned.
+
+    Raises:
+        DataError: if it has not.
+    """
+    if rows != planned:
+        raise _changed(file.path, f"it had {planned} rows and has {rows}")
+
+
+class FileTree:
+    """The files below some paths, and those paths that are files themselves.
+
+    Args:
+        paths: local paths, or URIs that Arrow knows, such as ``s3://bucket/in``.
+        path_filter: says which files below a folder to pass over; None for all that are not hidden.
+        nested: whether files in folders below those of the paths count.
+    """
+
+    def __init__(self, paths: Sequence[str], path_filter: FilePathFilter | None = None, *, nested: bool = True) -> None:
+        self._path_filter = path_filter
+        self._nested = nested
+        self._roots = {_shown(path): absolute(path) for path in paths}
+
+    def list(self) -> dict[str, FileInfo]:
+        """All files by their path, in the order of their path; not those with a hidden name, or in a hidden folder.
+
+        Raises:
+            ProgramError: if one of the paths is not there.
+        """
+        found: dict[str, FileInfo] = {}
+        for shown, uri in self._roots.items():
+            found |= _listed(shown, uri, nested=self._nested)
+        return {path: info for path, info in sorted(found.items()) if not self._ignores(path)}
+
+    def _ignores(self, path: str) -> bool:
+        return self._path_filter is not None and self._path_filter.filter_path(path)
+
+    def check_loss(self, before: Collection[str], now: Collection[str]) -> None:
+        """Refuse a listing in which a path has lost more than half of its files: the store may be unavailable.
+
+        Args:
+            before: the files that were there; those below no path, or that are ignored by now, do not count.
+            now: those that are there.
+
+        Raises:
+            DataError: if one has, and had ten or more.
+        """
+        gone = {path for path in before if path not in now}
+        if 2 * len(gone) <= _MANY:
+            return
+        had = Counter(self._root_of(path) for path in before if not self._ignores(path))
+        for root, lost in Counter(self._root_of(path) for path in gone if not self._ignores(path)).items():
+            if root is not None and had[root] >= _MANY and 2 * lost > had[root]:
+                raise DataError(
+                    f"{lost} of {had[root]} files below {root} are gone since the last look, as if a store were not "
+                    "mounted or not listed in full; check it, and start the job again. If files are deleted there on "
+                    "purpose, most of them at once, say so with set_may_lose_most(True) on the builder of the source"
+                )
+
+    def _root_of(self, path: str) -> str | None:
+        """The path of the source that a file lies under."""
+        return max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
+
+    def at(self, path: str) -> File:
+        """One of the files, whether it is there or not."""
+        path = without_secrets(path)  # a checkpoint of an earlier version may have names with passwords
+        root = self._root_of(path)
+        if root is None:
+            raise StateError(
+                f"the checkpoint is about the file {path}, which lies under none of the paths of the source "
+                f"({', '.join(self._roots)}); start with a new checkpoint location, or with the path that it lies under"
+            )
+        if ".." in path[len(root) :].split("/"):
+            raise StateError(
+                f"the checkpoint is about the file {path}, which leads out of {root}; start with a new one"
+            )
+        file_system, inner = opened(self._roots[root])
+        return File(path, file_system, inner + path[len(root) :])
+
+
+def _shown(path: str) -> str:
+    return without_secrets(absolute(path).partition("?")[0].rstrip("/"))
+
+
+def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:
+    from pyarrow.fs import FileSelector, FileType
+
+    file_system, inner = opened(uri)
+    root = file_system.get_file_info(inner or "/")
+    if root.type is FileType.NotFound:
+        raise ProgramError(
+            f"there is nothing at {shown or '/'}; create the directory, or correct the path of the source"
+        )
+    if root.is_file:
+        return {shown: FileInfo(root.size, root.mtime_ns or 0)}
+    found = {}
+    for info in file_system.get_file_info(FileSelector(inner or "/", recursive=nested)):
+        relative = info.path.removeprefix(inner)
+        if info.is_file and not _is_hidden(relative):
+            found[shown + relative] = FileInfo(info.size, info.mtime_ns or 0)
+    return found
+
+
+def _is_hidden(relative: str) -> bool:
+    """Whether a name on the way to a file says that it is not meant to be read, as Spark and Flink take it."""
+    return "/." in relative or "/_" in relative

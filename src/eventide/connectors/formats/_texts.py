@@ -1,0 +1,285 @@
+"""Single values as text, as Flink's schemas of rows write and read them: one by one, and columns of them by Arrow."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import math
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.time import Instant
+from eventide.common.typeinfo import BasicTypeInfo, BytesTypeInfo, DecimalTypeInfo, TypeInformation
+from eventide.common.typeinfo.basic import FLOAT_LIMIT
+from eventide.connectors.file_system.columns import points_in_time
+from eventide.errors import TypeMismatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)Z?")
+_ZONE = r"Z|[+-](?:0[0-9]|1[0-8]):?[0-5][0-9]"
+_TIMESTAMP = re.compile(rf"{_DATE.pattern}[T ]{_TIME.pattern.removesuffix('Z?')}(?:{_ZONE})?")
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - points in time are naive here, in UTC
+_BARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
+_BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the values of one type are read from a text and written to one.
+
+    ``read`` raises a ``ValueError`` where a text is no value of the type.
+    """
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+def text_form(type_info: TypeInformation) -> TextForm | None:
+    """The form of a type of single values; None for others.
+
+    Points in time are in UTC, with a Z at the end; without a zone, a text is taken to be in UTC too.
+
+    >>> from eventide.common import Types
+    >>> form = text_form(Types.SQL_TIMESTAMP())
+    >>> form.read("2026-05-01T10:00:00+02:00"), form.write(dt.datetime(2026, 5, 1, 8))
+    (datetime.datetime(2026, 5, 1, 8, 0), '2026-05-01T08:00:00Z')
+    """
+    if isinstance(type_info, BytesTypeInfo):
+        return TextForm(_bytes, lambda value: base64.b64encode(value).decode("ascii"))
+    if isinstance(type_info, DecimalTypeInfo):
+        return TextForm(lambda text: _declared_decimal(text, type_info), "{:f}".format)
+    if not isinstance(type_info, BasicTypeInfo):
+        return None
+    if type_info.name in _BITS:
+        limit = 1 << (_BITS[type_info.name] - 1)
+        return TextForm(lambda text: _integer(text, limit), str)
+    return _FORMS[type_info.name]
+
+
+def is_bare(type_info: TypeInformation) -> bool:
+    """Whether the values of a type are numbers or truth values, which need no quotes."""
+    return isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE)
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    found = pattern.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _integer(text: str, limit: int) -> int:
+    number = int(_matched(_INTEGER, text)[0])
+    if not -limit <= number < limit:
+        raise ValueError(text)
+    return number
+
+
+def _number(text: str) -> float:
+    special = _SPECIAL.get(text.strip())
+    return float(_matched(_NUMBER, text)[0]) if special is None else special
+
+
+def _float_32(number: float) -> float:
+    """A number of 32 bits; one that is too large is infinite."""
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return rounded
+
+
+def number_text(number: float) -> str:
+    if math.isfinite(number):
+        return repr(float(number))
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _float_32_text(number: float) -> str:
+    """As few digits as tell a number of 32 bits apart from others."""
+    number = _float_32(number)
+    if not math.isfinite(number):
+        return number_text(number)
+    shortest = next(text for digits in (6, 7, 8, 9) if _float_32(float(text := f"{number:.{digits}g}")) == number)
+    return repr(float(shortest))
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(_matched(_NUMBER, text)[0])
+
+
+def _big_decimal(text: str) -> Decimal:
+    """A number that fits into a column: up to 20 digits before the point and 18 after it."""
+    number = _decimal(text)
+    if not (number == 0 or number.adjusted() < 20) or number.as_tuple().exponent < -18:  # type: ignore[operator]
+        raise ValueError(text)
+    return number
+
+
+def _declared_decimal(text: str, type_info: DecimalTypeInfo) -> Any:
+    try:
+        return type_info.as_declared([_decimal(text)])[0]
+    except TypeMismatch as error:
+        raise ValueError(text) from error
+
+
+def _char(text: str) -> str:
+    if len(text) != 1:
+        raise ValueError(text)
+    return text
+
+
+def _text(text: str) -> str:
+    text.encode()  # half of a pair of surrogates is no text
+    return text
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(text) from error
+
+
+def _date(text: str) -> dt.date:
+    return dt.date.fromisoformat(_matched(_DATE, text)[0])
+
+
+def _time(text: str) -> dt.time:
+    return dt.time.fromisoformat(_matched(_TIME, text)[1])
+
+
+def _timestamp(text: str) -> dt.datetime:
+    moment = dt.datetime.fromisoformat(_matched(_TIMESTAMP, text)[0])
+    try:
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
+    except OverflowError as error:
+        raise ValueError(text) from error
+
+
+def _instant(text: str) -> Instant:
+    micros = (_timestamp(text) - _EPOCH) // dt.timedelta(microseconds=1)
+    return Instant(micros // 1_000_000, micros % 1_000_000 * 1_000)
+
+
+def _instant_text(instant: Instant) -> str:
+    micros = instant.seconds * 1_000_000 + instant.nanos // 1_000
+    return _timestamp_text(_EPOCH + dt.timedelta(microseconds=micros))
+
+
+def _timestamp_text(moment: dt.datetime) -> str:
+    return f"{moment.isoformat()}Z"
+
+
+_FORMS = {
+    "STRING": TextForm(_text, str),
+    "CHAR": TextForm(_char, str),
+    # As Java reads it: a text other than "true" is false.
+    "BOOLEAN": TextForm(lambda text: text.strip().lower() == "true", lambda value: "true" if value else "false"),
+    "BIG_INT": TextForm(lambda text: _integer(text, 10**38), str),
+    "FLOAT": TextForm(lambda text: _float_32(_number(text)), _float_32_text),
+    "DOUBLE": TextForm(_number, number_text),
+    "BIG_DEC": TextForm(_big_decimal, "{:f}".format),
+    "SQL_DATE": TextForm(_date, dt.date.isoformat),
+    "SQL_TIME": TextForm(_time, lambda time: f"{time.isoformat()}Z"),
+    "SQL_TIMESTAMP": TextForm(_timestamp, _timestamp_text),
+    "INSTANT": TextForm(_instant, _instant_text),
+}
+
+
+PLAIN = frozenset({"STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "DOUBLE"})
+"""Types that Arrow reads as they are meant."""
+
+SINGLE = PLAIN | {"FLOAT", "SQL_DATE", "SQL_TIMESTAMP", "INSTANT"}
+"""And those that it reads as something else first."""
+
+# Dates of every calendar and zones of every country; others are looked at one by one.
+_PLAIN_DATE = r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}"
+_PLAIN_TIMESTAMP = (
+    rf"{_PLAIN_DATE}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])?"
+)
+
+_AS_THEY_ARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG"})
+_SMALLEST, _LARGEST = 1e-4, 1e10  # between these, both Arrow and Python write numbers without an exponent
+
+
+def texts_of(column: pa.Array, type_info: TypeInformation) -> pa.Array | None:
+    """The text of each value, null where it is null; None for types that Arrow writes otherwise."""
+    import pyarrow as pa
+
+    name = type_info.name if isinstance(type_info, BasicTypeInfo) else None
+    if name in _AS_THEY_ARE or (name == "STRING" and pa.types.is_string(column.type)):
+        return column.cast(pa.string())
+    if name == "DOUBLE":
+        return _numbers(column)
+    if name in {"SQL_TIMESTAMP", "INSTANT"} and pa.types.is_timestamp(column.type):
+        return _points_in_time(column)
+    return None
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = column.cast(pa.string())
+    texts = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
+    size = pc.abs(column)
+    plain = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, _SMALLEST), pc.less(size, _LARGEST)))
+    others = pc.fill_null(pc.invert(plain), False)
+    if not pc.any(others).as_py():
+        return texts
+    one_by_one = pa.array(map(number_text, column.filter(others).to_pylist()), pa.string())
+    return pc.replace_with_mask(texts, others, one_by_one)
+
+
+def _points_in_time(column: pa.Array) -> pa.Array:
+    """In UTC, with a Z; microseconds where there are some."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = column.cast(pa.timestamp("us")).cast(pa.string())
+    whole = pc.ends_with(texts, ".000000")
+    texts = pc.if_else(whole, pc.utf8_slice_codeunits(texts, 0, -7), texts)
+    return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z", "")
+
+
+def parsed_type(wanted: pa.DataType) -> pa.DataType:
+    """The type that Arrow is asked for: its own reading of points in time, and its rounding, are others."""
+    import pyarrow as pa
+
+    if pa.types.is_date(wanted) or pa.types.is_timestamp(wanted):
+        return pa.string()
+    return pa.float64() if pa.types.is_float32(wanted) else wanted
+
+
+def as_wanted(column: Any, wanted: pa.DataType) -> pa.Array | None:
+    """A column of the type that is wanted; None where a value in it has to be looked at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.type == wanted:
+        return column
+    if pa.types.is_float32(wanted):
+        return column.cast(wanted) if _all(pc.less(pc.abs(column), FLOAT_LIMIT)) else None
+    pattern = _PLAIN_DATE if pa.types.is_date(wanted) else _PLAIN_TIMESTAMP
+    if not _all(pc.match_substring_regex(column, f"^{pattern}$")):
+        return None
+    return column.cast(wanted) if pa.types.is_date(wanted) else points_in_time(column, wanted)
+
+
+def _all(truths: pa.Array) -> bool:
+    """Whether all are true that are not null."""
+    import pyarrow.compute as pc
+
+    return pc.all(truths).as_py() is not False

@@ -1,0 +1,276 @@
+"""Messages of Avro, each a record without its schema; read and written by fastavro, which ``eventide[avro]`` brings."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from eventide._absent import finder_of_names
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
+from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of, said
+from eventide.errors import DataError, ProgramError
+
+__all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSchema"]
+
+_PLAIN = {
+    "string": Types.STRING,
+    "enum": Types.STRING,
+    "boolean": Types.BOOLEAN,
+    "int": Types.INT,
+    "long": Types.LONG,
+    "float": Types.FLOAT,
+    "double": Types.DOUBLE,
+}
+_LOGICAL = {
+    "date": Types.SQL_DATE,
+    "time-millis": Types.SQL_TIME,
+    "time-micros": Types.SQL_TIME,
+    "timestamp-millis": Types.SQL_TIMESTAMP,
+    "timestamp-micros": Types.SQL_TIMESTAMP,
+}
+
+
+def library() -> Any:
+    """The module fastavro, which reads and writes Avro.
+
+    Raises:
+        ProgramError: if it is not installed where this runs.
+    """
+    try:
+        return import_module("fastavro")
+    except ImportError as error:
+        raise ProgramError(
+            "Avro needs the library fastavro, which is not installed here: pip install 'eventide[avro]', also where "
+            "Spark's workers run"
+        ) from error
+
+
+@dataclass(frozen=True)
+class AvroSchema:
+    """A schema of Avro; made by :meth:`parse_string` or :meth:`parse_file`. PyFlink: ``AvroSchema``.
+
+    It needs the package fastavro, which comes with ``eventide[avro]``.
+    """
+
+    text: str
+
+    @staticmethod
+    def parse_string(json_schema: str) -> AvroSchema:
+        """The schema that a text describes.
+
+        Raises:
+            ProgramError: It is no schema of Avro, or fastavro is not installed.
+        """
+        schema = AvroSchema(json_schema)
+        _ = schema.parsed
+        return schema
+
+    @staticmethod
+    def parse_file(file_path: str) -> AvroSchema:
+        """The schema that a local file describes.
+
+        Raises:
+            ProgramError: The file cannot be read, or has no schema of Avro in it.
+        """
+        try:
+            text = Path(file_path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ProgramError(f"the Avro schema {file_path} cannot be read: {error}") from error
+        return AvroSchema.parse_string(text)
+
+    @cached_property
+    def parsed(self) -> Any:
+        """The schema as fastavro takes it, without what is said of types beyond those that a row has."""
+        avro = library()
+        try:
+            return avro.parse_schema(_without_strange_types(json.loads(self.text)))
+        except Exception as error:
+            raise ProgramError(f"{self.text!r:.200} is no schema of Avro: {error!r}") from error
+
+    def type_info(self) -> TypeInformation:
+        """The type of what the schema describes: of a record, a row. Flink: ``AvroSchemaConverter``.
+
+        Text and enumerations are text; what may be null besides is what it is; a decimal keeps its digits.
+
+        Raises:
+            ProgramError: There is no type for a part of it: null alone, several types in one place, or one that has
+                itself as a part.
+        """
+        return _type(import_module("fastavro.schema").expand_schema(self.parsed), "it")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AvroSchema, (self.text,)
+
+
+def _without_strange_types(node: Any) -> Any:
+    """The type of a schema; one with an unknown logical type is of the type below it, as the specification says."""
+    if isinstance(node, list):
+        return [_without_strange_types(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    known = {*_LOGICAL, "decimal"}
+    kept = {name: part for name, part in node.items() if name != "logicalType" or part in known}
+    return {name: part if name == "default" else _without_strange_types(part) for name, part in kept.items()}
+
+
+def _type(node: Any, where: str) -> TypeInformation:
+    if isinstance(node, list):
+        kinds = [kind for kind in node if kind not in ("null", {"type": "null"})]
+        if len(kinds) != 1:
+            raise ProgramError(f"Avro schema: {where} may be of several types, {kinds}; a row has one for each field")
+        return _type(kinds[0], where)
+    described = node if isinstance(node, dict) else {"type": node}
+    kind, logical = described["type"], described.get("logicalType")
+    if isinstance(kind, dict | list):
+        return _type(kind, where)
+    if logical == "decimal":
+        return Types.BIG_DEC(described["precision"], described.get("scale", 0))
+    if logical in _LOGICAL:
+        return _LOGICAL[logical]()
+    match kind:
+        case "record" | "error":
+            fields = {field["name"]: _type(field["type"], f"{field['name']!r}") for field in described["fields"]}
+            return Types.ROW_NAMED([*fields], [*fields.values()])
+        case "array":
+            return Types.OBJECT_ARRAY(_type(described["items"], f"the items of {where}"))
+        case "map":
+            return Types.MAP(Types.STRING(), _type(described["values"], f"the values of {where}"))
+        case "bytes" | "fixed":
+            return Types.PRIMITIVE_ARRAY(Types.BYTE())
+        case str() if kind in _PLAIN:
+            return _PLAIN[kind]()
+    raise ProgramError(f"Avro schema: there is no type for {where}, which is {kind!r}")
+
+
+class ReadsAvroRecords(ReadsRows):
+    """Reads rows from records of Avro, wherever the schema of a record comes from."""
+
+    format: ClassVar[str] = "Avro"
+
+    @abstractmethod
+    def _record(self, message: bytes) -> Any:
+        """The record in a message: a dict, by the names of fields.
+
+        Raises:
+            DataError: if it is no record of its schema, or does not say which schema that is where it must.
+            ProgramError: if the schema cannot be asked for.
+        """
+
+    def _read(self, message: bytes) -> Any:
+        [row] = self.row_type.as_declared([self._record(message)])
+        return row
+
+    @cached_property
+    def _read_many(self) -> ReadMany | None:
+        return lambda messages: self.row_type.to_arrow([self._record(message) for message in messages])
+
+
+@dataclass(frozen=True)
+class _AvroRows:
+    """The schema of Avro, and the type of rows that it describes: for both schemas of rows."""
+
+    record_class: str | None = None
+    avro_schema_string: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.avro_schema_string is None:
+            raise ProgramError(
+                f"{type(self).__name__} needs the schema as avro_schema_string; a record_class of Java has no meaning "
+                "here"
+            )
+        _ = self.row_type
+
+    @cached_property
+    def _schema(self) -> AvroSchema:
+        return AvroSchema.parse_string(str(self.avro_schema_string))
+
+    @cached_property
+    def row_type(self) -> CompositeTypeInfo:
+        """The type of the rows."""
+        return row_type_of(type(self).__name__, self._schema.type_info())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (None, self.avro_schema_string)
+
+
+class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):  # type: ignore[override] # row_type is computed
+    """Reads rows from records of Avro, in its binary form. PyFlink: ``AvroRowDeserializationSchema``.
+
+    Args:
+        record_class: A class of Java, which has no meaning here.
+        avro_schema_string: The schema with which the messages were written, as JSON.
+
+    Raises:
+        ProgramError: There is no schema, it describes no record or has a part without a type, or fastavro is not
+            installed.
+    """
+
+    def _record(self, message: bytes) -> Any:
+        try:
+            return library().schemaless_reader(io.BytesIO(message), self._schema.parsed)
+        except Exception as error:
+            raise DataError(
+                f"the message {said(message)} cannot be read as Avro of {self.row_type}: {error!r}"
+            ) from error
+
+
+class AvroRowSerializationSchema(_AvroRows, SerializationSchema):
+    """Writes rows as records of Avro, in its binary form. PyFlink: ``AvroRowSerializationSchema``.
+
+    Times are written as exactly as the schema says, in milliseconds or microseconds.
+
+    Args:
+        record_class: A class of Java, which has no meaning here.
+        avro_schema_string: The schema, as JSON.
+
+    Raises:
+        ProgramError: There is no schema, it describes no record or has a part without a type, or fastavro is not
+            installed.
+    """
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the record.
+
+        Raises:
+            DataError: The element is not of the type, or has None where the schema has no null.
+        """
+        if element is None:
+            raise DataError(f"there is no record of Avro for None; it should be of {self.row_type}")
+        [declared] = self.row_type.as_declared([element])
+        data = io.BytesIO()
+        try:
+            library().schemaless_writer(data, self._schema.parsed, _as_avro(self.row_type, declared))
+        except Exception as error:
+            raise DataError(f"{element!r} cannot be written as Avro of {self.row_type}: {error!r}") from error
+        return data.getvalue()
+
+
+def _as_avro(type_info: TypeInformation, value: Any) -> Any:
+    """A value as fastavro takes it: records as dicts, and points in time with their zone."""
+    if value is None:
+        return None
+    if isinstance(type_info, CompositeTypeInfo):
+        parts = zip(type_info.field_names, type_info.field_types, value, strict=True)
+        return {name: _as_avro(field, part) for name, field, part in parts}
+    if isinstance(type_info, ListTypeInfo):
+        return [_as_avro(type_info.element_type, part) for part in value]
+    if isinstance(type_info, MapTypeInfo):
+        return {name: _as_avro(type_info.value_type, part) for name, part in value.items()}
+    if type_info == Types.SQL_TIMESTAMP():
+        return value.replace(tzinfo=dt.UTC)
+    return value
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -1,0 +1,403 @@
+"""Rows as messages of CSV: the lines that Flink's schemas write and read, one by one and many at once."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
+from eventide.common.typeinfo.base import one_array
+from eventide.common.types import Row
+from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of
+from eventide.connectors.formats._texts import SINGLE, TextForm, as_wanted, is_bare, parsed_type, text_form
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LONGEST_BARE = 24
+"""A text with more characters is written in quotes, whatever they are."""
+
+_LINE_END = r"\r?\n\z"
+_NOT_FOR_ARROW = r"\A\z|\A\x{FEFF}|[\r\n]|0[xX]|(?i:nan|inf)"
+"""Nothing; a mark of the order of bytes; more than one line; and numbers that Java does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The characters of a line; None for those that have no meaning, and for a None that is written as nothing."""
+
+    delimiter: str = ","
+    array_delimiter: str = ";"
+    quote: str | None = '"'
+    escape: str | None = None
+    null: str | None = None
+    line_end: str = "\n"
+    allows_comments: bool = False
+
+    def cells(self, text: str) -> list[str]:
+        """The cells of the first line of a text.
+
+        Raises:
+            ValueError: if there is no line.
+        """
+        lines = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            escapechar=self.escape,
+            quoting=csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        try:
+            return next(lines) or [""]
+        except (csv.Error, StopIteration) as error:
+            raise ValueError(str(error) or "it is empty") from error
+
+    def line(self, cells: Sequence[str]) -> str:
+        """Cells that have been written, as a line."""
+        if self.quote is not None and [*cells] == [""]:  # a line that is empty is none
+            return self.quote * 2 + self.line_end
+        return self.delimiter.join(cells) + self.line_end
+
+    def written(self, cell: str, *, is_text: bool = False) -> str:
+        """A cell, with quotes where it needs them.
+
+        As in Flink, a text is in quotes too if it is long, or has a character that is not above all of those between
+        and around cells. These are the bytes that Flink 2.3.0 writes: within quotes, quotes and escapes are doubled.
+
+        >>> print(Dialect().written("5 + 5", is_text=True), Dialect().written("wren", is_text=True))
+        "5 + 5" wren
+        >>> print(Dialect(quote="'", escape="*").written("4 o'clock*", is_text=True))
+        '4 o''clock**'
+
+        Raises:
+            ValueError: if there is no way to write it.
+        """
+        special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
+        if self.quote is not None:
+            highest = max(self.delimiter, self.quote, *self.line_end)
+            if special.isdisjoint(cell) and not (
+                is_text and (len(cell) > _LONGEST_BARE or min(cell, default="\U0010ffff") <= highest)
+            ):
+                return cell
+            doubled = {self.quote, self.escape}
+            return self.quote + "".join(char * 2 if char in doubled else char for char in cell) + self.quote
+        if special.isdisjoint(cell):
+            return cell
+        if self.escape is None:
+            raise ValueError(f"{cell!r} needs quotes, or an escape character")
+        return "".join(self.escape + char if char in special else char for char in cell)
+
+
+def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_part: bool = False) -> TextForm:
+    """How values of a type stand in a cell, or in a part of the list or the row that a cell holds.
+
+    Raises:
+        ProgramError: if they have no form there.
+    """
+    form = _value(type_info, dialect, lenient=lenient, may_have_parts=not is_part)
+    is_text, separator, null = not is_bare(type_info), dialect.array_delimiter, dialect.null
+
+    def read(text: str) -> Any:
+        if text == null:
+            return None
+        try:
+            return form.read(text)
+        except ValueError as error:
+            if lenient:
+                return None
+            raise ValueError(f"expected {type_info!r}, got {text!r}") from error
+
+    def write(value: Any) -> str:
+        if value is None:
+            return dialect.written(null or "")
+        return dialect.written(form.write(value), is_text=is_text)
+
+    def write_part(value: Any) -> str:
+        text = null or "" if value is None else form.write(value)
+        if separator in text:
+            raise ValueError(f"{text!r} has {separator!r} in it, which stands between parts of a cell")
+        return text
+
+    return TextForm(read, write_part if is_part else write)
+
+
+def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_have_parts: bool) -> TextForm:
+    separator = dialect.array_delimiter
+    if may_have_parts and isinstance(type_info, ListTypeInfo):
+        part = _cell(type_info.element_type, dialect, lenient=lenient, is_part=True)
+        return TextForm(
+            lambda text: [part.read(one) for one in text.split(separator)] if text else [],
+            lambda value: separator.join(map(part.write, value)),
+        )
+    if may_have_parts and isinstance(type_info, CompositeTypeInfo):
+        read, write = _codec(type_info, dialect, lenient=lenient, in_a_cell=True)
+        return TextForm(lambda text: read(text.split(separator)), lambda value: separator.join(write(value)))
+    form = text_form(type_info)
+    if form is None:
+        raise ProgramError(
+            f"a cell of CSV has no form of {type_info!r}: it holds a single value, or a list or a row of such values"
+        )
+    # Times without the Z that they end with in JSON, as Java prints them.
+    if type_info == BasicTypeInfo("SQL_TIME"):
+        return replace(form, write=dt.time.isoformat)
+    if type_info == BasicTypeInfo("SQL_TIMESTAMP"):
+        return replace(form, write=_java_timestamp)
+    return form
+
+
+def _codec(
+    row_type: CompositeTypeInfo, dialect: Dialect, *, lenient: bool, in_a_cell: bool = False
+) -> tuple[Callable[[list[str]], Any], Callable[[Any], list[str]]]:
+    """Two functions: one reads a row from the texts of its fields, one writes them."""
+    names, is_row = row_type.field_names, isinstance(row_type, RowTypeInfo)
+    cells = [_cell(field, dialect, lenient=lenient, is_part=in_a_cell) for field in row_type.field_types]
+
+    def read(texts: list[str]) -> Any:
+        if len(texts) != len(cells) and not lenient:
+            raise ValueError(f"expected {len(cells)} cell(s), got {len(texts)}")
+        values: list[Any] = [None] * len(cells)
+        for place, (cell, text) in enumerate(zip(cells, texts, strict=False)):
+            try:
+                values[place] = cell.read(text)
+            except ValueError as error:
+                raise ValueError(f"field {names[place]}: {error}") from error
+        return Row.of_fields(names, values) if is_row else tuple(values)
+
+    return read, lambda row: [cell.write(value) for cell, value in zip(cells, row, strict=True)]
+
+
+def _java_timestamp(moment: dt.datetime) -> str:
+    text = moment.isoformat(sep=" ")
+    return text.rstrip("0") if moment.microsecond else f"{text}.0"
+
+
+def _read_at_once(messages: Sequence[bytes], row_type: CompositeTypeInfo, dialect: Dialect) -> pa.StructArray | None:
+    """The rows of messages, as Arrow reads them; None where one might mean something else to Flink.
+
+    Each message is one line, without quotes: so no other line can be a part of it.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv as pcsv
+
+    wanted = row_type.arrow_type()
+    try:
+        texts = pc.replace_substring_regex(pa.array(messages, pa.binary()).cast(pa.string()), _LINE_END, "")
+        for char in (dialect.quote, dialect.escape):
+            if char is not None and pc.any(pc.match_substring(texts, char)).as_py():
+                return None
+        if pc.any(pc.match_substring_regex(texts, _NOT_FOR_ARROW)).as_py():
+            return None
+        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+        content = lines[0].as_buffer()
+        names = [str(place) for place in range(wanted.num_fields)]
+        table = pcsv.read_csv(
+            pa.BufferReader(content),
+            pcsv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=names),
+            pcsv.ParseOptions(
+                delimiter=dialect.delimiter, quote_char=False, escape_char=False, ignore_empty_lines=False
+            ),
+            pcsv.ConvertOptions(
+                column_types={name: parsed_type(field.type) for name, field in zip(names, wanted, strict=True)},
+                null_values=[] if dialect.null is None else [dialect.null],
+                strings_can_be_null=dialect.null is not None,
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
+            ),
+        )
+        columns = [as_wanted(one_array(table.column(i)), field.type) for i, field in enumerate(wanted)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowCapacityError):
+        return None
+    known = [column for column in columns if column is not None]
+    if len(table) != len(messages) or len(known) < len(columns):
+        return None
+    return pa.StructArray.from_arrays(known, fields=list(wanted))
+
+
+@dataclass
+class _Builder:
+    """The settings that both schemas have; each step changes the builder and returns it."""
+
+    type_info: TypeInformation
+    dialect: Dialect = field(default_factory=Dialect)
+
+    def set_field_delimiter(self, delimiter: str) -> Self:
+        """Set the character between two cells; by default a comma."""
+        return self._with(delimiter=one_character("field delimiter", delimiter))
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        """Set what stands between the parts of a list, or of a row, within a cell; by default a semicolon."""
+        if not delimiter:
+            raise ProgramError("the delimiter of array elements must have a character")
+        return self._with(array_delimiter=delimiter)
+
+    def set_quote_character(self, c: str) -> Self:
+        """Set the character around a cell in which others have no meaning; by default a double quote."""
+        return self._with(quote=one_character("quote character", c))
+
+    def set_escape_character(self, c: str) -> Self:
+        """Set the character that takes the meaning from the next one; by default there is none."""
+        return self._with(escape=one_character("escape character", c))
+
+    def set_null_literal(self, null_literal: str) -> Self:
+        """Set the text that stands for None."""
+        return self._with(null=null_literal)
+
+    def _with(self, **changes: Any) -> Self:
+        self.dialect = replace(self.dialect, **changes)
+        return self
+
+
+@dataclass(frozen=True)
+class CsvRowDeserializationSchema(ReadsRows):
+    """Reads rows from lines of CSV, by the position of the cells. PyFlink: ``CsvRowDeserializationSchema``.
+
+    It is made with ``CsvRowDeserializationSchema.Builder(type_info)``. Nothing stands for None unless a literal is set,
+    so that an empty cell is an empty text, and no number. A list, or a row within the row, stands in one cell, and what
+    is empty is a list without elements. A comment has no row.
+
+    >>> from eventide.common import Types
+    >>> row_type = Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.LONG())])
+    >>> CsvRowDeserializationSchema.Builder(row_type).build().deserialize(b"wren,1;2")
+    Row(user='wren', tags=[1, 2])
+    """
+
+    format: ClassVar[str] = "CSV"
+    row_type: CompositeTypeInfo
+    dialect: Dialect = field(default_factory=Dialect)
+    ignores_parse_errors: bool = False
+
+    @cached_property
+    def _row_of(self) -> Callable[[list[str]], Any]:
+        return _codec(self.row_type, self.dialect, lenient=self.ignores_parse_errors)[0]
+
+    def _read(self, message: bytes) -> Any:
+        text = message.decode()
+        if self.dialect.allows_comments and text.startswith("#"):
+            return None
+        return self._row_of(self.dialect.cells(text))
+
+    @cached_property
+    def _read_many(self) -> ReadMany | None:
+        types, dialect = self.row_type.field_types, self.dialect
+        known = all(isinstance(field, BasicTypeInfo) and field.name in SINGLE for field in types)
+        if not known or not dialect.delimiter.isascii() or dialect.allows_comments:
+            return None
+        return partial(_read_at_once, row_type=self.row_type, dialect=dialect)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row_type, self.dialect, self.ignores_parse_errors)
+
+    @dataclass
+    class Builder(_Builder):
+        """Builds a :class:`CsvRowDeserializationSchema`; each step changes the builder and returns it."""
+
+        _ignores_parse_errors: bool = False
+
+        def set_allow_comments(self, allow_comments: bool) -> Self:
+            """Let a line that begins with ``#`` be a comment, which is left out."""
+            return self._with(allows_comments=allow_comments)
+
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
+            """Take a cell that cannot be read, or is not there, as None, and leave out what is no line at all."""
+            self._ignores_parse_errors = ignore_parse_errors
+            return self
+
+        def build(self) -> CsvRowDeserializationSchema:
+            """The schema.
+
+            Raises:
+                ProgramError: The type is no row, or has a part that a cell has no form of.
+            """
+            row_type = row_type_of("CsvRowDeserializationSchema", self.type_info)
+            schema = CsvRowDeserializationSchema(row_type, self.dialect, self._ignores_parse_errors)
+            _ = schema._row_of  # refuses what has no form
+            return schema
+
+
+@dataclass(frozen=True)
+class CsvRowSerializationSchema(SerializationSchema):
+    r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
+
+    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is no value, a
+    :class:`CsvRowDeserializationSchema` with the same settings reads what it writes. Without one, None is written as
+    nothing, which is read as an empty text, and as a number not at all.
+
+    >>> from eventide.common import Row, Types
+    >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
+    >>> CsvRowSerializationSchema.Builder(row_type).build().serialize(Row("wren, the", 1.5))
+    b'"wren, the",1.5\n'
+    """
+
+    row_type: CompositeTypeInfo
+    dialect: Dialect = field(default_factory=Dialect)
+
+    @cached_property
+    def _write(self) -> Callable[[Any], list[str]]:
+        return _codec(self.row_type, self.dialect, lenient=False)[1]
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the line, with its end.
+
+        Raises:
+            DataError: The element is not of the type, or has a character that cannot be written.
+        """
+        if element is None:
+            raise DataError(f"there is no line of CSV for None; it should be of {self.row_type}")
+        [declared] = self.row_type.as_declared([element])
+        try:
+            return self.dialect.line(self._write(declared)).encode()
+        except ValueError as error:
+            raise DataError(f"{element!r} cannot be written as CSV: {error}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row_type, self.dialect)
+
+    @dataclass
+    class Builder(_Builder):
+        """Builds a :class:`CsvRowSerializationSchema`; each step changes the builder and returns it."""
+
+        def set_line_delimiter(self, delimiter: str) -> Self:
+            r"""Set what ends a line, which may be nothing; by default ``\n``."""
+            return self._with(line_end=delimiter)
+
+        def disable_quote_character(self) -> Self:
+            """Write no quotes; what would need them cannot be written then, unless there is an escape character."""
+            return self._with(quote=None)
+
+        def set_null_literal(self, s: str) -> Self:
+            """Set the text that stands for None."""
+            return super().set_null_literal(s)
+
+        def set_field_delimiter(self, c: str) -> Self:
+            """Set the character between two cells; by default a comma."""
+            return super().set_field_delimiter(c)
+
+        def build(self) -> CsvRowSerializationSchema:
+            """The schema.
+
+            Raises:
+                ProgramError: The type is no row, or has a part that a cell has no form of.
+            """
+            schema = CsvRowSerializationSchema(row_type_of("CsvRowSerializationSchema", self.type_info), self.dialect)
+            _ = schema._write  # refuses what has no form
+            return schema
+
+
+def one_character(what: str, char: str) -> str:
+    """A setting that must be a single character.
+
+    Raises:
+        ProgramError: if it is not.
+    """
+    if len(char) != 1:
+        raise ProgramError(f"the {what} of CSV must be a single character, not {char!r}")
+    return char

@@ -1,0 +1,238 @@
+"""JSON: files with an object in each line, read by Arrow and written by Spark; and messages, each an object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
+from eventide.api.dead_letters import advised
+from eventide.api.source import Unreadable
+from eventide.common.typeinfo import TypeInformation
+from eventide.connectors.file_system.columns import (
+    as_declared,
+    bad_column,
+    check_columns,
+    good_and_bad,
+    names_of,
+    type_of_columns,
+)
+from eventide.connectors.file_system.files import File
+from eventide.connectors.file_system.format import BLOCK, StreamFormat
+from eventide.connectors.file_system.sink import BulkWriterFactory
+from eventide.connectors.formats._json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JsonBulkWriters", "JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+
+@dataclass(frozen=True)
+class JsonReaderFormat(StreamFormat):
+    """Reads files with a JSON object in each line. Not in PyFlink, which reads JSON from messages only.
+
+    A field that an object does not have is None; one that is not declared is passed over. A point in time is text in
+    ISO 8601, in UTC where it has no zone.
+
+    Args:
+        row_type: A row type with names. Without it, the type is what the beginning of the first file suggests.
+
+    Raises:
+        ProgramError: The type is no row with names, or a part of it is a map.
+
+    >>> from eventide.common import Types
+    >>> JsonReaderFormat(Types.ROW_NAMED(["user"], [Types.STRING()])).type_info
+    ROW(user: STRING)
+    """
+
+    row_type: TypeInformation | None = None
+
+    def __post_init__(self) -> None:
+        if self.row_type is not None:
+            if names_of(check_columns("JSON", self.row_type)) is None:
+                raise ProgramError(f"the fields of JSON have names; declare Types.ROW_NAMED, not {self.row_type}")
+            for field in self.row_type.arrow_type():
+                _as_parsed(field.type)
+
+    @property
+    def type_info(self) -> TypeInformation | None:
+        """The type of the rows; None while it is still to be found in a file."""
+        return self.row_type
+
+    def resolved(self, first: File | None) -> JsonReaderFormat:
+        """With fields as the beginning of the first file suggests, if none were declared; see :class:`FileFormat`."""
+        if self.row_type is not None:
+            return self
+        if first is None:
+            raise ProgramError(
+                "there is no JSON file yet whose fields could be taken; declare them, such as "
+                "type_info=Types.ROW_NAMED([...], [...])"
+            )
+        with first.reading(), first.stream() as stream:
+            found = _parsed(next(_whole_lines(stream)), None)
+            return replace(self, row_type=type_of_columns(found.schema, first))
+
+    def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that has been opened; see :meth:`FileFormat.read`."""
+        import pyarrow as pa
+
+        rows = _Rows(file, type_info)
+        before = 0
+        for block in _whole_lines(stream):
+            try:
+                batches = rows.of(block)
+            except (pa.ArrowInvalid, DataError) as error:
+                raise advised(rows.what_is_wrong(block, before, error)) from error
+            before += block.count(b"\n")
+            yield from batches
+
+    def stream_sorted_out(
+        self, file: File, stream: pa.NativeFile, type_info: TypeInformation
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """The rows, and the lines that cannot be read; see :meth:`FileFormat.sorted_out`."""
+        import pyarrow as pa
+
+        rows = _Rows(file, type_info)
+        before = 0
+        for block in _whole_lines(stream):
+            try:
+                yield from rows.of(block)
+            except (pa.ArrowInvalid, DataError):
+                yield from good_and_bad(block.split(b"\n"), rows.of_lines, rows.unreadable, before)
+            before += block.count(b"\n")
+
+
+class _Rows:
+    """Makes rows of a type of the lines of a file."""
+
+    def __init__(self, file: File, type_info: TypeInformation) -> None:
+        import pyarrow as pa
+
+        self._file = file
+        self._type_info = type_info
+        self._struct = check_columns("JSON", type_info).arrow_type()
+        self._schema = pa.schema([f.with_type(_as_parsed(f.type)) for f in self._struct])
+
+    def of(self, block: bytes) -> list[pa.RecordBatch]:
+        """The rows of some lines.
+
+        Raises:
+            pa.ArrowInvalid: One is no JSON, or a field does not fit its type.
+            DataError: A field does not fit its type.
+        """
+        return [
+            as_declared(self._file, [batch.column(name) for name in self._schema.names], self._type_info)
+            for batch in _parsed(block, self._schema).to_batches()
+        ]
+
+    def of_lines(self, lines: list[bytes]) -> list[pa.RecordBatch]:
+        """The rows of lines without their ends; see :meth:`of`."""
+        return self.of(b"\n".join([*lines, b""]))
+
+    def unreadable(self, lines: list[bytes], before: int, error: Exception) -> Unreadable:
+        """The first line, which cannot be read."""
+        wrong, line = self.what_is_wrong(lines[0], before, error), lines[0].rstrip(b"\r")
+        try:
+            return Unreadable(wrong, line.decode(), self._file.path, before)
+        except UnicodeDecodeError:
+            return Unreadable(wrong, line, self._file.path, before)
+
+    def what_is_wrong(self, block: bytes, before: int, error: Exception) -> DataError:
+        """The error of lines that cannot be read, of which ``before`` lines come before."""
+        if isinstance(error, DataError):
+            return error
+        text = _with_rows_from(before, str(error))
+        name = _culprit(block, self._schema)
+        if name is None:
+            return DataError(f"the file {self._file.path} cannot be read: {text}")
+        return bad_column(self._file, name, self._struct.field(name).type, text)
+
+
+def _whole_lines(stream: pa.NativeFile) -> Iterator[bytes]:
+    """The bytes of a file in large blocks that end with a line."""
+    rest = b""
+    while block := stream.read(BLOCK):
+        lines, end, after = block.rpartition(b"\n")
+        if end:
+            yield rest + lines + end
+            rest = after
+        else:
+            rest += after
+    if rest:
+        yield rest
+
+
+def _with_rows_from(first: int, text: str) -> str:
+    """A message in which rows are counted from the beginning of the file."""
+    return re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + first}", text)
+
+
+def _parsed(block: bytes, schema: pa.Schema | None) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import json as pj
+
+    behaviour = "infer" if schema is None else "ignore"
+    return pj.read_json(
+        pa.BufferReader(block),
+        pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=behaviour),
+    )
+
+
+def _culprit(block: bytes, schema: pa.Schema) -> str | None:
+    """The field that does not fit, if it is one, and not the JSON itself."""
+    import pyarrow as pa
+
+    try:
+        _parsed(block, pa.schema([]))
+    except pa.ArrowInvalid:
+        return None
+    for field in schema:
+        try:
+            _parsed(block, pa.schema([field]))
+        except pa.ArrowInvalid:
+            return str(field.name)
+    return None
+
+
+def _as_parsed(wanted: pa.DataType, inside: bool = False) -> pa.DataType:
+    """The type in which Arrow's JSON reader is asked for a value: dates and times of day are text there."""
+    import pyarrow as pa
+
+    if pa.types.is_map(wanted):
+        raise ProgramError("JSON has objects, not maps; declare Types.ROW_NAMED with the fields that you need")
+    if inside and pa.types.is_time(wanted):
+        raise ProgramError("a time of day inside of a list or an object of JSON cannot be read; declare Types.STRING()")
+    if pa.types.is_date(wanted) or pa.types.is_time(wanted):
+        return pa.string()
+    if pa.types.is_list(wanted):
+        return pa.list_(_as_parsed(wanted.value_type, inside=True))
+    if pa.types.is_struct(wanted):
+        return pa.struct([field.with_type(_as_parsed(field.type, inside=True)) for field in wanted])
+    return wanted
+
+
+class JsonBulkWriters:
+    """Makes writers of files with a JSON object in each line, for ``FileSink.for_bulk_format``. Not in PyFlink.
+
+    >>> from eventide.common import Types
+    >>> JsonBulkWriters.for_row_type(Types.ROW_NAMED(["user"], [Types.STRING()])).format
+    'json'
+    """
+
+    @staticmethod
+    def for_row_type(row_type: TypeInformation) -> BulkWriterFactory:
+        """A writer of rows of a type.
+
+        Raises:
+            ProgramError: The type has no columns.
+        """
+        return BulkWriterFactory("json", check_columns("JSON", row_type))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

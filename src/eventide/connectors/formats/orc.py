@@ -1,0 +1,137 @@
+"""ORC files: read stripe by stripe in columns, and written by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from eventide._absent import finder_of_names
+from eventide.common.accepted import has_no_effect
+from eventide.common.serialization import BulkWriterFactory
+from eventide.common.typeinfo import TypeInformation
+from eventide.connectors.file_system.columns import (
+    as_declared,
+    check_columns,
+    names_to_read,
+    type_of_columns,
+)
+from eventide.connectors.file_system.files import File, check_rows
+from eventide.connectors.file_system.format import BulkFormat
+from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.orc import ORCFile
+
+__all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
+
+
+@dataclass(frozen=True)
+class OrcColumnarRowInputFormat(BulkFormat):
+    """Reads ORC files stripe by stripe, and only those columns that are declared. Flink: the Java class of this name.
+
+    Args:
+        row_type: A row type with names, whose columns are found by name, or a tuple type, whose columns are the first
+            of the file, by position. Without it, the type is that of the first file.
+
+    Raises:
+        ProgramError: The type has no columns.
+
+    >>> from eventide.common import Types
+    >>> OrcColumnarRowInputFormat(Types.ROW_NAMED(["user"], [Types.STRING()])).type_info
+    ROW(user: STRING)
+    """
+
+    row_type: TypeInformation | None = None
+
+    def __post_init__(self) -> None:
+        if self.row_type is not None:
+            check_columns("ORC", self.row_type)
+
+    @property
+    def type_info(self) -> TypeInformation | None:
+        """The type of the rows; None while it is still to be found in a file."""
+        return self.row_type
+
+    def resolved(self, first: File | None) -> OrcColumnarRowInputFormat:
+        """With the type of the first file, if none was declared; see :meth:`FileFormat.resolved`."""
+        if self.row_type is not None:
+            return self
+        if first is None:
+            raise ProgramError(
+                "there is no ORC file yet whose columns could be taken; declare them, such as "
+                "type_info=Types.ROW_NAMED([...], [...])"
+            )
+        with _opened(first) as orc:
+            return replace(self, row_type=type_of_columns(orc.schema, first))
+
+    def rows(self, file: File) -> int:
+        """The number of rows, which stands at the end of the file."""
+        with _opened(file) as orc:
+            return int(orc.nrows)
+
+    def read_rows(
+        self, file: File, start: int, end: int, to_its_end: bool, type_info: TypeInformation
+    ) -> Iterator[RecordBatch]:
+        """The rows, out of those stripes that have some of them; see :meth:`BulkFormat.read_rows`."""
+        with _opened(file) as orc:
+            if to_its_end or end > orc.nrows:
+                check_rows(file, end, orc.nrows)
+            names = names_to_read("ORC", file, orc.schema.names, type_info)
+            for batch in _stripes(orc, names, start, end):
+                yield as_declared(file, [batch.column(name) for name in names], type_info)
+
+
+def _stripes(orc: ORCFile, names: list[str], start: int, end: int) -> Iterator[RecordBatch]:
+    """The rows from one to another, both counted over the whole file.
+
+    How many rows a stripe has is only known from one of its columns.
+    """
+    here = 0
+    for stripe in range(orc.nstripes if start < end else 0):
+        rows = len(orc.read_stripe(stripe, columns=names[:1])) if here < start else 0
+        if here < start and here + rows <= start:
+            here += rows
+            continue
+        batch = orc.read_stripe(stripe, columns=names)
+        yield batch.slice(max(start - here, 0), min(end - here, len(batch)) - max(start - here, 0))
+        here += len(batch)
+        if here >= end:
+            return
+
+
+@contextmanager
+def _opened(file: File) -> Iterator[ORCFile]:
+    from pyarrow import orc
+
+    with file.reading(), file.random() as source:
+        yield orc.ORCFile(source)
+
+
+class OrcBulkWriters:
+    """Makes writers of ORC files, for ``FileSink.for_bulk_format``. PyFlink: ``OrcBulkWriters``.
+
+    >>> from eventide.common import Types
+    >>> OrcBulkWriters.for_row_type(Types.ROW_NAMED(["user"], [Types.STRING()])).format
+    'orc'
+    """
+
+    @staticmethod
+    def for_row_type(
+        row_type: TypeInformation, writer_properties: Any = None, hadoop_config: Any = None
+    ) -> BulkWriterFactory:
+        """A writer of rows of a type; the other arguments are taken for PyFlink's sake, and a warning says so.
+
+        Raises:
+            ProgramError: The type has no columns.
+        """
+        for name, given in (("writer_properties", writer_properties), ("hadoop_config", hadoop_config)):
+            if given is not None:
+                has_no_effect(f"{name} of OrcBulkWriters", "Spark writes by the settings of its session")
+        return BulkWriterFactory("orc", check_columns("ORC", row_type))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

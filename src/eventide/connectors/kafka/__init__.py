@@ -1,0 +1,78 @@
+"""Kafka as source and as sink (PyFlink: ``pyflink.datastream.connectors.kafka``), with ``eventide[kafka]``.
+
+Names are imported when they are first used: a worker that writes does not load what reads.
+"""
+
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
+
+if TYPE_CHECKING:
+    from eventide.connectors.kafka._builder import KafkaSourceBuilder
+    from eventide.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+    from eventide.connectors.kafka._offsets import (
+        KafkaOffsetResetStrategy,
+        KafkaOffsetsInitializer,
+        KafkaTopicPartition,
+        PartitionOffsetsRetriever,
+    )
+    from eventide.connectors.kafka._records import ConsumerRecord, KafkaRecordDeserializationSchema
+    from eventide.connectors.kafka._source import KafkaSource
+    from eventide.connectors.kafka.record_serialization import (
+        HeaderProvider,
+        KafkaPartitioner,
+        KafkaRecordSerializationSchema,
+        KafkaRecordSerializationSchemaBuilder,
+        KafkaTopicSelector,
+    )
+    from eventide.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+
+_MODULES = {
+    "KafkaSource": "_source",
+    "KafkaSourceBuilder": "_builder",
+    "FlinkKafkaConsumer": "_flink_kafka",
+    "FlinkKafkaProducer": "_flink_kafka",
+    "Semantic": "_flink_kafka",
+    "KafkaOffsetsInitializer": "_offsets",
+    "KafkaOffsetResetStrategy": "_offsets",
+    "KafkaTopicPartition": "_offsets",
+    "PartitionOffsetsRetriever": "_offsets",
+    "KafkaRecordDeserializationSchema": "_records",
+    "ConsumerRecord": "_records",
+    "KafkaSink": "_sink",
+    "KafkaSinkBuilder": "_sink",
+    "KafkaRecordSerializationSchema": "_record_serialization",
+    "KafkaRecordSerializationSchemaBuilder": "_record_serialization",
+    "KafkaTopicSelector": "_record_serialization",
+    "KafkaPartitioner": "_record_serialization",
+    "HeaderProvider": "_record_serialization",
+}
+
+__all__ = [
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaOffsetsInitializer",
+    "KafkaOffsetResetStrategy",
+    "KafkaTopicPartition",
+    "PartitionOffsetsRetriever",
+    "KafkaRecordDeserializationSchema",
+    "ConsumerRecord",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaTopicSelector",
+    "KafkaPartitioner",
+    "HeaderProvider",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "Semantic",
+]
+
+
+if not TYPE_CHECKING:  # otherwise a type checker would take any name
+    __getattr__ = finder_of_names(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,223 @@
+"""Questions to a cluster where a source is planned: its topics, their offsets, and those of a group."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from eventide.connectors.kafka._errors import GRACE_S, Complaints, Meaning, Patience, meaning_of
+from eventide.connectors.kafka._offsets import KafkaTopicPartition
+from eventide.connectors.kafka._settings import KafkaSourceSettings, Subscription
+from eventide.connectors.kafka.library import CLIENT_DEFAULTS, client, library, place, said
+
+_T = TypeVar("_T")
+_REQUEST_S = 5.0
+_PAUSE_S = 0.1
+_LAST_COMMIT_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that is there: its id, which another of its name would not have, and the numbers of its partitions."""
+
+    identity: str
+    partitions: tuple[int, ...]
+
+
+class Cluster:
+    """A connection for planning: it asks again while brokers are away, until its patience is over.
+
+    It is the :class:`PartitionOffsetsRetriever` of offsets initializers.
+
+    Raises:
+        ProgramError: if a property is not right, or Kafka does not let us in.
+        DataError: if no broker answers, or something is not there.
+    """
+
+    def __init__(self, settings: KafkaSourceSettings) -> None:
+        self._settings = settings
+        self._complaints = Complaints()
+        self._commit: dict[KafkaTopicPartition, int] = {}
+        self._sent: dict[KafkaTopicPartition, int] = {}
+        self._underway: Any = None
+        self._admins = [self._connected()]
+
+    @property
+    def _admin(self) -> Any:
+        return self._admins[-1]
+
+    def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, Topic]:
+        """The topics that are subscribed to, by name; those that are named and are not there are left out.
+
+        A broker that has only just started may not know its topics yet: those that are named, and others that are known
+        to have been there, are asked for again for some seconds.
+        """
+        began = time.monotonic()
+        expected = {*subscription.named_topics(), *known}
+        while True:
+            found = self._topics(subscription)
+            if expected <= found.keys() or time.monotonic() - began >= GRACE_S:
+                return found
+            time.sleep(_PAUSE_S)
+
+    def _topics(self, subscription: Subscription) -> dict[str, Topic]:
+        if subscription.pattern is None:
+            return self._described(subscription.named_topics())
+        fits = re.compile(subscription.pattern).fullmatch
+        listed = self._patiently(
+            "its topics", lambda: self._admin.list_topics(timeout=_REQUEST_S).topics, lambda topics: topics
+        )
+        return self._described([name for name in listed if fits(name)], with_internal=False)
+
+    def beginning_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The first offsets that are still there."""
+        return self._offsets("where partitions begin", dict.fromkeys(partitions, _spec().earliest()))
+
+    def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The offsets after what may be read."""
+        return self._offsets("where partitions end", dict.fromkeys(partitions, _spec().latest()))
+
+    def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
+        """The first offsets at or after timestamps; partitions without one are left out."""
+        specs = {partition: _spec().for_timestamp(at_ms) for partition, at_ms in timestamps.items()}
+        found = self._offsets("the offsets of timestamps", specs)
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
+    def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """The committed offsets of the group; partitions without one are left out."""
+        group = self._settings.group_id
+        if group is None or not partitions:
+            return {}
+        asked = library().ConsumerGroupTopicPartitions(group, [place(partition) for partition in partitions])
+        answer = self._patiently(
+            f"the offsets of the group {group!r}",
+            lambda: self._admin.list_consumer_group_offsets([asked], request_timeout=_REQUEST_S),
+            lambda futures: futures[group].result().topic_partitions,
+        )
+        return {KafkaTopicPartition(at.topic, at.partition): at.offset for at in answer if at.offset >= 0}
+
+    def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
+        """Tell the group, without waiting for the answer, what has been handled. It is for monitoring alone.
+
+        Where the commit before is still under way, this one follows with the next call; so does one that failed for a
+        reason that passes.
+        """
+        self._commit = dict(offsets)
+        if self._underway is None or self._underway.done():
+            self._send_commit()
+
+    def close(self) -> None:
+        """Commit what has not been, if that is a matter of seconds."""
+        deadline = time.monotonic() + _LAST_COMMIT_S
+        while (self._commit or self._underway) and time.monotonic() < deadline:
+            if self._underway is None or self._underway.done():
+                self._send_commit()
+            time.sleep(0.02)
+
+    def _send_commit(self) -> None:
+        if self._underway is not None:
+            self._commit = self._not_committed(self._underway) | self._commit
+            self._underway = None
+        if self._commit:
+            group = self._settings.group_id
+            offsets = [place(partition, offset) for partition, offset in self._commit.items()]
+            request = library().ConsumerGroupTopicPartitions(group, offsets)
+            self._underway = self._admin.alter_consumer_group_offsets([request])[group]
+            self._sent, self._commit = self._commit, {}
+
+    def _not_committed(self, future: Any) -> dict[KafkaTopicPartition, int]:
+        """Return the offsets of the last commit that are worth another try; log the others."""
+        try:
+            errors = [at.error for at in future.result().topic_partitions if at.error is not None]
+        except library().KafkaException as error:
+            errors = [error.args[0]]
+        if any(meaning_of(error) is Meaning.WAIT for error in errors):
+            return self._sent
+        for why in {said(error) for error in errors}:
+            _log.warning("the offsets of the group %r could not be committed: %s", self._settings.group_id, why)
+        return {}
+
+    def _described(self, names: Collection[str], *, with_internal: bool = True) -> dict[str, Topic]:
+        if not names:
+            return {}
+        collection = library().TopicCollection(list(names))
+        found: dict[str, Topic] = {}
+
+        def take(futures: Mapping[str, Any]) -> None:
+            for name, future in futures.items():
+                try:
+                    topic = future.result()
+                except library().KafkaException as error:
+                    if meaning_of(error.args[0]) is not Meaning.ABSENT:
+                        raise
+                    continue
+                if with_internal or not topic.is_internal:
+                    found[name] = Topic(str(topic.topic_id), tuple(sorted(at.id for at in topic.partitions)))
+
+        self._patiently(
+            f"the topics {', '.join(names)}",
+            lambda: self._admin.describe_topics(collection, request_timeout=_REQUEST_S),
+            take,
+        )
+        return found
+
+    def _offsets(self, what: str, specs: Mapping[KafkaTopicPartition, Any]) -> dict[KafkaTopicPartition, int]:
+        if not specs:
+            return {}
+        levels = library().IsolationLevel
+        level = levels.READ_COMMITTED if self._settings.reads_committed else levels.READ_UNCOMMITTED
+        asked = {place(partition): spec for partition, spec in specs.items()}
+        return self._patiently(
+            what,
+            lambda: self._admin.list_offsets(asked, isolation_level=level, request_timeout=_REQUEST_S),
+            lambda futures: {
+                KafkaTopicPartition(at.topic, at.partition): future.result().offset for at, future in futures.items()
+            },
+        )
+
+    def _connected(self) -> Any:
+        name = self._settings.options.client_id_prefix or self._settings.group_id or "eventide"
+        properties: dict[str, Any] = {
+            **CLIENT_DEFAULTS,
+            **self._settings.properties,
+            "client.id": f"{name}-plan",
+            "error_cb": self._complaints.hear,
+        }
+        return client(library("admin").AdminClient, properties)
+
+    def _answered(self, answer: Any, patience: Patience) -> Any:
+        """An answer, or futures of answers; while those wait, complaints are heard."""
+        waiting = {one for one in answer.values() if isinstance(one, Future)} if isinstance(answer, dict) else set()
+        while waiting:
+            waiting = wait(waiting, _PAUSE_S).not_done
+            if waiting:
+                self._admin.poll(0)
+                patience.check_complaints()
+        return answer
+
+    def _patiently(self, what: str, ask: Callable[[], Any], take: Callable[[Any], _T]) -> _T:
+        patience = Patience(self._settings.servers, self._settings.options.patience_ms / 1_000, self._complaints)
+        codes = library().KafkaError
+        while True:
+            try:
+                answer = take(self._answered(ask(), patience))
+            except library().KafkaException as error:
+                self._admin.poll(0)  # hears complaints
+                patience.check_error(what, error.args[0])
+                time.sleep(_PAUSE_S)
+                if error.args[0].code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
+                    # A client may stay with what it knew of a broker that has started anew; its futures need it still.
+                    self._admins = [self._admin, self._connected()]
+            else:
+                patience.renew()
+                return answer
+
+
+def _spec() -> Any:
+    return library("admin").OffsetSpec

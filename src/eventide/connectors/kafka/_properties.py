@@ -1,0 +1,143 @@
+"""Properties as programs of Flink have them, for librdkafka: translated, taken without effect, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.accepted import has_no_effect
+from eventide.connectors.kafka._security import translated_security
+from eventide.errors import ProgramError
+
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+_BYTES_AS_ELEMENTS = "keys and values are read and written by the schemas that the builder is given"
+_PLANNED = "partitions are dealt out by eventide's own plan of a micro-batch"
+_COMMITTED = "offsets are committed with each micro-batch; commit.offsets.on.checkpoint=false turns that off"
+_COUNTED = "the job's own metrics have what is counted"
+_WITHOUT_EFFECT = {
+    "key.deserializer": _BYTES_AS_ELEMENTS,
+    "value.deserializer": _BYTES_AS_ELEMENTS,
+    "key.serializer": _BYTES_AS_ELEMENTS,
+    "value.serializer": _BYTES_AS_ELEMENTS,
+    "auto.commit.interval.ms": _COMMITTED,
+    "auto.offset.reset": "the KafkaOffsetsInitializer of set_starting_offsets says where to start",
+    "enable.auto.commit": _COMMITTED,
+    "max.poll.records": "a micro-batch takes what there is, or what set_max_rows_per_batch of the environment allows",
+    "partition.assignment.strategy": _PLANNED,
+    "exclude.internal.topics": "set_topic_pattern leaves internal topics out",
+    "max.block.ms": "delivery.timeout.ms says how long a record may take",
+    "metadata.max.idle.ms": "the client knows the topics that are in use, and no others",
+    "metric.reporters": _COUNTED,
+    "metrics.num.samples": _COUNTED,
+    "metrics.recording.level": _COUNTED,
+    "metrics.sample.window.ms": _COUNTED,
+    "auto.include.jmx.reporter": _COUNTED,
+    "enable.metrics.push": _COUNTED,
+    "register.consumer.metrics": _COUNTED,
+    "register.producer.metrics": _COUNTED,
+}
+_UNLESS = {"enable.auto.commit": "false", "exclude.internal.topics": "true", "enable.metrics.push": "false"}
+"""Values that say what is so in any case, and need no warning."""
+
+_REFUSED = {
+    "interceptor.classes": "interceptors are classes of Java; let a function of the stream do it",
+    "partitioner.class": "set partitioner to one of librdkafka's; murmur2_random is what Java's client does by itself",
+    "partitioner.ignore.keys": "set partitioner to one of librdkafka's; random ignores keys",
+    "flink.partition-discovery.interval-millis": "it was of FlinkKafkaConsumer; set partition.discovery.interval.ms",
+}
+
+_DISCOVERY, _COMMIT, _PREFIX = "partition.discovery.interval.ms", "commit.offsets.on.checkpoint", "client.id.prefix"
+_PATIENCE = "default.api.timeout.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOptions:
+    """Properties for the connector, and not for the client; the names are Flink's.
+
+    Args:
+        discovery_interval_ms: How often new partitions are looked for; None for never. 5 minutes by default.
+        commits_offsets: Whether the group is told what has been handled.
+        client_id_prefix: What the names of clients begin with.
+        patience_ms: How long something that a broker does not answer is asked for again; 2 minutes by default.
+    """
+
+    discovery_interval_ms: int | None = 300_000
+    commits_offsets: bool = True
+    client_id_prefix: str | None = None
+    patience_ms: int = 120_000
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> ConnectorOptions:
+        """Read the options from properties.
+
+        Raises:
+            ProgramError: One of them is no number, or neither true nor false.
+        """
+        interval = _number(properties, _DISCOVERY, 300_000)
+        commits = properties.get(_COMMIT, "true").strip().lower()
+        if commits not in {"true", "false"}:
+            raise ProgramError(f"the property {_COMMIT} is true or false, not {properties[_COMMIT]!r}")
+        return ConnectorOptions(
+            interval if interval > 0 else None,
+            commits == "true",
+            properties.get(_PREFIX),
+            _number(properties, _PATIENCE, 120_000),
+        )
+
+
+def as_text(name: str, value: Any) -> str:
+    """The value of a property, which may be given as a number or a truth value.
+
+    Raises:
+        ProgramError: if it is something else, or the name is no text.
+
+    >>> as_text("enable.auto.commit", False)
+    'false'
+    """
+    if isinstance(name, str) and name and isinstance(value, str | int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    raise ProgramError(f"a property has a name and a value, both of them text, not {name!r} and {value!r}")
+
+
+def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the Java client, and of Flink's connectors, as librdkafka has them.
+
+    What is librdkafka's own stays as it is. What belongs to Flink's connectors is left out; see
+    :class:`ConnectorOptions`. What has no effect is left out with a warning.
+
+    Raises:
+        ProgramError: if one has no counterpart; the error names what to set instead.
+
+    >>> librdkafka_properties({"fetch.max.wait.ms": "20", "client.rack": "b", "partition.discovery.interval.ms": "-1"})
+    {'fetch.wait.max.ms': '20', 'client.rack': 'b'}
+    """
+    found: dict[str, str] = {}
+    for name, value in properties.items():
+        if name in _REFUSED:
+            raise ProgramError(f"the property {name} of the Java client is not here: {_REFUSED[name]}")
+        if name in _WITHOUT_EFFECT:
+            if value.strip().lower() != _UNLESS.get(name):
+                has_no_effect(f"the property {name}", _WITHOUT_EFFECT[name])
+        elif name == "buffer.memory":
+            found["queue.buffering.max.kbytes"] = str(max(1, _number(properties, name, 0) // 1024))
+        elif name not in {_DISCOVERY, _COMMIT, _PREFIX, _PATIENCE}:
+            found[_RENAMED.get(name, name)] = value
+    for name in ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"):
+        if found.get(name) == "-1":  # Java's word for what the system has by default
+            found[name] = "0"
+    return translated_security(found)
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    try:
+        return int(properties.get(name, default))
+    except ValueError as error:
+        raise ProgramError(
+            f"the property {name} is a number of milliseconds or bytes, not {properties[name]!r}"
+        ) from error

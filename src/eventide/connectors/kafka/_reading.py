@@ -1,0 +1,236 @@
+"""Ranges of partitions, all at once and each exactly: what lies from one offset up to another, and where that is over.
+
+A range is over with a message at or after its last offset, or with the end of the partition at or after its end.
+Nothing else tells: markers of transactions, aborted records and what compaction took away give no message, and any of
+them may be the last of a range.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from eventide.connectors.kafka._consumers import Reader
+from eventide.connectors.kafka._errors import GRACE_S, Meaning, Patience, meaning_of
+from eventide.connectors.kafka._offsets import KafkaTopicPartition
+from eventide.connectors.kafka.library import library, place
+from eventide.errors import DataError
+
+_AT_ONCE = 500  # more at once are further from the processor's cache when they are looked at
+_WAIT_S = 0.02
+_STEP = 8_192
+_MOST_MESSAGES = 65_536
+_MOST_BYTES = 64 * 1024 * 1024
+_LOOK_S = 2.0
+
+Ranges: TypeAlias = Mapping[KafkaTopicPartition, tuple[int, int]]
+"""Of each partition, the first offset and the one after the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets of a range that are gone, from ``start`` up to, not including, ``end``, and why."""
+
+    start: int
+    end: int
+    why: str
+
+    def as_error(self, partition: KafkaTopicPartition) -> DataError:
+        """Return the error for the lost records, where they are an error."""
+        return DataError(
+            f"offsets {self.start} to {self.end - 1} of {partition} are gone before they were read: {self.why}. Let "
+            "Kafka keep records for longer than the job may stand still; set_fail_on_data_loss(False) goes on with "
+            "what is there, and counts what is not"
+        )
+
+
+@dataclass(slots=True)
+class _Range:
+    """The unread rest of a partition; ``waiting`` has messages that were not handed out yet."""
+
+    at: int
+    end: int
+    waiting: list[Any] = field(default_factory=list)
+    waiting_bytes: int = 0
+
+
+def read_ranges(
+    reader: Reader, ranges: Ranges, servers: str, patience_s: float
+) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    """The messages of some ranges, in lists; those of one partition in order. What is gone comes as :class:`Lost`.
+
+    Raises:
+        ProgramError: if Kafka does not let us in.
+        DataError: if no broker answers.
+    """
+    run = _Reading(reader, ranges, servers, patience_s)
+    yield from run.all()
+
+
+class _Reading:
+    def __init__(self, reader: Reader, ranges: Ranges, servers: str, patience_s: float) -> None:
+        self._consumer = reader.consumer
+        self._left = {partition: _Range(start, end) for partition, (start, end) in ranges.items() if start < end}
+        self._by_place = {(partition.topic, partition.partition): partition for partition in self._left}
+        self._one_topic = len({partition.topic for partition in self._left}) == 1
+        self._patience = Patience(servers, patience_s, reader.complaints)
+        self._looked = time.monotonic()
+        self._held = self._held_bytes = 0
+        message, self._codes = library().Message, library().KafkaError
+        self._error_of: Callable[[Any], Any] = message.error
+        self._partition_of: Callable[[Any], int] = message.partition
+        self._topic_of: Callable[[Any], str] = message.topic
+
+    def all(self) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        self._consumer.assign([place(partition, way.at) for partition, way in self._left.items()])
+        while self._left:
+            rows = sum(way.end - way.at for way in self._left.values())
+            got = self._consumer.consume(min(_AT_ONCE, rows), _WAIT_S)
+            if not got:
+                yield from self._look()
+                continue
+            for topic, number, run in self._runs(got):
+                partition = self._by_place.get((topic, number))
+                if partition in self._left:  # else it is over, and this was on its way
+                    yield from self._take(partition, run)
+            if self._held >= _MOST_MESSAGES or self._held_bytes >= _MOST_BYTES:
+                for partition, way in self._left.items():
+                    yield from self._given(partition, way)
+
+    def _runs(self, got: list[Any]) -> Iterator[tuple[str, int, list[Any]]]:
+        """Messages and events that came together, in runs of one partition."""
+        numbers = set(map(self._partition_of, got))
+        if len(numbers) == 1 and (self._one_topic or len(set(map(self._topic_of, got))) == 1):
+            yield got[0].topic(), got[0].partition(), got
+            return
+        begin = 0
+        places = list(zip(map(self._topic_of, got), map(self._partition_of, got), strict=True))
+        for i in range(1, len(got) + 1):
+            if i == len(got) or places[i] != places[begin]:
+                yield *places[begin], got[begin:i]
+                begin = i
+
+    def _take(
+        self, partition: KafkaTopicPartition, run: list[Any]
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        way = self._left[partition]
+        if any(map(self._error_of, run)):
+            for one in run:
+                error = one.error()
+                if error is None:
+                    yield from self._keep(partition, way, [one])
+                else:
+                    yield from self._hear(partition, way, one, error)
+                if partition not in self._left:
+                    return
+            return
+        yield from self._keep(partition, way, run)
+
+    def _keep(
+        self, partition: KafkaTopicPartition, way: _Range, run: list[Any]
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        self._looked = time.monotonic()
+        self._patience.renew()
+        last = run[-1].offset()
+        if last >= way.end:
+            run = [one for one in run if one.offset() < way.end]
+        way.at = last + 1
+        way.waiting += run
+        self._held += len(run)
+        size = sum(map(len, run))
+        way.waiting_bytes += size
+        self._held_bytes += size
+        if way.at >= way.end:
+            yield from self._over(partition, way)
+        elif len(way.waiting) >= _STEP:
+            yield from self._given(partition, way)
+
+    def _hear(
+        self, partition: KafkaTopicPartition, way: _Range, event: Any, error: Any
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        if error.code() == self._codes._PARTITION_EOF:
+            if event.offset() >= way.end:
+                yield from self._over(partition, way)
+            # else a replica may lag; it is not known when nothing more comes
+        elif error.code() in {self._codes._AUTO_OFFSET_RESET, self._codes.OFFSET_OUT_OF_RANGE}:
+            yield from self._pass_over(partition, way)
+        else:
+            self._patience.check_error(f"the records of {partition}", error)
+
+    def _pass_over(
+        self, partition: KafkaTopicPartition, way: _Range
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        """Go on with the first offset that is still there."""
+        first, last = self._edges(partition) or (way.at, way.at)
+        yield from self._given(partition, way)
+        if first > way.at:
+            on = min(first, way.end)
+            yield partition, Lost(way.at, on, f"the partition begins at {first} now")
+            way.at = on
+        elif last < way.at and self._patience.waited >= GRACE_S:
+            yield partition, Lost(way.at, way.end, f"the partition ends at {last}")
+            way.at = way.end
+        if way.at >= way.end:
+            yield from self._over(partition, way)
+            return
+        self._consumer.incremental_unassign([place(partition)])
+        self._consumer.incremental_assign([place(partition, way.at)])
+
+    def _look(self) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        """Nothing came: see whether there is something to wait for."""
+        self._patience.check(f"the records of {', '.join(map(str, self._left))}")
+        now = time.monotonic()
+        if now - self._looked < _LOOK_S:
+            return
+        self._looked = now
+        for partition in list(self._left):
+            if (why := self._gone(partition)) is not None:
+                way = self._left[partition]
+                yield from self._given(partition, way)
+                yield partition, Lost(way.at, way.end, why)
+                yield from self._over(partition, way)
+
+    def _gone(self, partition: KafkaTopicPartition) -> str | None:
+        """Why nothing more will come of a partition; None while something may.
+
+        A broker that has only just started does not know its topics yet, nor where they end.
+        """
+        if self._patience.waited < GRACE_S:
+            return None
+        try:
+            topic = self._consumer.list_topics(partition.topic, _LOOK_S).topics[partition.topic]
+        except library().KafkaException:
+            return None  # no answer
+        if topic.error is not None:
+            return "the topic was deleted" if meaning_of(topic.error) is Meaning.ABSENT else None
+        if partition.partition not in topic.partitions:
+            return "the topic does not have this partition any more"
+        edges = self._edges(partition)
+        return None if edges is None or edges[1] >= self._left[partition].end else f"the partition ends at {edges[1]}"
+
+    def _edges(self, partition: KafkaTopicPartition) -> tuple[int, int] | None:
+        """Where a partition begins and ends now; None if there is no answer."""
+        try:
+            first, last = self._consumer.get_watermark_offsets(place(partition), _LOOK_S)
+        except library().KafkaException:
+            return None
+        return first, last
+
+    def _over(
+        self, partition: KafkaTopicPartition, way: _Range
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        yield from self._given(partition, way)
+        del self._left[partition]
+        if self._left:
+            self._consumer.incremental_unassign([place(partition)])
+
+    def _given(
+        self, partition: KafkaTopicPartition, way: _Range
+    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+        if way.waiting:
+            self._held -= len(way.waiting)
+            self._held_bytes -= way.waiting_bytes
+            messages, way.waiting, way.waiting_bytes = way.waiting, [], 0
+            yield partition, messages

@@ -1,0 +1,50 @@
+"""A source of consecutive numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
+from eventide.api.source import Source
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+
+
+class NumberSequenceSource(Source[int]):
+    """The numbers from ``start`` to ``end``, both included, in as many splits as asked for.
+
+    Flink: ``NumberSequenceSource``; the number of splits is eventide's own argument.
+
+    >>> source = NumberSequenceSource(1, 5, splits=2)
+    >>> [list(source.read(split, 0, source.latest_position(split))) for split in source.splits()]
+    [[1, 2, 3], [4, 5]]
+    """
+
+    def __init__(self, start: int, end: int, splits: int = 1) -> None:
+        if splits < 1:
+            raise ProgramError(f"NumberSequenceSource needs at least one split, not {splits!r}")
+        self._start = start
+        count = max(0, end - start + 1)
+        self._bounds = [start + -(-count * i // splits) for i in range(splits + 1)]
+
+    def splits(self) -> list[str]:
+        """Numbered from 0."""
+        return [str(i) for i in range(len(self._bounds) - 1)]
+
+    def latest_position(self, split: str) -> int:
+        """How many numbers the split has."""
+        return self._bounds[int(split) + 1] - self._bounds[int(split)]
+
+    def read(self, split: str, start: int, end: int) -> Iterator[int]:
+        """A range of the split's numbers."""
+        first = self._bounds[int(split)]
+        return iter(range(first + start, first + end))
+
+    def get_produced_type(self) -> TypeInformation[int]:
+        """Long integers, as in Flink."""
+        return Types.LONG()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = finder_of_names(__name__)

@@ -1,0 +1,401 @@
+"""The stream: elements of one type, on which functions are chained."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from eventide._absent import says_what_is_absent
+from eventide.api.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+)
+from eventide.api.functions.timestamps import OlderAssigner, older_strategy
+from eventide.api.windows import TimeWindow, WindowAssigner
+from eventide.common.execution_config import ExecutionConfig, checked_parallelism
+from eventide.common.stack import level_of_the_program
+from eventide.common.time import Duration, Time
+from eventide.common.type_variables import IN, OUT, K, T_co, W
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.types import Row
+from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
+from eventide.connectors.file_system import FileSink
+from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
+from eventide.datastream.data_stream._checks import function_of
+from eventide.datastream.data_stream._columns import check_key_type, field_type, keyed_by_columns
+from eventide.datastream.data_stream._distribution import Distribution
+from eventide.datastream.data_stream._hints import StreamHints
+from eventide.datastream.data_stream._side_outputs import SideOutputs
+from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
+from eventide.errors import ProgramError
+from eventide.plan.graph import (
+    AssignTransformation,
+    FunctionTransformation,
+    KeyTransformation,
+    SinkTransformation,
+    Transformation,
+    UnionTransformation,
+    why_without_parallelism,
+)
+from eventide.runtime.chain.process import Process
+from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection, Step
+from eventide.runtime.tasks.operator import Key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
+    from eventide.datastream.data_stream._connected import ConnectedStreams
+    from eventide.datastream.data_stream._joined import CoGroupedStreams, JoinedStreams
+    from eventide.datastream.data_stream._keyed import KeyedStream
+    from eventide.datastream.data_stream._windowed import AllWindowedStream
+    from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+@says_what_is_absent
+class DataStream(Distribution[T_co], SideOutputs, StreamHints):
+    """A stream of elements: tuples, ``Row`` objects, or any Python object.
+
+    Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
+    Flink: ``DataStream``.
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
+        self._env = env
+        self._transformation = transformation
+        env.next_job.add(transformation)
+
+    def get_name(self) -> str:
+        """The name of the operator that this stream comes from."""
+        return self._transformation.name
+
+    def name(self, name: str) -> Self:
+        """Name the operator, for messages, counters and ``explain``."""
+        self._transformation.name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Give the operator an id that stays when the program changes around it."""
+        self._transformation.uid = uid
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Let this operator run in fewer subtasks than the environment has.
+
+        Windows by key have a number of subtasks of their own, and watermark generators directly after a source. All
+        else runs in the tasks of what it follows, and a warning says so. Where the environment has fewer, a warning
+        says that when the program is planned.
+
+        Raises:
+            ProgramError: if it is not a positive number.
+        """
+        node = self._transformation
+        node.parallelism = checked_parallelism(parallelism)
+        if (reason := why_without_parallelism(node)) is not None:
+            said = f"set_parallelism({parallelism}) has no effect on {node.name!r}, {reason}"
+            warnings.warn(said, UserWarning, stacklevel=level_of_the_program())
+        return self
+
+    def force_non_parallel(self) -> Self:
+        """Let this operator run in one subtask."""
+        return self.set_parallelism(1)
+
+    def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
+        """Keep some fields of tuples, by their places.
+
+        Raises:
+            ProgramError: if the elements were not declared as tuples, or have no such field.
+        """
+        kind = self.get_type()
+        if not isinstance(kind, TupleTypeInfo):
+            raise ProgramError(f"project is for tuples; the elements of {self.get_name()!r} are {kind}")
+        for index in field_indexes:
+            if not isinstance(index, int) or not 0 <= index < len(kind.types):
+                raise ProgramError(f"project: there is no field {index!r} among the {len(kind.types)} of {kind}")
+        fields = Types.TUPLE([kind.types[index] for index in field_indexes])
+        return self._called("map", MapFunction, partial(Map, type_info=fields), Projection(field_indexes), fields)
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The settings of the whole job."""
+        return self._env.get_config()
+
+    def get_type(self) -> TypeInformation:
+        """The declared type of the elements."""
+        return self._transformation.type_info
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that this stream belongs to."""
+        return self._env
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], Any] | MapFunction[T_co, Any], output_type: RowTypeInfo
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def map(
+        self, func: Callable[[T_co], OUT] | MapFunction[T_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]: ...
+
+    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+        """Turn each element into one other."""
+        return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
+
+    def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
+        """Keep the elements for which the function is true."""
+        return self._called("filter", FilterFunction, Filter, func, self.get_type())
+
+    @overload
+    def flat_map(
+        self, func: Callable[[T_co], Iterable[Any] | None] | FlatMapFunction[T_co, Any], output_type: RowTypeInfo
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def flat_map(
+        self,
+        func: Callable[[T_co], Iterable[OUT] | None] | FlatMapFunction[T_co, OUT],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[OUT]: ...
+
+    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+        """Turn each element into any number of others."""
+        return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
+
+    def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
+        """Turn each element into any number of others with a function that sees its time, and has side outputs.
+
+        It runs in the tasks of what it follows. There, ``current_watermark()`` is that of the operator, as it stands
+        before its results; in the tasks of a source there is none yet, because a source says its watermarks after all
+        elements of a micro-batch.
+
+        Raises:
+            ProgramError: if it is no ``ProcessFunction``.
+        """
+        if not isinstance(func, ProcessFunction):
+            raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
+        kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
+        call, source = func.process_element, self._transformation
+        node = FunctionTransformation("process", source, kind, call, func, output_type, has_side_outputs=True)
+        return self._then(node)
+
+    def join(self, other_stream: DataStream[IN]) -> JoinedStreams[T_co, IN]:
+        """Join this stream with another one in windows: ``a.join(b).where(…).equal_to(…).window(…).apply(…)``."""
+        from eventide.datastream.data_stream._joined import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream[IN]) -> CoGroupedStreams[T_co, IN]:
+        """Bring the elements of this stream and another one together by key and window, whichever side has any."""
+        from eventide.datastream.data_stream._joined import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
+
+    @overload
+    def connect(self, ds: DataStream[IN]) -> ConnectedStreams[T_co, IN]: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream[IN]) -> BroadcastConnectedStream[T_co, IN]: ...
+
+    def connect(
+        self, ds: DataStream[IN] | BroadcastStream[IN]
+    ) -> ConnectedStreams[T_co, IN] | BroadcastConnectedStream[T_co, IN]:
+        """Connect this stream with another one, of any type: one function handles the elements of both.
+
+        Args:
+            ds: the other stream; or what `broadcast` with descriptors gave, for a function with broadcast state.
+
+        Raises:
+            ProgramError: if it is no stream of this environment.
+        """
+        from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
+        from eventide.datastream.data_stream._connected import ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        return ConnectedStreams(self, ds)
+
+    @overload
+    def key_by(
+        self, key_selector: Callable[[T_co], K] | KeySelector[T_co, K], key_type: TypeInformation | None = None
+    ) -> KeyedStream[K, T_co]: ...
+
+    @overload
+    def key_by(self, key_selector: str, *more: str) -> KeyedStream[Any, T_co]: ...
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream[Any, T_co]:
+        """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
+
+        The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
+        (``key_by("user", "country")``; those of a tuple are ``f0``, ``f1``, …), which is what windows need to run on
+        columns.
+
+        Raises:
+            ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
+        """
+        from eventide.datastream.data_stream._keyed import KeyedStream
+
+        if isinstance(key_selector, str):
+            names = [key_selector, *([] if key_type is None else [key_type]), *more]
+            return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else function_of("key_by", key_selector)
+        check_key_type(key_type)
+        key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+        return KeyedStream(self._env, KeyTransformation(self._transformation, key))
+
+    def union(self, *streams: DataStream[T_co]) -> DataStream[T_co]:
+        """Take this stream and others of the same type as one; their watermarks combine by minimum.
+
+        Raises:
+            ProgramError: if the streams have different declared types or belong to another environment.
+        """
+        inputs = [self._transformation, *(stream._transformation for stream in streams)]
+        types = {node.type_info for node in inputs}
+        if len(types) > 1:
+            raise ProgramError(f"union needs streams of one type; these have {sorted(map(str, types))}")
+        if any(stream._env is not self._env for stream in streams):
+            raise ProgramError("union needs streams of one environment; one of these was made by another")
+        return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
+
+    def assign_timestamps_and_watermarks(
+        self, watermark_strategy: WatermarkStrategy[T_co] | OlderAssigner[T_co]
+    ) -> DataStream[T_co]:
+        """Give the elements event time, and the stream watermarks, in place of those that came before.
+
+        Args:
+            watermark_strategy: the strategy; or, for older programs, an ``AssignerWithPeriodicWatermarks``, an
+                ``AssignerWithPunctuatedWatermarks`` or one of Flink's timestamp extractors, with a deprecation warning.
+
+        Raises:
+            ProgramError: if there is no source of timestamps.
+        """
+        older = older_strategy(watermark_strategy)
+        if older is None:
+            strategy = spec_of(watermark_strategy, "assign_timestamps_and_watermarks")
+        else:
+            strategy, replacement = older
+            said = f"{type(watermark_strategy).__name__} is of Flink's older API for event time; use {replacement}"
+            warnings.warn(said, DeprecationWarning, stacklevel=2)
+        if strategy.timestamp_column is not None and not isinstance(strategy.timestamp_column, str):
+            raise ProgramError(
+                "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
+            )
+        element_type = self.get_type()
+        if strategy.timestamp_column is not None and isinstance(element_type, CompositeTypeInfo):
+            field_type(element_type, strategy.timestamp_column, "with_timestamp_assigner")
+        assigns = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+        if not assigns and not self._transformation.has_timestamps:
+            raise ProgramError(
+                f"the elements of {self._transformation.name!r} have no timestamps, and the strategy "
+                f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
+            )
+        return self._then(AssignTransformation("timestamps and watermarks", self._transformation, strategy))
+
+    def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
+        """Put all elements into windows together, in one subtask."""
+        from eventide.datastream.data_stream._windowed import AllWindowedStream
+
+        source = self._transformation
+        while isinstance(source, KeyTransformation):
+            source = source.inputs[0]
+        return AllWindowedStream(self._env, source, window_assigner)
+
+    def time_window_all(
+        self, size: Duration | Time | int, slide: Duration | Time | int | None = None
+    ) -> AllWindowedStream[T_co, TimeWindow]:
+        """Windows of ``size`` over all elements, one every ``slide`` if there is one, of the time characteristic.
+
+        Flink's older name: ``window_all`` says which kind of time is meant.
+        """
+        from eventide.datastream.data_stream._windowed import time_windows
+
+        return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print each element on the driver."""
+        return self._into("print", PrintSink(sink_identifier))
+
+    def sink_to(self, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+        """Hand the elements to a sink, or to a function of a DataFrame and a batch id.
+
+        Raises:
+            ProgramError: if it is neither.
+        """
+        return self._handed_to("sink_to", sink)
+
+    def _handed_to(self, where: str, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+        if isinstance(sink, FileSink):
+            fits = not sink.has_lines and self.get_type() == sink.row_type
+            stream = self if fits else self.map(sink.row, sink.row_type)
+            return stream._into("file sink", sink.format_sink())
+        return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(function_of(where, sink)))
+
+    def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+        """PyFlink's older name of :meth:`sink_to`."""
+        return self._handed_to("add_sink", sink_func)
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T_co]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator[T_co] | list[T_co]:
+        """Run the job, with all other sinks and operators of the program, and give this stream's elements as they come.
+
+        With a ``limit``, wait for at most ``limit`` elements, cancel the job, and return them as a list.
+
+        Raises:
+            ProgramError: if the program collects another stream too.
+        """
+        if self._env.next_job.collects:
+            raise ProgramError(
+                "execute_and_collect() would give the elements of another CollectSink among those of its stream; call "
+                "execute_async(), whose client gives all of them with collected(), or remove that sink"
+            )
+        self._into("collect", CollectSink())
+        client = self._env.execute_async(job_execution_name)
+        elements: CloseableIterator[T_co] = CloseableIterator(client)
+        if limit is None:
+            return elements
+        with elements:
+            return list(itertools.islice(elements, limit))
+
+    def to_data_frame(self) -> DataFrame:
+        """This stream as an ordinary Spark DataFrame, with a column for each field of its declared type.
+
+        It is a streaming DataFrame, to be written with ``writeStream`` by the caller, unless all that it comes from
+        is batch DataFrames, or the runtime mode is BATCH.
+
+        Raises:
+            ProgramError: if the type is not declared, because pickled objects have no columns.
+        """
+        return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
+
+    def explain(self) -> None:
+        """Print the plan of the job for this stream: what runs where, how elements travel, and where state is."""
+        self._env.explain(self)
+
+    def _then(self, transformation: Transformation) -> DataStream[Any]:
+        return DataStream(self._env, transformation)
+
+    def _called(
+        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+    ) -> DataStream[Any]:
+        call = getattr(func, name) if isinstance(func, kind) else function_of(name, func)
+        return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
+
+    def _into(self, name: str, sink: Sink) -> DataStreamSink:
+        transformation = SinkTransformation(name, self._transformation, sink)
+        self._env.next_job.add(transformation)
+        return DataStreamSink(transformation)

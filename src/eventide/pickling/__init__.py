@@ -1,0 +1,1 @@
+"""Users' data as bytes, and back without running what is in them."""

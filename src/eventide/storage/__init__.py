@@ -1,0 +1,1 @@
+"""Where data lie: every location that a program names, as a file system."""
