@@ -7,12 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,6 +16,12 @@ from eventide.aggregates import count, sum_
 from eventide.common import Duration, Time, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource, FormatSink
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from eventide.spark.submit import settings_for_start
 
 PARALLELISM = 2

@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 READINGS = {
     "south": [("09:10", 14.5), ("09:50", 16.0), ("10:20", 18.5), ("11:05", 19.0)],

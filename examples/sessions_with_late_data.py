@@ -10,10 +10,9 @@ lost, but printed with the prefix "too late", and counted.
 
 from collections.abc import Iterable, Iterator
 
-from eventide.datastream.window import EventTimeSessionWindows, TimeWindow
-
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.window import EventTimeSessionWindows, TimeWindow
 
 Click = tuple[str, int]
 CLICK = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -6,10 +6,9 @@ events may be out of order by 15 seconds. The minute of 12:01 at the north bridg
 
 from datetime import UTC, datetime
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.window import TumblingEventTimeWindows
 
 PASSED = [
     ("north", "12:00:07", 2),

@@ -6,11 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
-from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-
 from eventide.aggregates import count, max_, sum_
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common.serialization import SerializationSchema
@@ -22,6 +17,10 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import DeliveryGuarantee, FileSource, FormatSink, Sink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.joins import left, right
 
 READINGS = "readings"

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import sys
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 
 from eventide.aggregates import sum_
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
+from eventide.datastream.window import TumblingEventTimeWindows
 
 
 def main(jars: str, servers: str, topic: str, output: str, checkpoint: str, parallelism: str, saved: str = "") -> None:

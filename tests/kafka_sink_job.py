@@ -11,12 +11,11 @@ import os
 import signal
 import sys
 
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
-
 from eventide.common import SimpleStringSchema, Types, WatermarkStrategy
 from eventide.connectors.kafka.sink_transactions import Transactions
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.testing import ScriptedSource
 
 

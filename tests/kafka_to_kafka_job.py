@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import sys
 
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
-from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from eventide.datastream.functions import ProcessJoinFunction
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import count, sum_
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from eventide.datastream.functions import ProcessJoinFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 
 EVENT = Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.LONG()])
 PAIR = Types.ROW_NAMED(["user", "order", "payment"], [Types.STRING(), Types.LONG(), Types.LONG()])

@@ -20,11 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import EventTimeTrigger, Window, WindowAssigner
-
 from eventide.common import TimestampAssigner, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import EventTimeTrigger, Window, WindowAssigner
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from eventide.aggregates import count, first, max_, min_, sum_
+from eventide.common import Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream import KeyedProcessFunction, ProcessWindowFunction
 from eventide.datastream.functions import (
     KeyedBroadcastProcessFunction,
     ProcessJoinFunction,
@@ -21,10 +24,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-
-from eventide.aggregates import count, first, max_, min_, sum_
-from eventide.common import Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, ProcessWindowFunction
 from eventide.joins import left, right
 from eventide.testing import ScriptedSource
 

@@ -2,11 +2,10 @@
 
 from copy import deepcopy
 
-from eventide.datastream.functions import ProcessAllWindowFunction
-
 from eventide.common import WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectSink
+from eventide.datastream.functions import ProcessAllWindowFunction
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.compiler import compile_plan
 from eventide.plan.graph import SinkTransformation

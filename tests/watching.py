@@ -5,12 +5,11 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.dashboard.server import Dashboard
 from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import OutputTag
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.plan.description import describe
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, runner

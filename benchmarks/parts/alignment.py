@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
-from eventide.datastream.connectors.source import TimestampedBatch
 
 from benchmarks.bench import Bench
 from benchmarks.data import START_MS
 from benchmarks.figures import Figure
 from eventide.common import Duration, TypeInformation, Types, WatermarkStrategy
 from eventide.datastream.connectors import Source
+from eventide.datastream.connectors.source import TimestampedBatch
 from eventide.local.runner import LocalRunner
 from eventide.testing import local_environment
 

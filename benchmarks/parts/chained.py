@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,6 +17,7 @@ from benchmarks.queries import DISORDER_S, PARALLELISM, TUMBLING, Job, environme
 from eventide.aggregates import sum_
 from eventide.common import Time
 from eventide.datastream.connectors import DataFrameSink
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.spark.submit import settings_for_start
 
 _SIZES_S = (5, 10, 20)

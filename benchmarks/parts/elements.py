@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.functions import associative
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -18,6 +16,8 @@ from benchmarks.queries import DISORDER_S, PARALLELISM, TUMBLING, environment, s
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource, NumberSequenceSource
+from eventide.datastream.functions import associative
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import local_environment
 
 _EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks.bench import Bench
@@ -12,6 +11,7 @@ from benchmarks.data import in_small_files, with_the_time_before
 from benchmarks.figures import Figure
 from benchmarks.queries import Job, Windows, by_file_source
 from eventide.common import Time
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 _USERS = 100
 _SECONDS = 1_800

@@ -6,13 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.functions import (
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    RuntimeContext,
-)
-from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -25,6 +18,13 @@ from benchmarks.queries import DISORDER_S, environment, started, submitted
 from eventide.common import Duration, Types, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.functions import (
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    RuntimeContext,
+)
+from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 _KEYS = (1_000, 100_000, 1_000_000)
 _QUIET_MS = 60_000

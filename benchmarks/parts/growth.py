@@ -14,14 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import (
-    EventTimeSessionWindows,
-    GlobalWindows,
-    Trigger,
-    TriggerResult,
-    TumblingEventTimeWindows,
-)
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -33,6 +25,14 @@ from eventide.aggregates import count, sum_
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream
 from eventide.datastream.connectors import FileSource, FormatSink
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    GlobalWindows,
+    Trigger,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
 from eventide.spark.session import ROW_COUNT
 from eventide.spark.submit import settings_for_start
 

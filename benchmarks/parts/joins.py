@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.functions import JoinFunction, ProcessJoinFunction
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,6 +18,7 @@ from benchmarks.queries import DISORDER_S, TUMBLING, environment, started, submi
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.functions import JoinFunction, ProcessJoinFunction
 from eventide.joins import left, right
 
 _KEYS = 100_000

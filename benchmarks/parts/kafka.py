@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
-from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,6 +21,8 @@ from benchmarks.queries import DISORDER_S, PARALLELISM, TUMBLING, environment, q
 from eventide.aggregates import count, sum_
 from eventide.common import Duration, TypeInformation, Types, WatermarkStrategy
 from eventide.datastream.connectors import DeliveryGuarantee, FileSource
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.spark.submit import settings_for_start
 from eventide.testing import KafkaBroker
 

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Consumer, Producer
-from eventide.datastream.connectors.kafka import KafkaSource
-from eventide.datastream.formats.json import JsonRowDeserializationSchema
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,6 +20,9 @@ from benchmarks.queries import environment, query_of
 from eventide.aggregates import count
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream.connectors import DeliveryGuarantee
+from eventide.datastream.connectors.kafka import KafkaSource
+from eventide.datastream.formats.json import JsonRowDeserializationSchema
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import KafkaBroker
 
 _RATE = 10_000

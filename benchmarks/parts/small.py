@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.bench import Bench
@@ -16,6 +15,7 @@ from benchmarks.queries import OURS, SIDES, TUMBLING, Job, environment, submitte
 from eventide.aggregates import count, sum_
 from eventide.common import Time
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.window import TumblingEventTimeWindows
 
 _ROUNDS = 3
 _OPERATORS = (1, 5, 20)

@@ -2,12 +2,11 @@
 
 import sys
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import count
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.window import TumblingEventTimeWindows
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)

@@ -9,10 +9,9 @@ that is not lost: it is on the side output. Each micro-batch takes one vote.
 
 from collections.abc import Iterable, Iterator
 
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 Vote = tuple[str, int]
 VOTE = Types.TUPLE([Types.STRING(), Types.LONG()])

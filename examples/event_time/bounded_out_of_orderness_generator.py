@@ -10,10 +10,9 @@ micro-batch means nothing.
 
 from typing import Any
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Duration, Time, Types, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.window import TumblingEventTimeWindows
 
 DAY_MS = 86_400_000
 POSTED = [1, 1, 3, 2, 5, 4, 6, 1, 9]  # the day on which each letter was posted, in the order of their arrival

@@ -11,10 +11,9 @@ for ever.
 import itertools
 import time
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import SourceContext, SourceFunction, StreamExecutionEnvironment
+from eventide.datastream.window import TumblingEventTimeWindows
 
 READING = Types.TUPLE([Types.STRING(), Types.LONG()])
 COUNT = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])

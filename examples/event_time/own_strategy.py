@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eventide.datastream.connectors.file_system import StreamFormat
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
 from eventide.common import (
     BoundedOutOfOrdernessWatermarks,
     Duration,
@@ -32,6 +29,8 @@ from eventide.datastream import (
     FileProcessingMode,
     StreamExecutionEnvironment,
 )
+from eventide.datastream.connectors.file_system import StreamFormat
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 FILES = {"machine.log": ["INFO 1", "WARNING 7", "WARNING 3", "closed 9", "WARNING 12"], "_notes.log": ["WARNING 5"]}
 

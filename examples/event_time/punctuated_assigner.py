@@ -11,11 +11,10 @@ too late. The older form, one object that gives timestamps and watermarks both, 
 import warnings
 from typing import Any
 
-from eventide.datastream.functions import AssignerWithPunctuatedWatermarks
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Time, Types, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.functions import AssignerWithPunctuatedWatermarks
+from eventide.datastream.window import TumblingEventTimeWindows
 
 MINUTE_MS = 60_000
 Line = tuple[str, int, int]

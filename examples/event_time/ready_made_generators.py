@@ -15,10 +15,9 @@ What to see: a longer wait loses less.
 
 from collections.abc import Iterable, Iterator
 
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
 from eventide.common import Duration, PunctuatedWatermarks, Time, TimeLagWatermarks, Types, WatermarkStrategy
 from eventide.datastream import AllWindowFunction, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 PACKET = Types.TUPLE([Types.STRING(), Types.LONG()])
 PACKETS = [  # what it is, and its second

@@ -10,10 +10,9 @@ started again on its checkpoint, the gauge goes on after what the job has seen, 
 import math
 from collections.abc import Iterable, Iterator
 
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
 from eventide.common import Time, Types, Watermark
 from eventide.datastream import ProcessWindowFunction, SourceContext, SourceFunction, StreamExecutionEnvironment
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 HALF_HOUR_MS = 1_800_000
 TIDES = 4

@@ -10,11 +10,10 @@ journal ends. The results are the same. Put the strategy on the source, if what 
 
 from collections.abc import Iterator
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
+from eventide.datastream.window import TumblingEventTimeWindows
 
 JOURNALS = {  # (second, entry), one micro-batch for each column
     "press": [(1, "alarm"), (4, "alarm"), (11, "beat"), (14, "alarm"), (23, "beat")],

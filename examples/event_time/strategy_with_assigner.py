@@ -10,10 +10,9 @@ after Cleo's. The last minutes come out when the input ends, with the largest wa
 
 from collections.abc import Iterable, Iterator
 
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
 from eventide.common import MAX_WATERMARK, Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 Report = tuple[str, int, str]
 REPORTS: list[Report] = [  # the post, the second, the runner

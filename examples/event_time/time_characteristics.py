@@ -14,8 +14,6 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from eventide.datastream.window import TimeWindow
-
 from eventide.common import Time, Types, Watermark
 from eventide.datastream import (
     ProcessWindowFunction,
@@ -24,6 +22,7 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
     TimeCharacteristic,
 )
+from eventide.datastream.window import TimeWindow
 
 HOURS = 6
 CAR = Types.TUPLE([Types.STRING(), Types.LONG()])

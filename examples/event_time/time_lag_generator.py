@@ -15,8 +15,6 @@ import threading
 import time
 from typing import Any
 
-from eventide.datastream.window import EventTimeSessionWindows
-
 from eventide.common import (
     Duration,
     Time,
@@ -28,6 +26,7 @@ from eventide.common import (
     WatermarkStrategy,
 )
 from eventide.datastream import SourceContext, SourceFunction, StreamExecutionEnvironment
+from eventide.datastream.window import EventTimeSessionWindows
 
 
 class Bell(SourceFunction):

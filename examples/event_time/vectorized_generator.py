@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import count, max_
 from eventide.common import (
@@ -27,6 +26,7 @@ from eventide.common import (
     WatermarkStrategy,
 )
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.window import TumblingEventTimeWindows
 
 MINUTE_MS = 60_000
 POSITION = Types.ROW_NAMED(

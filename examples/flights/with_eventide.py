@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.datastream.functions import AggregateFunction, WindowFunction
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from flights import AIRPORTS, BOUND, Counts, hour_of
 
 from eventide.common import Duration, Row, Time, WatermarkStrategy
 from eventide.common.job import BatchProgress
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import CollectSink
+from eventide.datastream.functions import AggregateFunction, WindowFunction
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,6 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 from confluent_kafka import Consumer, Producer
+from flights import AIRPORTS, BOUND, Counts, hour_of
+
+from eventide.aggregates import count
+from eventide.common import Duration, Row, Types, WatermarkStrategy
+from eventide.common.job import BatchProgress
+from eventide.datastream import DataStream, MapFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
+from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
@@ -19,13 +26,6 @@ from eventide.datastream.connectors.kafka import (
 )
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
-from flights import AIRPORTS, BOUND, Counts, hour_of
-
-from eventide.aggregates import count
-from eventide.common import Duration, Row, Types, WatermarkStrategy
-from eventide.common.job import BatchProgress
-from eventide.datastream import DataStream, MapFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
-from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.testing import KafkaBroker
 
 FLIGHTS = "flights"

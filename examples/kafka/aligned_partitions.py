@@ -11,10 +11,10 @@ time. All payments are read in either case.
 """
 
 from confluent_kafka import Producer
-from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 
 from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
 from eventide.datastream import ProcessFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from eventide.testing import KafkaBroker
 
 MAY_1 = 1_777_593_600_000  # 2026, midnight; milliseconds

@@ -8,10 +8,10 @@ that is ahead waits for the other, but for one record: without that, it could no
 """
 
 from confluent_kafka import Producer
-from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 
 from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
 from eventide.datastream import DataStream, ProcessFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from eventide.testing import KafkaBroker
 
 MAY_1 = 1_777_593_600_000  # 2026, midnight; milliseconds

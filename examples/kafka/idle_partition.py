@@ -10,11 +10,11 @@ that has been closed meanwhile is late.
 """
 
 from confluent_kafka import Producer
-from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Duration, SimpleStringSchema, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import KafkaBroker
 
 MAY_1 = 1_777_593_600_000  # 2026, midnight; milliseconds

@@ -11,11 +11,11 @@ one watermark there is, and what the valley brings is too late.
 """
 
 from confluent_kafka import Producer
-from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import SimpleStringSchema, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import KafkaBroker
 
 MAY_1 = 1_777_593_600_000  # 2026, midnight; milliseconds

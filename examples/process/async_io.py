@@ -6,11 +6,10 @@ of the orders. For milk it takes too long, so what was known before is taken.
 
 import asyncio
 
-from eventide.datastream.functions import AsyncRetryStrategy
-
 from eventide.common import Time, Types
 from eventide.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 from eventide.datastream.async_retry_predicates import has_exception_predicate
+from eventide.datastream.functions import AsyncRetryStrategy
 
 ORDERS = [("tea", 2), ("milk", 1), ("bread", 3)]
 PRICES = {"tea": 5, "milk": 2, "bread": 3}

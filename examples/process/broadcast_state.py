@@ -9,10 +9,9 @@ his shot after his jump is what the second rule names.
 
 from collections.abc import Iterable
 
-from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
-
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import KeyedBroadcastProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from eventide.testing import ScriptedSource
 
 PAIR = Types.TUPLE([Types.STRING(), Types.STRING()])

@@ -5,11 +5,10 @@ What to see: "lions" and "bears" are blocked, so they never come out; every othe
 
 from collections.abc import Iterable
 
-from eventide.datastream.state import ValueStateDescriptor
-
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import CoFlatMapFunction, RuntimeContext, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.state import ValueStateDescriptor
 
 BLOCKED = ["lions", "bears"]
 SAID = ["tigers", "and", "lions", "and", "bears", "oh", "my"]

@@ -7,11 +7,10 @@ too.
 
 from collections.abc import Iterable
 
-from eventide.datastream.state import ValueStateDescriptor
-
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.state import ValueStateDescriptor
 
 DAY_MS = 24 * 60 * 60 * 1000
 Scan = tuple[str, int, str]

@@ -7,11 +7,10 @@ it; the interval join has every payment within two days of its order, across mid
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Time, WatermarkStrategy
 from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 
 HOUR_MS = 60 * 60 * 1000
 

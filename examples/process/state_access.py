@@ -6,10 +6,9 @@ are taken down leave no state.
 
 from collections.abc import Iterable
 
-from eventide.datastream.state import StateTtlConfig, ValueStateDescriptor
-
 from eventide.common import Time, Types
 from eventide.datastream import FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
+from eventide.datastream.state import StateTtlConfig, ValueStateDescriptor
 
 MEASURED = [("north", 3), ("south", 4), ("north", 5), ("north", 7), ("south", 9), ("north", 4)]
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])

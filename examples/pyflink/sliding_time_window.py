@@ -9,12 +9,11 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
-from eventide.datastream.window import SlidingEventTimeWindows, TimeWindow
-
 from eventide.common import Encoder, Time, Types, WatermarkStrategy
 from eventide.common.watermark_strategy import TimestampAssigner
 from eventide.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
+from eventide.datastream.window import SlidingEventTimeWindows, TimeWindow
 
 
 class ReadingTimestampAssigner(TimestampAssigner):

@@ -9,11 +9,10 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
-from eventide.datastream.window import CountWindow
-
 from eventide.common import Encoder, Types
 from eventide.datastream import StreamExecutionEnvironment, WindowFunction
+from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
+from eventide.datastream.window import CountWindow
 
 
 class WeighBox(WindowFunction[tuple, tuple, str, CountWindow]):

@@ -8,11 +8,11 @@ import re
 import time
 from pathlib import Path
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from rich.console import Console
 
 from eventide.aggregates import count
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
 
 ORDER = Types.ROW_NAMED(["shop", "at"], [Types.STRING(), Types.LONG()])

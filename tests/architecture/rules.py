@@ -15,33 +15,31 @@ from architecture.source import Import, Module, modules
 # A module stands on the floor of the longest name here that it begins with. It may import what is below it and
 # what has the same name here; not what is above it, and not a neighbour with the same number.
 FLOORS = {
-    "eventide": 0,
+    "eventide._absent": 0,
     "eventide._secrets": 0,
-    "eventide.errors": 0,
-    "eventide.common": 1,
-    "eventide.metrics": 1,
-    "eventide.aggregates": 2,
-    "eventide.joins": 2,
-    "eventide.datastream": 2,
-    "eventide.runtime": 3,
-    "eventide.plan": 4,
-    "eventide.savepoint": 4,
-    "eventide.why": 4,
-    "eventide.dashboard": 5,
-    "eventide.local": 5,
-    "eventide.spark": 5,
-    "eventide.datastream.data_stream": 6,
-    "eventide.datastream.async_data_stream": 6,
-    "eventide.datastream._resuming": 6,
-    "eventide.datastream._dependencies": 6,
-    "eventide.datastream._watching": 6,
-    "eventide.datastream._reading_files": 6,
-    "eventide.datastream.stream_execution_environment": 6,
-    "eventide.advisor": 7,
-    "eventide.state_processor": 7,
-    "eventide.testing": 7,
-    "eventide.cli": 8,
-    "eventide.__main__": 9,
+    "eventide": 1,
+    "eventide.errors": 1,
+    "eventide.pickling": 2,
+    "eventide.common": 3,
+    "eventide.metrics": 3,
+    "eventide.api": 4,
+    "eventide.aggregates": 4,
+    "eventide.joins": 4,
+    "eventide.storage": 4,
+    "eventide.connectors": 5,
+    "eventide.runtime": 5,
+    "eventide.plan": 6,
+    "eventide.savepoint": 6,
+    "eventide.why": 6,
+    "eventide.dashboard": 7,
+    "eventide.local": 7,
+    "eventide.spark": 7,
+    "eventide.datastream": 8,
+    "eventide.advisor": 9,
+    "eventide.state_processor": 9,
+    "eventide.testing": 9,
+    "eventide.cli": 10,
+    "eventide.__main__": 11,
 }
 # Floors within the runtime: a reader from the bottom up meets nothing that is explained further up. Windows at
 # their two speeds, and joins in windows, share rules and panes.
@@ -59,8 +57,20 @@ RUNTIME_FLOORS = {
     "eventide.runtime.joins": 8,
 }
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
-# A package whose __init__ hands out names of several floors, lazily: it is above all of them, what is in it is not.
-FACADES = {"eventide.datastream": 6}
+# Loads the standard library only, so that a worker that unpickles a trigger loads little.
+LIGHT = (
+    "eventide._absent",
+    "eventide._secrets",
+    "eventide.errors",
+    "eventide.pickling",
+    "eventide.common",
+    "eventide.metrics",
+    "eventide.api",
+    "eventide.aggregates",
+    "eventide.joins",
+    "eventide.storage",
+    "eventide.connectors",
+)
 HOSTS = ("eventide.local", "eventide.spark")
 
 SPARK = ("pyspark", "py4j")
@@ -113,8 +123,6 @@ LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
 
 def floor_of(name: str) -> tuple[int, str]:
     """Return the number of the floor that a module stands on, and the entry of FLOORS that says so."""
-    if name in FACADES:
-        return FACADES[name], name + " (facade)"
     owner = max((entry for entry in FLOORS if f"{name}.".startswith(f"{entry}.")), key=len)
     return FLOORS[owner], owner
 
@@ -135,10 +143,20 @@ def imports_go_down(root: Path) -> list[str]:
         if not imported.is_of("eventide"):
             return False
         (here, owner), (there, other) = floor_of(module.name), floor_of(imported.name)
-        fluent_pair = here == there == FLOORS[FLUENT[0]]
-        return there > here or (there == here and owner != other and not fluent_pair and there > 0)
+        return there > here or (there == here and owner != other)
 
     return _imports(root, is_wrong, "is above {module} or beside it: move what is needed to a floor below both")
+
+
+def private_modules_are_private(root: Path) -> list[str]:
+    """A module whose name begins with an underscore is imported by modules of its own package alone."""
+
+    def is_wrong(module: Module, imported: Import) -> bool:
+        parts = imported.name.split(".")
+        private = next((number for number, part in enumerate(parts) if part.startswith("_") and part[1] != "_"), None)
+        return imported.is_of("eventide") and private is not None and module.parts[:private] != tuple(parts[:private])
+
+    return _imports(root, is_wrong, "is private to its package: import a public name, or rename the module")
 
 
 def packages_of_the_runtime_go_down(root: Path) -> list[str]:
@@ -176,7 +194,7 @@ def spark_is_in_spark_alone(root: Path) -> list[str]:
 
 
 def values_and_vocabulary_are_light(root: Path) -> list[str]:
-    """Floors 1 and 2 load the standard library only; pyarrow, msgspec and the like inside functions and for types."""
+    """Values, vocabulary and connectors load the standard library; pyarrow and the like only inside functions."""
 
     def is_wrong(module: Module, imported: Import) -> bool:
         own = imported.is_of("eventide") or imported.name.split(".")[0] in sys.stdlib_module_names
@@ -184,7 +202,7 @@ def values_and_vocabulary_are_light(root: Path) -> list[str]:
         late = (imported.is_of(*LATE) and imported.place != "module") or named
         too_early = imported.is_of(*LOADED_LATE) and imported.place == "module"
         light = module.name in LOADED_LATE or ((own or late) and not too_early)
-        return floor_of(module.name)[0] <= FLOORS["eventide.datastream"] and not light
+        return any(f"{module.name}.".startswith(f"{name}.") for name in LIGHT) and not light
 
     return _imports(root, is_wrong, "is too heavy for {module}: values and vocabulary load the standard library only")
 
@@ -306,6 +324,7 @@ def exports_resolve(root: Path) -> list[str]:
 STATIC_RULES: list[Callable[[Path], list[str]]] = [
     python_3_11_can_parse_it,
     imports_go_down,
+    private_modules_are_private,
     packages_of_the_runtime_go_down,
     fluent_api_imports_hosts_late,
     spark_is_in_spark_alone,

@@ -12,13 +12,13 @@ import json
 import sys
 from pathlib import Path
 
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from session import environment_on_cluster
 
 from eventide.aggregates import count, sum_
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 
 NUMBER = Types.ROW_NAMED(["key", "ts"], [Types.LONG(), Types.LONG()])

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import warnings
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from session import environment_on_cluster
 
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 
 

@@ -6,12 +6,12 @@ to reach it when it does not answer, at most a second apart.
 
 import sys
 
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
 
 
 class Largest:

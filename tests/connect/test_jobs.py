@@ -14,8 +14,6 @@ from subprocess import PIPE
 from types import ModuleType
 
 import pytest
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 from tests.saved_on_spark import NARROW, expected, job, lines, program
@@ -42,6 +40,8 @@ from eventide.datastream.connectors import (
     KafkaSource,
     NumberSequenceSource,
 )
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.connect import ask
 from eventide.spark.results import MOST_WAITING

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.window import SlidingProcessingTimeWindows
 
 from eventide.common import Time
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import CollectSink
+from eventide.datastream.window import SlidingProcessingTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalRunner
 from eventide.testing import local_environment

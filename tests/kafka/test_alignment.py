@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import count
 from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalRunner
 from eventide.testing import KafkaBroker, local_environment
 from kafka_topics import new_topic, produce

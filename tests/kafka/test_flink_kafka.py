@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaTopicPartition, Semantic
-from eventide.datastream.functions import AssignerWithPeriodicWatermarks
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import SimpleStringSchema, WatermarkStrategy
 from eventide.common.time import Duration
 from eventide.common.watermark import Watermark
 from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaTopicPartition, Semantic
+from eventide.datastream.functions import AssignerWithPeriodicWatermarks
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import KafkaBroker, local_environment
 from kafka_topics import new_topic, produce, values

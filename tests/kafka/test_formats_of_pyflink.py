@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+
+from eventide.common import ByteArraySchema, Row, SimpleStringSchema, Types, WatermarkStrategy
+from eventide.common.serialization import RowFieldExtractorSchema
+from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.datastream.connectors.kafka import (
     DeliveryGuarantee,
     FlinkKafkaConsumer,
@@ -23,11 +28,6 @@ from eventide.datastream.connectors.kafka import (
 from eventide.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from pyspark.sql import SparkSession
-
-from eventide.common import ByteArraySchema, Row, SimpleStringSchema, Types, WatermarkStrategy
-from eventide.common.serialization import RowFieldExtractorSchema
-from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.testing import KafkaBroker, local_environment
 from kafka_topics import contents, new_topic, values
 from twin import by_sink, plan_of, runner

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
-from eventide.datastream.formats.json import JsonRowSerializationSchema
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 
 from eventide.aggregates import count
 from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
+from eventide.datastream.formats.json import JsonRowSerializationSchema
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.testing import KafkaBroker, ScriptedSource
 from kafka_topics import contents, new_topic, values

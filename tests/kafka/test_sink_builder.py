@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
 
 from eventide.common import SimpleStringSchema
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
 from eventide.errors import ProgramError
 
 RECORDS = KafkaRecordSerializationSchema("topic", SimpleStringSchema())

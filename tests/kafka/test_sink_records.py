@@ -6,6 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import Row, SimpleStringSchema, Types
+from eventide.common.serialization import ByteArraySchema, SerializationSchema
+from eventide.common.typeinfo import TypeInformation
+from eventide.connectors.kafka.sink_records import RecordEncoder
 from eventide.datastream.connectors.kafka import (
     HeaderProvider,
     KafkaPartitioner,
@@ -14,13 +21,6 @@ from eventide.datastream.connectors.kafka import (
 )
 from eventide.datastream.formats.json import JsonRowSerializationSchema
 from eventide.datastream.window import TimeWindow
-from hypothesis import given
-from hypothesis import strategies as st
-
-from eventide.common import Row, SimpleStringSchema, Types
-from eventide.common.serialization import ByteArraySchema, SerializationSchema
-from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.kafka.sink_records import RecordEncoder
 from eventide.errors import DataError, ProgramError
 
 PAIR = Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.LONG()])

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from pyspark.sql import SparkSession
 
 from eventide.common import SimpleStringSchema, Types, WatermarkStrategy
 from eventide.connectors.kafka.sink_transactions import Transactions
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.errors import StateError
 from eventide.testing import KafkaBroker, ScriptedSource
 from kafka_topics import QUIET, new_topic, values

@@ -9,6 +9,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+
+from eventide.aggregates import count
+from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
 from eventide.datastream.connectors.kafka import (
     ConsumerRecord,
     KafkaOffsetsInitializer,
@@ -17,13 +21,9 @@ from eventide.datastream.connectors.kafka import (
     KafkaSourceBuilder,
 )
 from eventide.datastream.connectors.source import PartRange
+from eventide.datastream.data_stream import DataStream
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
-
-from eventide.aggregates import count
-from eventide.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
-from eventide.datastream.data_stream import DataStream
 from eventide.errors import DataError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import KafkaBroker, local_environment

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
-from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
-from eventide.datastream.formats.json import JsonRowDeserializationSchema
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import count, sum_
 from eventide.common import Duration, JobClient, Types, WatermarkStrategy
 from eventide.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from eventide.datastream.formats.json import JsonRowDeserializationSchema
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import KafkaBroker
 from kafka_topics import QUIET, new_topic, produce
 

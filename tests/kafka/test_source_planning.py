@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+
+from eventide.common import SimpleStringSchema
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -18,8 +20,6 @@ from eventide.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from eventide.datastream.connectors.source import Beginning
-
-from eventide.common import SimpleStringSchema
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.testing import KafkaBroker
 from kafka_topics import QUIET, new_topic, produce

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
-from eventide.datastream.connectors.source import Counted, PartRange, TimestampedBatch
 
 from eventide.common import SimpleStringSchema
+from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from eventide.datastream.connectors.source import Counted, PartRange, TimestampedBatch
 from eventide.errors import DataError, ProgramError
 from eventide.testing import KafkaBroker
 from kafka_topics import QUIET, new_topic, produce

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from eventide.common import Duration, Encoder, SimpleStringSchema, Time, Types
+from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -25,11 +28,8 @@ from eventide.datastream.connectors.kafka import (
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema, CsvSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.datastream.formats.parquet import ParquetBulkWriters
-from eventide.datastream.state import StateTtlConfig
-
-from eventide.common import Duration, Encoder, SimpleStringSchema, Time, Types
-from eventide.datastream.connectors import DeliveryGuarantee
 from eventide.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from eventide.datastream.state import StateTtlConfig
 
 ROW = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()])
 OF_BOTH_SINKS = {

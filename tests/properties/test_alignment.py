@@ -2,12 +2,12 @@
 
 from copy import deepcopy
 
-from eventide.datastream.window import TimestampedValue
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream.connectors import IDLE, Source
+from eventide.datastream.window import TimestampedValue
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment
 from twin import by_sink, plan_of, runner, values

@@ -3,6 +3,12 @@
 from collections import Counter
 from unittest import mock
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
+from eventide.common import Duration, Row, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTumblingWindowAssigner,
@@ -10,12 +16,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
-from eventide.common import Duration, Row, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
 from eventide.runtime.columnar import outlet
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import reading

@@ -5,13 +5,6 @@ However elements are cut into micro-batches, on how many subtasks, on columns or
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor
-from eventide.datastream.window import (
-    CountTumblingWindowAssigner,
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +17,13 @@ from eventide.datastream import (
     MapFunction,
     OutputTag,
     ProcessFunction,
+)
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor
+from eventide.datastream.window import (
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
 )
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run_with_restarts, values

@@ -5,7 +5,6 @@ from collections import defaultdict
 from copy import deepcopy
 
 import pyarrow.compute as pc
-from eventide.datastream.window import TumblingEventTimeWindows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from eventide.common import (
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.watermark_generators import PunctuatedWatermarks
 from eventide.datastream import OutputTag
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.testing import Idle, ScriptedSource, local_environment

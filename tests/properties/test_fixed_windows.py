@@ -4,14 +4,14 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.functions import AggregateFunction, associative
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, ProcessWindowFunction
+from eventide.datastream.functions import AggregateFunction, associative
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.elements import columns
 from eventide.runtime.window import reducing_outlet
 from eventide.testing import Idle, ScriptedSource, local_environment

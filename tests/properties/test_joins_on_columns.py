@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 
 import numpy as np
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.joins import left, right, window
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.joins.matching import equal, in_time

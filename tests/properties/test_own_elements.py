@@ -10,6 +10,22 @@ from __future__ import annotations
 import copy
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Time, Types, WatermarkGenerator, WatermarkStrategy
+from eventide.common.watermark_strategy import TimestampAssigner
+from eventide.datastream import (
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    OutputTag,
+    ProcessFunction,
+    RuntimeExecutionMode,
+)
 from eventide.datastream.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -28,22 +44,6 @@ from eventide.datastream.window import (
     Trigger,
     TriggerResult,
     TumblingEventTimeWindows,
-)
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from eventide.common import Time, Types, WatermarkGenerator, WatermarkStrategy
-from eventide.common.watermark_strategy import TimestampAssigner
-from eventide.datastream import (
-    CoMapFunction,
-    FilterFunction,
-    FlatMapFunction,
-    KeyedProcessFunction,
-    KeySelector,
-    MapFunction,
-    OutputTag,
-    ProcessFunction,
-    RuntimeExecutionMode,
 )
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run

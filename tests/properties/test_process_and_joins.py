@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 
-from eventide.datastream.functions import CoGroupFunction, ProcessJoinFunction
-from eventide.datastream.window import TumblingEventTimeWindows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
+from eventide.datastream.functions import CoGroupFunction, ProcessJoinFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run
 

@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from eventide.datastream.window import (
     ProcessingTimeSessionWindows,
     SlidingProcessingTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from eventide.testing import local_environment
 from twin import Contents
 from unit.datastream.fakes import FakeAssignerContext

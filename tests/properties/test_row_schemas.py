@@ -2,12 +2,12 @@
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
+from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError
 from properties.row_values import FOR_ARROW, SINGLE, nested, row_types, rows_of, spoilt
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+from eventide.common import Duration, Row, TimestampAssigner, Types, WatermarkStrategy
+from eventide.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, RuntimeContext
 from eventide.datastream.functions import JoinFunction, KeyedCoProcessFunction, ProcessJoinFunction
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-
-from eventide.common import Duration, Row, TimestampAssigner, Types, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, RuntimeContext
 from samples_of_flink.table import first, sample, scripted
 from twin import timed
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from eventide.common import Duration, Time, TimestampAssigner, Types, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream import FilePathFilter, FileProcessingMode, OutputTag, StreamExecutionEnvironment
+from eventide.datastream.connectors import Source
 from eventide.datastream.connectors.file_system import StreamFormat
 from eventide.datastream.functions import KeyedCoProcessFunction
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
-
-from eventide.common import Duration, Time, TimestampAssigner, Types, Watermark, WatermarkGenerator, WatermarkStrategy
-from eventide.datastream import FilePathFilter, FileProcessingMode, OutputTag, StreamExecutionEnvironment
-from eventide.datastream.connectors import Source
 from eventide.testing import ScriptedSource
 from samples_of_flink.table import sample, scripted
 from twin import AllContents

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from eventide.common import Time, Types, WatermarkStrategy
+from eventide.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, ReduceFunction, WindowFunction
 from eventide.datastream.functions import ProcessAllWindowFunction
 from eventide.datastream.window import (
     CountEvictor,
@@ -16,9 +18,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.common import Time, Types, WatermarkStrategy
-from eventide.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, ReduceFunction, WindowFunction
 from samples_of_flink.table import first, sample, scripted, second
 from twin import Contents, Values, timed
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, sources
 
 from eventide.common import Row, Types
 from eventide.datastream import DataStream, StreamExecutionEnvironment
+from eventide.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from eventide.joins import left, right
 
 _EVENT = Types.ROW_NAMED(["k", "id"], [Types.STRING(), Types.LONG()])

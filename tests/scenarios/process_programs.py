@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, joined_text, sources, with_text
 
 from eventide.common import Types
@@ -18,6 +17,7 @@ from eventide.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 
 _IDS = ListStateDescriptor("ids", Types.LONG())
 _RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())

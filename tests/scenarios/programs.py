@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eventide.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
+from eventide.datastream.data_stream import KeyedStream, WindowedStream
 from eventide.datastream.functions import AggregateFunction, ProcessAllWindowFunction
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -28,10 +31,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-
-from eventide.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
-from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
-from eventide.datastream.data_stream import KeyedStream, WindowedStream
 from eventide.testing import End, Idle, ScriptedSource
 
 DATA = Path(__file__).parent / "data"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.scenarios.programs import FIRST, Scenario, events, scenarios
+
+from eventide.common import Time, Types
+from eventide.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -11,10 +15,6 @@ from eventide.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from tests.scenarios.programs import FIRST, Scenario, events, scenarios
-
-from eventide.common import Time, Types
-from eventide.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 
 _UPDATES = {
     "create_and_write": StateTtlConfig.UpdateType.OnCreateAndWrite,

@@ -16,14 +16,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from eventide.datastream.functions import ProcessJoinFunction
-from eventide.datastream.state import MapStateDescriptor
-from eventide.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
 
 from eventide.aggregates import collect_list, count, last, max_, mean, sum_
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
@@ -37,6 +29,14 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import FileSource, FormatSink, Source
+from eventide.datastream.functions import ProcessJoinFunction
+from eventide.datastream.state import MapStateDescriptor
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from eventide.joins import left, right
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])

@@ -9,6 +9,19 @@ from __future__ import annotations
 
 import sys
 
+from pyspark.sql import SparkSession
+
+from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.datastream import (
+    AggregateFunction,
+    DataStream,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from eventide.datastream.connectors import FileSource, FormatSink
 from eventide.datastream.functions import CoGroupFunction
 from eventide.datastream.state import (
     AggregatingStateDescriptor,
@@ -24,19 +37,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from pyspark.sql import SparkSession
-
-from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
-from eventide.datastream import (
-    AggregateFunction,
-    DataStream,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    OutputTag,
-    ProcessWindowFunction,
-    StreamExecutionEnvironment,
-)
-from eventide.datastream.connectors import FileSource, FormatSink
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 LINE = Types.ROW_NAMED(["pipeline", "key", "at", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from tests.steps import in_steps
 
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import MapFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
+from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.connectors.file_system import FileSource, StreamFormat
-from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +21,8 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.connectors.file_system import FileSource, StreamFormat
+from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
 from eventide.spark.savepoint import take_savepoint
 from eventide.testing import ScriptedSource
 

@@ -11,12 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -24,6 +18,12 @@ from eventide.aggregates import collect_list, count, max_, mean, sum_
 from eventide.common import Duration, Time, WatermarkStrategy
 from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from eventide.joins import left, right
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner
@@ -20,6 +19,7 @@ from eventide.cli.trial import tried
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.spark.source import CAN_LIMIT
 
 pytestmark = pytest.mark.spark

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from tests.steps import in_steps
 
@@ -11,6 +10,7 @@ from eventide.common import JobStatus, Time
 from eventide.common.ms import MAX_MS
 from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.spark.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
 from twin import BY_SECOND_FIELD

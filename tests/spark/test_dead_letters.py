@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.state import ListStateDescriptor
 from tests.steps import in_steps
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.state import ListStateDescriptor
 
 pytestmark = pytest.mark.spark
 

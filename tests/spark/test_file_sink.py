@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, Encoder, Types, WatermarkStrategy
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.files import FileDirectory
 from eventide.testing import ScriptedSource, local_environment

@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.connectors.file_system import FileSourceBuilder
-from eventide.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from eventide.datastream.formats.json import JsonBulkWriters
-from eventide.datastream.formats.orc import OrcBulkWriters
-from eventide.datastream.formats.parquet import ParquetBulkWriters
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from tests.steps import in_steps
 
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, ProcessWindowFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource
+from eventide.datastream.connectors.file_system import FileSourceBuilder
+from eventide.datastream.formats.csv import CsvBulkWriters, CsvSchema
+from eventide.datastream.formats.json import JsonBulkWriters
+from eventide.datastream.formats.orc import OrcBulkWriters
+from eventide.datastream.formats.parquet import ParquetBulkWriters
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.spark.inspection import inspect
 from eventide.testing import local_environment

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common import JobClient, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import MapFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import CollectSink, Source
+from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
 from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import ElementCodec

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.steps import in_steps
@@ -28,6 +26,8 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, TemporaryCheckpointWarning, UserFunctionError
 from eventide.spark.subtasks import subtask_ids
 from eventide.testing import Idle, ScriptedSource, local_environment

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 from tests.steps import in_steps
 
 from eventide.common import Types, WatermarkStrategy
@@ -19,6 +18,7 @@ from eventide.datastream import (
     StreamExecutionEnvironment,
 )
 from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.state import ValueStateDescriptor
 from pyspark.sql import DataFrame
 from tests.steps import in_steps
 
 from eventide.common import JobStatus, RestartStrategies, Types
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import CollectSink, DataFrameSink
+from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import UserFunctionError
 
 pytestmark = pytest.mark.spark

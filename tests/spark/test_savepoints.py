@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.functions import RuntimeContext
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from tests import saved_on_spark
@@ -25,6 +22,9 @@ from eventide.cli.app import app
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.connectors import FormatSink
+from eventide.datastream.functions import RuntimeContext
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 from eventide.spark.savepoint import take_savepoint
 from eventide.spark.source import CAN_LIMIT

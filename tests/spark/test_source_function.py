@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 from pyspark.sql import SparkSession
 from tests.saved_on_spark import lines
 from tests.steps import in_steps
@@ -17,6 +16,7 @@ from tests.steps import in_steps
 from eventide.common import JobClient, JobStatus, Time, Types, Watermark
 from eventide.datastream import DataStream, SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.spark.savepoint import take_savepoint
 from eventide.testing import local_environment

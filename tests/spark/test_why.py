@@ -4,13 +4,13 @@ import json
 import time
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
 from eventide.cli.app import app
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource
 
 pytestmark = pytest.mark.spark

@@ -8,13 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-
 from eventide.aggregates import count, sum_
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource, FormatSink
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 

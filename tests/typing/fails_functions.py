@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from orders import Order, Payment, orders, payments
+
+from eventide.common import Types
 from eventide.datastream.functions import (
     CoMapFunction,
     KeyedProcessFunction,
@@ -14,9 +17,6 @@ from eventide.datastream.functions import (
     RuntimeContext,
 )
 from eventide.datastream.state import MapState, MapStateDescriptor, ValueState, ValueStateDescriptor
-from orders import Order, Payment, orders, payments
-
-from eventide.common import Types
 
 
 class Cents(MapFunction[Payment, int]):

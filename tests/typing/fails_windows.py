@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from orders import Order, Payment, orders, payments
+
+from eventide.common import Time
+from eventide.datastream import OutputTag
 from eventide.datastream.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
 from eventide.datastream.window import (
     EventTimeSessionWindows,
@@ -13,10 +17,6 @@ from eventide.datastream.window import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
-from orders import Order, Payment, orders, payments
-
-from eventide.common import Time
-from eventide.datastream import OutputTag
 
 
 class Cents(AggregateFunction[Payment, int, int]):

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_type
 
+from orders import Event, Order, Payment, orders, payments
+
+from eventide.common import Time, Types
+from eventide.datastream import AsyncDataStream, DataStream, OutputTag
 from eventide.datastream.functions import (
     AggregateFunction,
     AsyncFunction,
@@ -34,10 +38,6 @@ from eventide.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from orders import Event, Order, Payment, orders, payments
-
-from eventide.common import Time, Types
-from eventide.datastream import AsyncDataStream, DataStream, OutputTag
 
 small = OutputTag[str]("small")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_type
 
-from eventide.datastream.connectors.kafka import KafkaSource
-from eventide.datastream.functions import AscendingTimestampExtractor
 from orders import Event, Order, env, orders
 
 from eventide.common import (
@@ -21,6 +19,8 @@ from eventide.common import (
 )
 from eventide.datastream import DataStream, SourceContext, SourceFunction
 from eventide.datastream.connectors import NumberSequenceSource, Source
+from eventide.datastream.connectors.kafka import KafkaSource
+from eventide.datastream.functions import AscendingTimestampExtractor
 
 
 class OrderTime(TimestampAssigner[Order]):

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_type
 
+from orders import Order, orders, payments
+
+from eventide.aggregates import count, sum_
+from eventide.common import Row, Types, WatermarkStrategy
+from eventide.common.time import Time
+from eventide.datastream import AllWindowedStream, DataStream, OutputTag, WindowedStream
 from eventide.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -27,12 +33,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     Window,
 )
-from orders import Order, orders, payments
-
-from eventide.aggregates import count, sum_
-from eventide.common import Row, Types, WatermarkStrategy
-from eventide.common.time import Time
-from eventide.datastream import AllWindowedStream, DataStream, OutputTag, WindowedStream
 from eventide.joins import left, right
 
 timed = orders.assign_timestamps_and_watermarks(

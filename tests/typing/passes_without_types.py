@@ -2,6 +2,9 @@
 # pyright: basic
 """A program as PyFlink's pages have it, without a type: nothing is found in it."""
 
+from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.common.watermark_strategy import TimestampAssigner
+from eventide.datastream import DataStream, OutputTag
 from eventide.datastream.functions import (
     AggregateFunction,
     FlatMapFunction,
@@ -12,10 +15,6 @@ from eventide.datastream.functions import (
 )
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
-
-from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
-from eventide.common.watermark_strategy import TimestampAssigner
-from eventide.datastream import DataStream, OutputTag
 from eventide.testing import local_environment
 
 late = OutputTag("late", Types.ROW([Types.STRING(), Types.LONG()]))

@@ -5,16 +5,17 @@ import json
 import pyarrow.fs
 import pytest
 import typer
-from eventide.datastream.connectors.file_system import FileSink, FileSource, _files
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
-from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
 
 from eventide._secrets import without_secrets
 from eventide.cli.answers import answer
 from eventide.common import Duration, Encoder, WatermarkStrategy
 from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.common.serialization import SimpleStringSchema
+from eventide.connectors.file_system import files
 from eventide.dashboard.watched import WatchedJob
+from eventide.datastream.connectors.file_system import FileSink, FileSource
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
 from eventide.errors import DataError, ProgramError
 from eventide.plan.description import describe
 from eventide.plan.explain import explain
@@ -74,7 +75,7 @@ def stored(tmp_path, monkeypatch):
         assert SECRET in location
         return pyarrow.fs.LocalFileSystem(), str(tmp_path / "in")
 
-    monkeypatch.setattr(_files, "opened", opened)
+    monkeypatch.setattr(files, "opened", opened)
 
 
 @pytest.mark.usefixtures("stored")

@@ -6,10 +6,9 @@ for ever.
 
 from collections.abc import Iterator
 
-from eventide.datastream.state import ListStateDescriptor, ValueStateDescriptor
-
 from eventide.common import Row, Types
 from eventide.datastream import DataStream, KeyedCoProcessFunction, RuntimeContext
+from eventide.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from examples.nexmark.generator import PERSON
 from examples.nexmark.source import Streams
 

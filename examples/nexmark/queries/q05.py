@@ -5,11 +5,10 @@ millisecond of their window as their time. So each window of two seconds after t
 window: their maximum is joined with those that reach it.
 """
 
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-
 from eventide.aggregates import count, max_
 from eventide.common import Row, Time, Types
 from eventide.datastream import DataStream
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from examples.nexmark.source import Streams
 
 HOT = Types.ROW_NAMED(["auction", "window", "num"], [Types.LONG(), Types.TIME_WINDOW(), Types.LONG()])

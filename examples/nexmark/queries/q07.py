@@ -1,10 +1,9 @@
 """Query 7: the highest bids of every ten seconds. An aggregate, joined with what it was made of."""
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import max_
 from eventide.common import Time, Types
 from eventide.datastream import DataStream
+from eventide.datastream.window import TumblingEventTimeWindows
 from examples.nexmark.generator import BID
 from examples.nexmark.source import Streams
 

@@ -1,10 +1,9 @@
 """Query 8: people who signed in and put something up for auction within ten seconds. A window join on columns."""
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import count
 from eventide.common import Time
 from eventide.datastream import DataStream
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.joins import left, window
 from examples.nexmark.source import Streams
 

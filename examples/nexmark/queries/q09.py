@@ -11,10 +11,9 @@ been open then, and the bid is forgotten too. So the state holds the auctions th
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from eventide.datastream.state import ListStateDescriptor, ValueStateDescriptor
-
 from eventide.common import Row, Types
 from eventide.datastream import DataStream, KeyedCoProcessFunction, RuntimeContext
+from eventide.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from examples.nexmark.generator import AUCTION, BID
 from examples.nexmark.source import Streams
 

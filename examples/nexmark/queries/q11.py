@@ -1,10 +1,9 @@
 """Query 11: how many bids a person makes in a session, which ends when she makes none for ten seconds."""
 
-from eventide.datastream.window import EventTimeSessionWindows
-
 from eventide.aggregates import count
 from eventide.common import Time
 from eventide.datastream import DataStream
+from eventide.datastream.window import EventTimeSessionWindows
 from examples.nexmark.source import Streams
 
 

@@ -4,11 +4,10 @@ What comes out depends on when it is run. Bids of windows that are still open wh
 Flink.
 """
 
-from eventide.datastream.window import TumblingProcessingTimeWindows
-
 from eventide.aggregates import count
 from eventide.common import Time
 from eventide.datastream import DataStream
+from eventide.datastream.window import TumblingProcessingTimeWindows
 from examples.nexmark.source import Streams
 
 

@@ -4,11 +4,10 @@ The result of a day comes out when it is over. Aggregates pass over nulls, so ea
 have a value in the bids of that rank alone.
 """
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import count, count_distinct, max_
 from eventide.common import Row, Time, Types
 from eventide.datastream import DataStream
+from eventide.datastream.window import TumblingEventTimeWindows
 from examples.nexmark.source import Streams
 
 RANKS = (1, 2, 3)

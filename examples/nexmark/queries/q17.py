@@ -3,11 +3,10 @@
 The result of a day comes out when it is over.
 """
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.aggregates import count, max_, mean, min_, sum_
 from eventide.common import Row, Time, Types
 from eventide.datastream import DataStream
+from eventide.datastream.window import TumblingEventTimeWindows
 from examples.nexmark.queries.q16 import RANKS, by_rank
 from examples.nexmark.source import Streams
 

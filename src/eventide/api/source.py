@@ -15,6 +15,8 @@ from eventide.errors import ProgramError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["Beginning", "Counted", "IDLE", "PartRange", "SideOutput", "Source", "TimestampedBatch", "Unreadable"]
+
 _K = TypeVar("_K", bound=Hashable)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
 from eventide.api.source import Source
 from eventide.connectors.sink import Sink
 
@@ -22,7 +20,3 @@ class DeliveryGuarantee(Enum):
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
     NONE = 2
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

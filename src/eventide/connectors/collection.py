@@ -8,6 +8,8 @@ from eventide.api.source import Source
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 
+__all__ = ["CollectionSource"]
+
 
 class CollectionSource(Source[T_co]):
     """What ``StreamExecutionEnvironment.from_collection`` reads.

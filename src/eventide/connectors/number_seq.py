@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
 from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
+
+__all__ = ["NumberSequenceSource"]
 
 
 class NumberSequenceSource(Source[int]):
@@ -44,7 +44,3 @@ class NumberSequenceSource(Source[int]):
     def get_produced_type(self) -> TypeInformation[int]:
         """Long integers, as in Flink."""
         return Types.LONG()
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

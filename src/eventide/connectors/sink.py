@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["CollectSink", "DataFrameSink", "FormatSink", "PrintSink", "Sink"]
+
 
 class Sink:
     """Base of all sinks, for ``DataStream.sink_to``."""

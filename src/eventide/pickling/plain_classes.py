@@ -32,8 +32,8 @@ _NAMES = {
     "eventide.common.watermark_generator": "WatermarkGeneratorContext",
     "eventide.connectors.kafka._offsets": "KafkaTopicPartition",
     "eventide.connectors.kafka._records": "ConsumerRecord",
-    "eventide.datastream.connectors.source": "Counted _Idle",
-    "eventide.datastream.time_domain": "TimeDomain",
+    "eventide.api.source": "Counted _Idle",
+    "eventide.api.functions.time_domain": "TimeDomain",
     "eventide.api.windows._evictors": "TimestampedValue",
     "eventide.api.windows._windows": "CountWindow GlobalWindow",
     "eventide.runtime.columnar.contents": "_Kept",
@@ -44,6 +44,18 @@ _NAMES = {
     ),
     "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
 }
+
+_FORMER_MODULES = {
+    "eventide.common._pickles": "eventide.pickling.pickles",
+    "eventide.common._stand_ins": "eventide.pickling.stand_ins",
+    "eventide.datastream.connectors.kafka._offsets": "eventide.connectors.kafka._offsets",
+    "eventide.datastream.connectors.kafka._records": "eventide.connectors.kafka._records",
+    "eventide.datastream.connectors.source": "eventide.api.source",
+    "eventide.datastream.time_domain": "eventide.api.functions.time_domain",
+    "eventide.datastream.window._evictors": "eventide.api.windows._evictors",
+    "eventide.datastream.window._windows": "eventide.api.windows._windows",
+}
+"""The modules that data of older checkpoints name, and where their classes are now."""
 
 _OURS = {
     "builtins getattr": "method_of",
@@ -66,8 +78,9 @@ INSTEAD: dict[ClassName, ClassName] = {
     (module, name): ("eventide.pickling.plain_values", ours)
     for names, ours in _OURS.items()
     for module, name in [names.split()]
-}
-"""Functions of libraries that would accept any pickled data, and the safe functions that replace them."""
+} | {(former, name): (module, name) for former, module in _FORMER_MODULES.items() for name in _NAMES[module].split()}
+"""What takes the place of a stored name: safe functions for those of libraries that would accept any pickled data,
+and eventide's classes where they are now."""
 
 PLAIN_CLASSES: frozenset[ClassName] = frozenset(
     {*INSTEAD}
@@ -85,6 +98,6 @@ SHOWN_CLASSES: frozenset[ClassName] = frozenset(
     | {("eventide.pickling.pickles", "class_of_name"), ("numpy", "dtype"), ("eventide.common.types", "_restore")}
     | {at for at in PLAIN_CLASSES if at[0] in {"eventide.common.time_window", "eventide.common.types"}}
     | {("eventide.api.windows._windows", name) for name in ("CountWindow", "GlobalWindow")}
-    | {at for at, (_, ours) in INSTEAD.items() if ours == "scalar_of"}
+    | {at for at, (_, ours) in INSTEAD.items() if ours in {"CountWindow", "GlobalWindow", "class_of_name", "scalar_of"}}
 )
 """Classes whose objects are made to be shown: the objects cannot be changed, or run only eventide's code."""

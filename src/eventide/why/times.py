@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from eventide.common import _words
+from eventide.common import words
 from eventide.errors import ProgramError
 
 
@@ -14,7 +14,7 @@ def moment(ms: int) -> str:
     >>> moment(1357000000000), moment(1357000000250)
     ('2013-01-01 00:26:40 UTC', '2013-01-01 00:26:40.250 UTC')
     """
-    said = _words.moment(ms)
+    said = words.moment(ms)
     if not said[:1].isdecimal():
         return said
     return f"{said}{f'.{ms % 1_000:03d}' if ms % 1_000 else ''} UTC"

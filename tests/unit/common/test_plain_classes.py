@@ -29,6 +29,7 @@ ZONES = "reads a file of time zones, whose name Python keeps below its own folde
 STATE = "its state is checked by Python's own code in C"
 FINDS = "gives a class that data may name, and nothing else"
 OURS = "a class of eventide's that keeps what it is given"
+FORMER = "the name that older checkpoints have for a class of eventide's: the class itself takes its place"
 
 REASONS = {
     CONSTANT: {
@@ -78,12 +79,22 @@ REASONS = {
         "eventide.common.watermark_generator": "WatermarkGeneratorContext",
         "eventide.connectors.kafka._offsets": "KafkaTopicPartition",
         "eventide.connectors.kafka._records": "ConsumerRecord",
-        "eventide.datastream.connectors.source": "Counted _Idle",
-        "eventide.datastream.time_domain": "TimeDomain",
+        "eventide.api.source": "Counted _Idle",
+        "eventide.api.functions.time_domain": "TimeDomain",
         "eventide.api.windows._evictors": "TimestampedValue",
         "eventide.api.windows._windows": "CountWindow GlobalWindow",
         "eventide.runtime.columnar.contents": "_Kept",
         "eventide.runtime.joins.windowed": "OnSide",
+    },
+    FORMER: {
+        "eventide.common._pickles": "class_of_name",
+        "eventide.common._stand_ins": "_made",
+        "eventide.datastream.connectors.kafka._offsets": "KafkaTopicPartition",
+        "eventide.datastream.connectors.kafka._records": "ConsumerRecord",
+        "eventide.datastream.connectors.source": "Counted _Idle",
+        "eventide.datastream.time_domain": "TimeDomain",
+        "eventide.datastream.window._evictors": "TimestampedValue",
+        "eventide.datastream.window._windows": "CountWindow GlobalWindow",
     },
 }
 

@@ -1,12 +1,12 @@
 import pyarrow as pa
 import pytest
-from eventide.datastream.formats.csv import CsvRowDeserializationSchema
-from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import ByteArraySchema, DeserializationSchema, Encoder, Row, SimpleStringSchema, Types
 from eventide.common.serialization import RowFieldExtractorSchema
+from eventide.datastream.formats.csv import CsvRowDeserializationSchema
+from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.errors import DataError, ProgramError
 
 USER = Types.ROW_NAMED(["user", "n"], [Types.STRING(), Types.LONG()])

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from eventide.datastream.connectors.kafka import _sink_producer
 
 from eventide.common import Row
 from eventide.common.time_window import TimeWindow
 from eventide.connectors.function_source import _log
+from eventide.connectors.kafka import sink_producer
 from eventide.errors import StateError
 from eventide.pickling.pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
 from eventide.pickling.stand_ins import loads_anyway, shown_loads
@@ -56,7 +56,7 @@ def marker(tmp_path):
         lambda path: Calls(pd.ExcelWriter, path),
         lambda path: Calls(_log.LogWriter, path),
         lambda path: Calls(
-            _sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})
+            sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})
         ),
     ],
 )

@@ -1,9 +1,8 @@
 """Contexts of triggers and assigners, in memory: timers, state by name, a watermark and a clock that the test sets."""
 
+from eventide.common.ms import MIN_MS
 from eventide.datastream.state import ReducingState
 from eventide.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
-
-from eventide.common.ms import MIN_MS
 
 
 class FakeReducingState(ReducingState):

@@ -1,6 +1,11 @@
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import Duration, Time
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream.window import (
     CountSlidingWindowAssigner,
     CountTrigger,
@@ -22,11 +27,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from eventide.common import Duration, Time
-from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, ProgramError
 from unit.datastream.fakes import FakeAssignerContext, RecordingMergeCallback
 

@@ -1,8 +1,8 @@
 """A reduce function says of itself whether it is associative."""
 
 import pytest
-from eventide.datastream.functions import ReduceFunction, associative, not_associative
 
+from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.errors import ProgramError
 
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema, AvroSchema
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
+from eventide.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema, AvroSchema
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
 fastavro = pytest.importorskip("fastavro")

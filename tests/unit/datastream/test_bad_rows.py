@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.connectors.file_system import FileSourceBuilder
-from eventide.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Types
 from eventide.datastream.connectors import FileSource, Unreadable
+from eventide.datastream.connectors.file_system import FileSourceBuilder
+from eventide.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from eventide.errors import DataError
 
 ROW = Types.ROW_NAMED(["user", "ms", "at"], [Types.STRING(), Types.LONG(), Types.SQL_TIMESTAMP()])

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import pytest
-from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
+from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, timed

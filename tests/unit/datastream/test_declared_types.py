@@ -4,13 +4,13 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import pytest
-from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import MapFunction, OutputTag, ProcessWindowFunction
 from eventide.datastream.connectors import CollectionSource
+from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.testing import OperatorHarness, local_environment
 from unit.common.test_typeinfo import any_type

@@ -4,8 +4,6 @@ import warnings
 from io import BytesIO
 
 import pytest
-from eventide.datastream.connectors.file_system import BucketAssigner, StreamingFileSink
-from eventide.datastream.window import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
 
 from eventide.common import ConfigOptions, Configuration, Encoder
 from eventide.common.serializer import VoidNamespaceSerializer
@@ -22,6 +20,8 @@ from eventide.datastream import (
     SlotSharingGroup,
     TimeWindow,
 )
+from eventide.datastream.connectors.file_system import BucketAssigner, StreamingFileSink
+from eventide.datastream.window import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 

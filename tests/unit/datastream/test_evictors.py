@@ -1,8 +1,8 @@
 import pytest
-from eventide.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimestampedValue
 
 from eventide.common import Duration
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.datastream.window import CountEvictor, DeltaEvictor, TimeEvictor, TimestampedValue
 from eventide.errors import ProgramError
 
 

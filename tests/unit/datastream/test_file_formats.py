@@ -9,14 +9,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
+
+from eventide.common import Types
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
 from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from pyarrow import orc
-
-from eventide.common import Types
 from eventide.errors import DataError, ProgramError
 
 PAIR = Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()])

@@ -8,12 +8,12 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.connectors.file_system import FilePathFilter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Duration
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.connectors.file_system import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.runtime.sources.offsets import next_offsets, ranges_between, source_ends
 from eventide.storage.opening import opened

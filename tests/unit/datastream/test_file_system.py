@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
 
 from eventide.common import Encoder
+from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
 from eventide.errors import ProgramError
 
 ENCODER = Encoder.simple_string_encoder()

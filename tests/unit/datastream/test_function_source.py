@@ -5,7 +5,6 @@ import time
 from copy import deepcopy
 
 import pytest
-from eventide.datastream.window import TimestampedValue
 
 from eventide.common import Watermark
 from eventide.connectors.folder import Folder
@@ -15,6 +14,7 @@ from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.connectors.function_source._run import FunctionRun
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE
+from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
 

@@ -1,10 +1,10 @@
 """Settings of the program for the whole job reach every function; what has no effect says so."""
 
 import pytest
-from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
 
 from eventide.common import Time, Types
 from eventide.datastream import MapFunction, ProcessWindowFunction, ReduceFunction, SourceFunction
+from eventide.datastream.window import CountTumblingWindowAssigner, TumblingProcessingTimeWindows
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.testing import OperatorHarness, local_environment
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from eventide.common import SimpleStringSchema, Types
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
@@ -17,8 +19,6 @@ from eventide.datastream.connectors.kafka import (
     KafkaSourceBuilder,
     KafkaTopicPartition,
 )
-
-from eventide.common import SimpleStringSchema, Types
 from eventide.errors import ProgramError
 
 ROOT = Path(__file__).parents[3]

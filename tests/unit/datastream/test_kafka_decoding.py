@@ -7,6 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import DeserializationSchema, SimpleStringSchema, Types
+from eventide.connectors.kafka._decoding import Decoder
 from eventide.datastream.connectors.kafka import (
     ConsumerRecord,
     KafkaRecordDeserializationSchema,
@@ -17,11 +22,6 @@ from eventide.datastream.connectors.kafka import (
 from eventide.datastream.connectors.source import TimestampedBatch, Unreadable
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.datastream.window import TimestampedValue
-from hypothesis import given
-from hypothesis import strategies as st
-
-from eventide.common import DeserializationSchema, SimpleStringSchema, Types
-from eventide.connectors.kafka._decoding import Decoder
 from eventide.errors import DataError, ProgramError
 
 PART = KafkaTopicPartition("orders", 3)

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import pytest
+
+from eventide.connectors.kafka._offsets import specified, starting_offsets
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     PartitionOffsetsRetriever,
 )
-
-from eventide.connectors.kafka._offsets import specified, starting_offsets
 from eventide.errors import DataError, ProgramError
 
 A, B = KafkaTopicPartition("a", 0), KafkaTopicPartition("a", 1)

@@ -3,6 +3,8 @@
 import logging
 
 import pytest
+
+from eventide.common import Time, Watermark, WatermarkStrategy
 from eventide.datastream.functions import (
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
@@ -11,8 +13,6 @@ from eventide.datastream.functions import (
 )
 from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
-
-from eventide.common import Time, Watermark, WatermarkStrategy
 from eventide.errors import DataError, ProgramError
 from eventide.testing import ScriptedSource, local_environment
 from twin import AllContents, plan_of, run

@@ -1,6 +1,10 @@
 """Errors of a program or its data name the operator and what to do."""
 
 import pytest
+
+from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
+from eventide.datastream.connectors import CollectSink
 from eventide.datastream.functions import (
     AggregateFunction,
     KeySelector,
@@ -20,10 +24,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
-from eventide.datastream.connectors import CollectSink
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
 from twin import Contents, timed

@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+
+from eventide.common import Instant, Row, Types
 from eventide.datastream.formats.avro import AvroSchema
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-
-from eventide.common import Instant, Row, Types
 from eventide.errors import DataError, ProgramError, TypeMismatch
 from eventide.testing import local_environment
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+
+from eventide.common import Row, Types
 from eventide.datastream.formats.avro import AvroRowSerializationSchema
 from eventide.datastream.formats.csv import CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowSerializationSchema
-
-from eventide.common import Row, Types
 from eventide.errors import TypeMismatch
 
 FIELDS = [Types.INT(), Types.STRING()]

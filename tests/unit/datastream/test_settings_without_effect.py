@@ -4,10 +4,10 @@ import json
 import warnings
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Duration, Types
 from eventide.datastream import CheckpointingMode, ExternalizedCheckpointRetention
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 from twin import timed

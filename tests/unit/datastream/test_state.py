@@ -2,6 +2,8 @@ import operator
 import pickle
 
 import pytest
+
+from eventide.common import Types
 from eventide.datastream.functions import AggregateFunction, KeyedStateStore, ReduceFunction
 from eventide.datastream.state import (
     AggregatingStateDescriptor,
@@ -12,8 +14,6 @@ from eventide.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-
-from eventide.common import Types
 from eventide.errors import ProgramError
 
 

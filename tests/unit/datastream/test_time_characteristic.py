@@ -1,16 +1,16 @@
 """The time that a program works with: what it means for windows that do not name their time, and for sources."""
 
 import pytest
+
+from eventide.common import Time, Types, WatermarkStrategy
+from eventide.datastream import StreamExecutionEnvironment, TimeCharacteristic
+from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.window import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.common import Time, Types, WatermarkStrategy
-from eventide.datastream import StreamExecutionEnvironment, TimeCharacteristic
-from eventide.datastream.connectors import CollectionSource
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.local.runner import LocalRunner

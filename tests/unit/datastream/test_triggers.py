@@ -1,6 +1,11 @@
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common import Duration, Time
+from eventide.common.ms import MAX_MS
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -13,11 +18,6 @@ from eventide.datastream.window import (
     TimeWindow,
     TriggerResult,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from eventide.common import Duration, Time
-from eventide.common.ms import MAX_MS
 from eventide.errors import ProgramError
 from unit.datastream.fakes import FakeTriggerContext
 

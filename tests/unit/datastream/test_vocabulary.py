@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import CountTrigger, PurgingTrigger
 
 from eventide.common import Types
 from eventide.datastream import OutputTag, ProcessAllWindowFunction, ProcessWindowFunction, RuntimeContext, TimeWindow
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import CountTrigger, PurgingTrigger
 
 
 class FirstOfWindow(ProcessWindowFunction[int, tuple, str, TimeWindow]):

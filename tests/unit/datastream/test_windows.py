@@ -3,11 +3,11 @@ from functools import reduce
 from itertools import pairwise
 
 import pytest
-from eventide.datastream.window import CountWindow, GlobalWindow, TimeWindow, TriggerResult
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.datastream.window import CountWindow, GlobalWindow, TimeWindow, TriggerResult
 from unit.datastream.fakes import RecordingMergeCallback
 
 small = st.integers(-30, 30)

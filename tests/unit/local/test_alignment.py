@@ -6,11 +6,11 @@ from copy import deepcopy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 
 from eventide.common import Duration, TimeLagWatermarks, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE, FileSource, Source
+from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.explain import explain

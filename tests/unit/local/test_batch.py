@@ -1,6 +1,11 @@
 """Batch mode, on the twin: all input at once, nothing is late, and what waits for the clock happens at the end."""
 
 import pytest
+
+from eventide.aggregates import count
+from eventide.common import Row, Time, Types, Watermark, WatermarkStrategy
+from eventide.datastream import RuntimeExecutionMode, SourceFunction
+from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.window import (
     ContinuousProcessingTimeTrigger,
     EventTimeSessionWindows,
@@ -11,11 +16,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.aggregates import count
-from eventide.common import Row, Time, Types, Watermark, WatermarkStrategy
-from eventide.datastream import RuntimeExecutionMode, SourceFunction
-from eventide.datastream.connectors import NumberSequenceSource
 from eventide.testing import ScriptedSource, local_environment
 from twin import AllContents, Contents, Values
 

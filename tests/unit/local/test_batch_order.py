@@ -1,6 +1,18 @@
 """Batch mode hands keyed operators their elements in the order of timestamps, and timers that fire set no timers."""
 
 import pytest
+
+from eventide.aggregates import collect_list
+from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.datastream import (
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    RuntimeExecutionMode,
+    SourceFunction,
+)
 from eventide.datastream.functions import associative
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor
 from eventide.datastream.window import (
@@ -14,18 +26,6 @@ from eventide.datastream.window import (
     TriggerResult,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
-)
-
-from eventide.aggregates import collect_list
-from eventide.common import Row, Time, Types, WatermarkStrategy
-from eventide.datastream import (
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    OutputTag,
-    ProcessFunction,
-    RuntimeExecutionMode,
-    SourceFunction,
 )
 from eventide.errors import ProgramError
 from eventide.testing import ScriptedSource, local_environment

@@ -4,10 +4,10 @@ from copy import deepcopy
 from typing import ClassVar
 
 import pytest
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 from eventide.common import PunctuatedWatermarks, Time, WatermarkStrategy
 from eventide.datastream.connectors import Source
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.testing import End, ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, run, runner
 

@@ -3,6 +3,20 @@
 from pathlib import Path
 
 import pytest
+
+from eventide.aggregates import sum_
+from eventide.common import Types, WatermarkStrategy
+from eventide.datastream import (
+    AggregateFunction,
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    ProcessWindowFunction,
+)
+from eventide.datastream.connectors import Source, Unreadable
 from eventide.datastream.functions import (
     BroadcastProcessFunction,
     CoGroupFunction,
@@ -19,20 +33,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-
-from eventide.aggregates import sum_
-from eventide.common import Types, WatermarkStrategy
-from eventide.datastream import (
-    AggregateFunction,
-    AsyncDataStream,
-    AsyncFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    OutputTag,
-    ProcessFunction,
-    ProcessWindowFunction,
-)
-from eventide.datastream.connectors import Source, Unreadable
 from eventide.errors import EventideError, ProgramError
 from eventide.testing import local_environment
 from twin import plan_of, run, timed, values

@@ -5,15 +5,6 @@ import itertools
 import threading
 
 import pytest
-from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
-from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import (
-    CountTrigger,
-    SlidingEventTimeWindows,
-    TimeWindow,
-    TriggerResult,
-    TumblingEventTimeWindows,
-)
 
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common.summary import summary
@@ -27,6 +18,15 @@ from eventide.datastream import (
     ProcessWindowFunction,
 )
 from eventide.datastream.connectors import Source, Unreadable
+from eventide.datastream.functions import AllWindowFunction, ProcessJoinFunction
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.datastream.window import (
+    CountTrigger,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint

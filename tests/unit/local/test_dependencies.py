@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from eventide.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 
 from eventide.common import Encoder, WatermarkStrategy
 from eventide.datastream import MapFunction
+from eventide.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.testing import local_environment
 

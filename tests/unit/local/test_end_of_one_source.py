@@ -1,8 +1,7 @@
 """One of several sources ends: what that brings out moves the watermarks of strategies after the operator, too."""
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import End, ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, AllContents, plan_of, run
 

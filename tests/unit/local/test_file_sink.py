@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
+
+from eventide.common import Encoder, Row, Types, WatermarkStrategy
+from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
 from eventide.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters
 from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
-
-from eventide.common import Encoder, Row, Types, WatermarkStrategy
-from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.connectors import FormatSink
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.local.runner import LocalCheckpoint, LocalRunner

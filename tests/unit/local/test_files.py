@@ -5,11 +5,11 @@ from copy import deepcopy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction
 from eventide.datastream.connectors import FileSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment

@@ -1,10 +1,10 @@
 """Functions as sources in whole programs, without Spark."""
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import SourceFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment

@@ -2,13 +2,12 @@
 
 from collections import Counter
 
-from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-
 from eventide.aggregates import collect_set, count
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.connectors import Source
+from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 from eventide.joins import left, right
 from eventide.local.runner import LocalRunner
 from eventide.testing import local_environment

@@ -1,15 +1,6 @@
 """Metrics of functions in whole programs, without Spark: every kind of function has them, and they come out."""
 
 import pytest
-from eventide.datastream.functions import (
-    AllWindowFunction,
-    CoGroupFunction,
-    FlatJoinFunction,
-    JoinFunction,
-    ProcessJoinFunction,
-)
-from eventide.datastream.state import MapStateDescriptor
-from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import (
@@ -35,6 +26,15 @@ from eventide.datastream import (
     SourceFunction,
     WindowFunction,
 )
+from eventide.datastream.functions import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from eventide.datastream.state import MapStateDescriptor
+from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
 from twin import by_sink, plan_of, runner, timed

@@ -1,11 +1,11 @@
 """Elements whose timestamp is missing: they fail the job, are left out and counted, or have an output of their own."""
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import count
 from eventide.common import NullTimestamps, Row, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError
 from eventide.testing import local_environment
 from twin import AllContents, plan_of, run, runner, values

@@ -1,7 +1,6 @@
 """A `WatermarkStrategy` of the user's own: on a source, after an operator, with settings around it, across restarts."""
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import (
     AscendingTimestampsWatermarks,
@@ -15,6 +14,7 @@ from eventide.common import (
     WatermarkStrategy,
 )
 from eventide.datastream import OutputTag
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment

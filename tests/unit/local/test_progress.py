@@ -1,6 +1,11 @@
 """Progress of a job after each micro-batch."""
 
 import pytest
+
+from eventide.aggregates import count
+from eventide.common import Types, WatermarkStrategy
+from eventide.common.ms import MAX_MS
+from eventide.common.summary import summary
 from eventide.datastream.functions import KeyedProcessFunction
 from eventide.datastream.window import (
     CountTrigger,
@@ -9,11 +14,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-
-from eventide.aggregates import count
-from eventide.common import Types, WatermarkStrategy
-from eventide.common.ms import MAX_MS
-from eventide.common.summary import summary
 from eventide.joins import left, right
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, runner

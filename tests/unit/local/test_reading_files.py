@@ -1,10 +1,10 @@
 """`read_text_file` and `read_file`: which files are read, and what is refused."""
 
 import pytest
-from eventide.datastream.connectors.file_system import StreamFormat
 
 from eventide.common import Duration, Types
 from eventide.datastream import FilePathFilter, FileProcessingMode
+from eventide.datastream.connectors.file_system import StreamFormat
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 

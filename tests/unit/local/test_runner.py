@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from eventide.datastream.functions import MapFunction, ProcessFunction
-from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 
 from eventide.common import JobStatus, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectionSource, FormatSink
+from eventide.datastream.functions import MapFunction, ProcessFunction
+from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.job import DataFrameSourceSpec

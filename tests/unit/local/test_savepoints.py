@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from eventide.datastream.functions import KeyedBroadcastProcessFunction
-from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from typer.testing import CliRunner
 
 from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
+from eventide.datastream.functions import KeyedBroadcastProcessFunction
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalRunner
 from eventide.local.savepoint import begun_from, take_savepoint

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from eventide.datastream.functions import AggregateFunction, ProcessWindowFunction
-from eventide.datastream.state import AggregatingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, MapFunction
+from eventide.datastream.functions import AggregateFunction, ProcessWindowFunction
+from eventide.datastream.state import AggregatingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run, timed
 

@@ -6,11 +6,11 @@ import re
 from copy import deepcopy
 
 import pytest
-from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 
 from eventide.common import Duration, PunctuatedWatermarks, Types, Watermark, WatermarkStrategy
 from eventide.datastream import MapFunction, OutputTag
 from eventide.datastream.connectors import Beginning, FileSource, SideOutput, Source
+from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment

@@ -1,9 +1,8 @@
 """In batch execution no watermark comes before the end of the input, and nothing waits for the clock."""
 
-from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
-
 from eventide.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import RuntimeExecutionMode
+from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.testing import local_environment
 from twin import AllContents, by_sink, plan_of, run, runner, values
 

@@ -1,11 +1,11 @@
 """From a program to stages: what is chained, where it is cut, and that every shape gives the right elements."""
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.eventtime.gate import GateEdge
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values

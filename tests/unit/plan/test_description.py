@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from eventide.datastream.functions import KeyedCoProcessFunction
-from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
 from eventide.aggregates import count
 from eventide.common import Duration, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import KeyedCoProcessFunction
+from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.plan.description import describe
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, timed

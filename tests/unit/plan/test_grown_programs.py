@@ -4,10 +4,10 @@ from copy import deepcopy
 from itertools import islice
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import ProcessAllWindowFunction
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.identity import check_identity

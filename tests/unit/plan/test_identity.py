@@ -4,11 +4,11 @@ from copy import deepcopy
 from functools import partial
 
 import pytest
-from eventide.datastream.functions import associative
-from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 
 from eventide.common import Types, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import associative
+from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.explain import explain

@@ -4,6 +4,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+
+from eventide.aggregates import count
+from eventide.common import Row, Time, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
 from eventide.datastream.window import (
     CountEvictor,
     EventTimeSessionWindows,
@@ -11,10 +15,6 @@ from eventide.datastream.window import (
     PurgingTrigger,
     TumblingEventTimeWindows,
 )
-
-from eventide.aggregates import count
-from eventide.common import Row, Time, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
 from eventide.errors import ProgramError
 from eventide.joins import left, right, window
 from eventide.runtime.columnar.keyed_table import KeyedTable

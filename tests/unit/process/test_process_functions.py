@@ -1,14 +1,6 @@
 """Process functions, with and without keys: what they see, what they put out, and what survives a restart."""
 
 import pytest
-from eventide.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    ValueStateDescriptor,
-)
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import (
@@ -23,6 +15,14 @@ from eventide.datastream import (
     RuntimeExecutionMode,
     TimeDomain,
 )
+from eventide.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.metrics import TIMERS_LEFT

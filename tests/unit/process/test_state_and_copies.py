@@ -1,9 +1,6 @@
 """Sharing between functions: elements that are changed after them, state, and batch execution."""
 
 import pytest
-from eventide.datastream.functions import ProcessJoinFunction
-from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.datastream.window import CountTrigger, GlobalWindows, TumblingEventTimeWindows
 
 from eventide.common import Time, Types, WatermarkStrategy
 from eventide.datastream import (
@@ -15,6 +12,9 @@ from eventide.datastream import (
     ProcessWindowFunction,
     RuntimeExecutionMode,
 )
+from eventide.datastream.functions import ProcessJoinFunction
+from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import CountTrigger, GlobalWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run, runner, timed

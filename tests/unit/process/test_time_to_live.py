@@ -1,6 +1,11 @@
 """State that expires: when it is seen, what counts as use, and that it leaves the checkpoint."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Duration, Time, Types, WatermarkStrategy
+from eventide.datastream import KeyedProcessFunction, ProcessWindowFunction
 from eventide.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -9,11 +14,6 @@ from eventide.datastream.state import (
     ValueStateDescriptor,
 )
 from eventide.datastream.window import CountTumblingWindowAssigner
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from eventide.common import Duration, Time, Types, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, ProcessWindowFunction
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment

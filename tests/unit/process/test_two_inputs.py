@@ -1,7 +1,6 @@
 """Connected streams, and streams beside a broadcast one."""
 
 import pytest
-from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import (
@@ -14,6 +13,7 @@ from eventide.datastream import (
     KeyedProcessFunction,
     OutputTag,
 )
+from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from eventide.datastream.functions import ProcessWindowFunction
-from eventide.datastream.window import DeltaEvictor, TimestampedValue, TumblingEventTimeWindows
 
 from eventide.common import Time
 from eventide.datastream import KeyedProcessFunction
+from eventide.datastream.functions import ProcessWindowFunction
+from eventide.datastream.window import DeltaEvictor, TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import EventideError, ProgramError
 from eventide.testing import local_environment
 from twin import Values, plan_of, run, timed, values

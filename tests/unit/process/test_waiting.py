@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from eventide.datastream.functions import AsyncRetryStrategy
 
 from eventide.common import Duration, Time, Types
 from eventide.datastream import AsyncDataStream, AsyncFunction
 from eventide.datastream.async_retry_predicates import empty_result_predicate, has_exception_predicate
 from eventide.datastream.async_retry_strategies import FixedDelayRetryStrategy
+from eventide.datastream.functions import AsyncRetryStrategy
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.testing import local_environment
 from twin import plan_of, run, timed

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow as pa
 import pytest
-from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.errors import ProgramError, StateError
 from eventide.state_processor import (
     KeyedStateBootstrapFunction,

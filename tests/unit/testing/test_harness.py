@@ -1,11 +1,11 @@
 """The harness shows one operator, step by step, and tells what is left."""
 
 import pytest
-from eventide.datastream.functions import ReduceFunction
-from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
+from eventide.datastream.functions import ReduceFunction
+from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment

@@ -1,8 +1,7 @@
 """Programs in which no window fires, or too much is lost, each for another reason; run on the twin."""
 
-from eventide.datastream.window import TumblingEventTimeWindows
-
 from eventide.common import Duration, Time, Types, WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle, ScriptedSource, local_environment

@@ -1,17 +1,17 @@
 """How many late elements came from which split: what the operator judged, by the split that each element names."""
 
 import pytest
-from eventide.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.aggregates import count
 from eventide.common import Row, Time, Types
 from eventide.datastream import OutputTag
+from eventide.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from eventide.testing import End, ScriptedSource, local_environment
 from unit.why.stories import NOON, Story, bounded
 

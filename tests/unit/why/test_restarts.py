@@ -5,9 +5,9 @@ import itertools
 import json
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Time
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle

@@ -185,9 +185,8 @@ def test_a_watermark_is_followed_through_operators():
 
 
 def first_window():
-    from eventide.datastream.window import TumblingEventTimeWindows
-
     from eventide.common import Time
+    from eventide.datastream.window import TumblingEventTimeWindows
 
     return TumblingEventTimeWindows.of(Time.hours(1))
 

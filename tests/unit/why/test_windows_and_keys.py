@@ -3,12 +3,12 @@
 import dataclasses
 
 import pytest
-from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction
-from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 
 from eventide.aggregates import count
 from eventide.common import Row, Time, Types
+from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction
+from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.joins import left, right
 from eventide.pickling.stand_ins import shown_loads

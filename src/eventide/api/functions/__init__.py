@@ -1,8 +1,5 @@
 """The functions that users write (PyFlink: ``pyflink.datastream.functions``)."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
 from eventide.api.functions._aggregate import AggregateFunction
 from eventide.api.functions._basic import (
     FilterFunction,
@@ -122,7 +119,3 @@ __all__ = [
     "RuntimeContext",
     "KeyedStateStore",
 ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

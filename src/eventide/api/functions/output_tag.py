@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
+from typing import Any, Generic, TypeAlias, overload
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import says_what_is_absent
 from eventide.common.type_variables import OUT, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.types import Row
@@ -74,7 +74,3 @@ class OutputTag(Generic[T_co]):
 
 Emitted: TypeAlias = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
 """What a function puts out: elements, and ``(tag, value)`` for side outputs; None stands for nothing."""
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

@@ -1,8 +1,5 @@
 """State that survives a restart: its descriptors and its interfaces (PyFlink: ``pyflink.datastream.state``)."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
 from eventide.api.state._descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -44,7 +41,3 @@ __all__ = [
     "ReducingStateDescriptor",
     "AggregatingStateDescriptor",
 ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

@@ -1,8 +1,5 @@
 """Windows, and what belongs to them: assigners, triggers and evictors (PyFlink: ``pyflink.datastream.window``)."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
 from eventide.api.windows._assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from eventide.api.windows._continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from eventide.api.windows._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
@@ -79,7 +76,3 @@ __all__ = [
     "CountWindowSerializer",
     "GlobalWindowSerializer",
 ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

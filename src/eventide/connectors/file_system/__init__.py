@@ -1,8 +1,5 @@
 """Files as source and as sink (PyFlink: ``pyflink.datastream.connectors.file_system``)."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
 from eventide.connectors.file_system._path_filter import FilePathFilter, FileProcessingMode
 from eventide.connectors.file_system._source import FileSource, FileSourceBuilder
 from eventide.connectors.file_system.format import BulkFormat, StreamFormat
@@ -29,7 +26,3 @@ __all__ = [
     "OutputFileConfig",
     "RollingPolicy",
 ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

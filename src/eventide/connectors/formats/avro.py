@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from eventide._absent import finder_of_names
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of, said
@@ -270,7 +269,3 @@ def _as_avro(type_info: TypeInformation, value: Any) -> Any:
     if type_info == Types.SQL_TIMESTAMP():
         return value.replace(tzinfo=dt.UTC)
     return value
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

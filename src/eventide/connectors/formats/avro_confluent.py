@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eventide._absent import finder_of_names
 from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.connectors.formats._messages import row_type_of, said
 from eventide.connectors.formats.avro import AvroSchema, ReadsAvroRecords
@@ -104,7 +103,3 @@ _SOURCE = "basic.auth.credentials.source"  # of the Java client, which has sever
 def _is_of_network(error: Exception) -> bool:
     """Whether an error is one of the library's client of HTTP, or of a connection."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0].startswith(("httpx", "httpcore"))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

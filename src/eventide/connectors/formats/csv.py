@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, Self
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation, Types
@@ -474,7 +474,3 @@ class CsvBulkWriters:
                 "header": "true" if schema.use_header else "false",
             },
         )
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

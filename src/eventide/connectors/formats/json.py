@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation
@@ -232,7 +231,3 @@ class JsonBulkWriters:
             ProgramError: The type has no columns.
         """
         return BulkWriterFactory("json", check_columns("JSON", row_type))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

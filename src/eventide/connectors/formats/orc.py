@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import finder_of_names
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
 from eventide.common.typeinfo import TypeInformation
@@ -131,7 +130,3 @@ class OrcBulkWriters:
             if given is not None:
                 has_no_effect(f"{name} of OrcBulkWriters", "Spark writes by the settings of its session")
         return BulkWriterFactory("orc", check_columns("ORC", row_type))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

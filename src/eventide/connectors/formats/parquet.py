@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eventide._absent import finder_of_names
 from eventide.common.accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system.columns import (
@@ -172,7 +171,3 @@ class ParquetBulkWriters:
                 "Spark writes by the settings of its session",
             )
         return BulkWriterFactory("parquet", check_columns("Parquet", row_type))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)

@@ -39,13 +39,13 @@ _MODULES = {
     "PartitionOffsetsRetriever": "_offsets",
     "KafkaRecordDeserializationSchema": "_records",
     "ConsumerRecord": "_records",
-    "KafkaSink": "_sink",
-    "KafkaSinkBuilder": "_sink",
-    "KafkaRecordSerializationSchema": "_record_serialization",
-    "KafkaRecordSerializationSchemaBuilder": "_record_serialization",
-    "KafkaTopicSelector": "_record_serialization",
-    "KafkaPartitioner": "_record_serialization",
-    "HeaderProvider": "_record_serialization",
+    "KafkaSink": "sink",
+    "KafkaSinkBuilder": "sink",
+    "KafkaRecordSerializationSchema": "record_serialization",
+    "KafkaRecordSerializationSchemaBuilder": "record_serialization",
+    "KafkaTopicSelector": "record_serialization",
+    "KafkaPartitioner": "record_serialization",
+    "HeaderProvider": "record_serialization",
 }
 
 __all__ = [

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Semantic,
     )
 
-_KAFKA = "eventide.datastream.connectors.kafka"
+_KAFKA = "eventide.connectors.kafka"
 _MODULES = dict.fromkeys(["KafkaSink", "KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA)
 """Where names are that are loaded when they are first asked for."""
 

@@ -5,12 +5,12 @@ import threading
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.functions import AssignerWithPeriodicWatermarks
 
 from eventide.api.functions.timestamps import older_strategy
 from eventide.common import Row, Types, VectorizedWatermarkGenerator, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common.watermark_generators import TimeLagWatermarks
 from eventide.common.watermark_strategy import TimestampAssigner
+from eventide.datastream.functions import AssignerWithPeriodicWatermarks
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import Generators

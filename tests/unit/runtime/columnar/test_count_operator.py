@@ -1,9 +1,8 @@
 """Count windows on columns: elements fill them, and time plays no role."""
 
-from eventide.datastream.window import CountTumblingWindowAssigner
-
 from eventide.aggregates import sum_
 from eventide.common import Types
+from eventide.datastream.window import CountTumblingWindowAssigner
 from eventide.runtime.columnar.count_operator import CountOperator
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend

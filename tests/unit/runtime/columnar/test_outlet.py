@@ -1,10 +1,10 @@
 """Rows that are aggregated before the shuffle leave as one row for each key and pane, however many they are."""
 
 import pytest
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 from eventide.aggregates import count, sum_
 from eventide.common import Row, Time, Types
+from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.columnar import outlet
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, plan_of, run, values

@@ -1,11 +1,11 @@
 """Panes: every timestamp of a pane is in the same windows as the assigner says, at the ends of the range too."""
 
 import numpy as np
-from eventide.datastream.window import SlidingEventTimeWindows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.datastream.window import SlidingEventTimeWindows
 from eventide.runtime.columnar.panes import Panes
 
 NEAR_THE_ENDS = st.one_of(st.integers(MIN_MS + 1, MIN_MS + 60), st.integers(MAX_MS - 60, MAX_MS - 1))

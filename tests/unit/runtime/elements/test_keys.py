@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from eventide.datastream.window import GlobalWindow, TimeWindow
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types
+from eventide.datastream.window import GlobalWindow, TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.elements.keys import key_group, stable_hash, subtask_of
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from eventide.datastream.window import TimestampedValue
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, Watermark
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source, TimestampedBatch
+from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.codec import ElementCodec

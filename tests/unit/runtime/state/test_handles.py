@@ -1,6 +1,8 @@
 """The five kinds of state as user code holds them; each ends with nothing stored."""
 
 import pytest
+
+from eventide.common import Types
 from eventide.datastream.functions import AggregateFunction
 from eventide.datastream.state import (
     AggregatingStateDescriptor,
@@ -9,8 +11,6 @@ from eventide.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-
-from eventide.common import Types
 from eventide.errors import ProgramError
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.handles import handles_under

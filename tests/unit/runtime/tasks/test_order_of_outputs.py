@@ -1,10 +1,10 @@
 """The results of an operator go on in their order, however they came out and however their frames arrive."""
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.aggregates import collect_list
 from eventide.common import PunctuatedWatermarks, Row, Time, Types, WatermarkStrategy
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.tasks.level import LevelRun
 from eventide.testing import local_environment
 from twin import Contents, Values, plan_of, run, values

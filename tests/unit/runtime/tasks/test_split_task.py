@@ -3,10 +3,10 @@
 import pickle
 
 import pytest
-from eventide.datastream.window import TumblingEventTimeWindows
 
 from eventide.common import Row, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.common.ms import MAX_MS
+from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report

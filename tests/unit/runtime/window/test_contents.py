@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row
+from eventide.datastream.functions import AggregateFunction, ReduceFunction
 from eventide.runtime.window.contents import Aggregated, AllElements, AtElement, Evictable, Reduced
 
 ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12)

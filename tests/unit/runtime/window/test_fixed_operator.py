@@ -1,6 +1,7 @@
 """Windows of fixed size handle many elements at once where nothing can come out between them, and only there."""
 
 import pytest
+
 from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.datastream.window import (
     CountEvictor,
@@ -12,7 +13,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-
 from eventide.errors import UserFunctionError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group

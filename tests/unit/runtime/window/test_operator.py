@@ -1,6 +1,10 @@
 """The window operator, one step at a time; each test ends with no output, timer or state left."""
 
 import pytest
+
+from eventide.common import Types
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.datastream import OutputTag
 from eventide.datastream.functions import AggregateFunction, AllWindowFunction, ProcessWindowFunction, WindowFunction
 from eventide.datastream.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from eventide.datastream.window import (
@@ -21,10 +25,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-
-from eventide.common import Types
-from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.datastream import OutputTag
 from eventide.errors import DataError, ProgramError
 from eventide.testing import OperatorHarness, local_environment
 from twin import AllContents, Contents, Values, timed

@@ -1,6 +1,9 @@
 """Lists are in the one order inside a micro-batch, on columns as element by element."""
 
 import pytest
+
+from eventide.aggregates import collect_list
+from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream.window import (
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
@@ -8,9 +11,6 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-
-from eventide.aggregates import collect_list
-from eventide.common import Row, Types, WatermarkStrategy
 from eventide.testing import ScriptedSource, local_environment
 from twin import plan_of, run, values
 

@@ -4,6 +4,10 @@ import re
 from typing import Any, ClassVar
 
 import pytest
+
+from eventide.aggregates import count
+from eventide.common import Row, Types, WatermarkStrategy
+from eventide.datastream import OutputTag
 from eventide.datastream.functions import ReduceFunction, associative, not_associative
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -21,10 +25,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.aggregates import count
-from eventide.common import Row, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
 from eventide.errors import ProgramError
 from eventide.runtime.exchange.outlets import ByKey
 from eventide.runtime.window.reducing_outlet import ReducingOutlet

@@ -1,6 +1,10 @@
 """Windows and triggers that follow the clock, one step at a time; what is over leaves no timer and no state."""
 
 import pytest
+
+from eventide.aggregates import count, max_, sum_
+from eventide.common import Row, Types
+from eventide.common.ms import MAX_MS
 from eventide.datastream.functions import ProcessWindowFunction
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -20,10 +24,6 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from eventide.aggregates import count, max_, sum_
-from eventide.common import Row, Types
-from eventide.common.ms import MAX_MS
 from eventide.errors import UserFunctionError
 from eventide.testing import OperatorHarness, local_environment
 from twin import Contents, Values, timed

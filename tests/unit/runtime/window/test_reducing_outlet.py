@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from eventide.datastream.functions import ReduceFunction
 
 from eventide.common import Row, Types
+from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.router import Router

@@ -2,10 +2,9 @@
 
 import sys
 
-from eventide.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, Window
-
 from eventide.common import Types, WatermarkStrategy
 from eventide.common.time_window import TimeWindow
+from eventide.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, Window
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.window.merging import MergingWindows, Sessions, windows_of

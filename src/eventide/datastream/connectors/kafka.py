@@ -1,0 +1,18 @@
+"""Kafka as source and as sink (PyFlink: ``pyflink.datastream.connectors.kafka``), with ``eventide[kafka]``.
+
+Names are imported when they are first used: a worker that writes does not load what reads.
+"""
+
+from typing import TYPE_CHECKING
+
+from eventide._absent import finder_of_names
+from eventide.connectors.kafka import __all__ as __all__
+
+if TYPE_CHECKING:
+    from eventide.connectors.kafka import *
+else:  # otherwise a type checker would take any name
+    __getattr__ = finder_of_names(__name__, dict.fromkeys(__all__, "eventide.connectors.kafka"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
