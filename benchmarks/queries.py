@@ -22,7 +22,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.spark.submit import settings_for_start
+from eventide.spark.host import settings_for_start
 
 PARALLELISM = 2
 DISORDER_S = 2

@@ -18,7 +18,7 @@ from eventide.aggregates import sum_
 from eventide.common import Time
 from eventide.datastream.connectors import DataFrameSink
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.spark.submit import settings_for_start
+from eventide.spark.host import settings_for_start
 
 _SIZES_S = (5, 10, 20)
 _LAST = max(_SIZES_S) + DISORDER_S

@@ -33,8 +33,8 @@ from eventide.datastream.window import (
     TriggerResult,
     TumblingEventTimeWindows,
 )
+from eventide.spark.host import settings_for_start
 from eventide.spark.session import ROW_COUNT
-from eventide.spark.submit import settings_for_start
 
 _SPARK = "a value for each key"
 _FEW = 100

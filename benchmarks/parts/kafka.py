@@ -23,7 +23,7 @@ from eventide.common import Duration, TypeInformation, Types, WatermarkStrategy
 from eventide.datastream.connectors import DeliveryGuarantee, FileSource
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from eventide.spark.submit import settings_for_start
+from eventide.spark.host import settings_for_start
 from eventide.testing import KafkaBroker
 
 _PARTITIONS = 2 * PARALLELISM

@@ -16,7 +16,7 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Race, shown
 from benchmarks.queries import PARALLELISM, environment, query_of
 from eventide.datastream.connectors import FormatSink
-from eventide.spark.submit import settings_for_start
+from eventide.spark.host import settings_for_start
 from examples.nexmark import files
 from examples.nexmark.generator import KINDS, Recipe
 from examples.nexmark.queries import QUERIES

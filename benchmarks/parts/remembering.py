@@ -15,7 +15,7 @@ from benchmarks.queries import TUMBLING, Job, sums
 from eventide.common import Types
 from eventide.datastream.connectors import FileSource
 from eventide.local.runner import LocalRunner
-from eventide.runtime.eventtime.arrivals import Arrivals
+from eventide.runtime.eventtime.timestamp_summary import Arrivals
 from eventide.testing import local_environment
 
 _ROUNDS = 7

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from eventide.spark.submit import settings_for_start
+from eventide.spark.host import settings_for_start
 
 _CALLS = {100: 200, 10_000: 200, 1_000_000: 20}
 """How often, by size of the value in bytes."""

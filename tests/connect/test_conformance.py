@@ -18,7 +18,7 @@ from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.compiler import frames_of
 from eventide.spark.connect import ask, ask_for_rows
-from eventide.spark.results import ROWS, Leaving, begin, sink_key, take
+from eventide.spark.results import ROWS, ResultSpool, begin, sink_key, take
 from eventide.spark.start_settings import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
@@ -44,7 +44,7 @@ def test_spark_connect_gives_what_flink_gave(
             takes.append(record.add_late)
     plan = env.get_plan()
     location = str(tmp_path / "scenarios")
-    leaving = Leaving(location, "nobody", plan.sinks)
+    leaving = ResultSpool(location, "nobody", plan.sinks)
     frames = frames_of(plan, JobSettings("scenarios"), spark)
     output = frames.writeStream.foreachBatch(leaving).trigger(availableNow=True)
     with settings_for_start(spark, plan.parallelism, ends_with_data=True):

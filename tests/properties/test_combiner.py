@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
+from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
 
 CHANNELS = st.sampled_from("abc")
 WATERMARKS = st.integers(0, 12)
@@ -21,7 +21,7 @@ class CombinerMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.combiner = Combiner(self.kind, "abc")
+        self.combiner = WatermarkCombiner(self.kind, "abc")
         self.said = MIN_MS
         self.said_idle = False
         self.highest = dict.fromkeys("abc", MIN_MS)
@@ -58,7 +58,7 @@ class CombinerMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        again = Combiner(self.kind, "abc")
+        again = WatermarkCombiner(self.kind, "abc")
         again.restore(json.loads(json.dumps(self.combiner.snapshot())))
         assert again.snapshot() == self.combiner.snapshot()
         self.combiner = again

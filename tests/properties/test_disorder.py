@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.eventtime.arrivals import BLOCK, FIRST, Arrivals
+from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
 from eventide.runtime.eventtime.event_time_log import EventTimeLog, SplitRecord
 from eventide.runtime.eventtime.time_counts import TimeCounts
+from eventide.runtime.eventtime.timestamp_summary import BLOCK, FIRST, TimestampSummary
 from eventide.runtime.lateness import Lateness
-from eventide.runtime.lengths import EIGHTHS, Lengths
 
 DISTANCES = st.lists(st.integers(0, 2**45) | st.integers(0, 40))
 TIMES = st.lists(st.integers(0, 10**6), max_size=90)
 
 
 def lengths_of(distances):
-    lengths = Lengths(EIGHTHS)
+    lengths = DurationHistogram(EIGHTHS)
     lengths.add(np.array(distances, np.int64))
     return lengths
 
@@ -53,18 +53,18 @@ def test_lengths_add_up(some, others, further):
     assert (both.total, both.longest_ms) == (at_once.total, at_once.longest_ms)
     if not further:
         assert both.snapshot() == at_once.snapshot()
-    assert Lengths.of(both.snapshot()).snapshot() == both.snapshot()
+    assert DurationHistogram.of(both.snapshot()).snapshot() == both.snapshot()
 
 
 @given(st.lists(TIMES, max_size=5))
 def test_disorder_over_micro_batches_is_that_of_all_times(batches):
     record = SplitRecord(since=0)
     for times in batches:
-        arrivals = Arrivals()
+        arrivals = TimestampSummary()
         for begin in range(0, len(times), 7):
             arrivals.see(np.array(times[begin : begin + 7], np.int64))
         if arrivals.rows:
-            record.take(Arrivals.of(arrivals.snapshot()), record.newest, MIN_MS)
+            record.take(TimestampSummary.of(arrivals.snapshot()), record.newest, MIN_MS)
     everything = [time for times in batches for time in times]
     exact = behind_of(everything)
     assert record.rows == len(everything)
@@ -78,7 +78,7 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
 def test_times_at_the_ends_of_the_range_harm_nobody():
     record = SplitRecord(since=0)
     for times in ([MAX_MS], [MIN_MS + 1] * (FIRST + 1), [MAX_MS, MIN_MS + 1]):
-        arrivals = Arrivals()
+        arrivals = TimestampSummary()
         arrivals.see(np.array(times, np.int64))
         record.take(arrivals, record.newest, MAX_MS)
     assert (record.rows, record.newest) == (FIRST + 4, MAX_MS)
@@ -106,11 +106,11 @@ def test_counts_of_times_are_too_large_or_too_small_by_one_cell(batches, until):
 def test_how_many_of_very_many_are_at_a_time_is_known_to_some_percent(seed, blocks, delay, share):
     random = np.random.default_rng(seed)
     times = np.arange(blocks * BLOCK) * 3 - random.exponential(delay, blocks * BLOCK).astype(np.int64)
-    arrivals = Arrivals()
+    arrivals = TimestampSummary()
     arrivals.see(random.permutation(times))
     until = int(np.quantile(times, share))
     exact = int((times <= until).sum())
-    found = Arrivals.of(json.loads(json.dumps(arrivals.snapshot()))).until(until)
+    found = TimestampSummary.of(json.loads(json.dumps(arrivals.snapshot()))).until(until)
     assert abs(found - exact) <= 0.05 * len(times)
     assert (found > 0) == (exact > 0)
 
@@ -119,7 +119,7 @@ def test_how_many_of_very_many_are_at_a_time_is_known_to_some_percent(seed, bloc
 def test_the_most_of_very_many_is_too_small_by_what_the_newest_rises_in_a_block(seed, blocks, delay):
     random = np.random.default_rng(seed)
     times = np.arange(blocks * BLOCK + 17) * 3 - random.exponential(delay, blocks * BLOCK + 17).astype(np.int64)
-    arrivals = Arrivals()
+    arrivals = TimestampSummary()
     arrivals.see(times)
     exact = int((np.maximum.accumulate(times) - times).max())
     newest = np.maximum.accumulate(times)
@@ -143,7 +143,7 @@ def test_sums_of_late_elements_count_as_the_elements(panes, watermark):
 def test_a_split_that_ends_leaves_what_it_had_and_nothing_else(batches):
     log = EventTimeLog()
     for clock, (split, times) in enumerate(batches):
-        arrivals = Arrivals()
+        arrivals = TimestampSummary()
         arrivals.see(np.array(times, np.int64))
         arrived = [("edge", split, arrivals)] if times else []
         log.end_batch([("edge", "a")], [("edge", split)], arrived, clock, MIN_MS)

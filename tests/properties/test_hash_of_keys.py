@@ -23,7 +23,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-class Level(enum.IntEnum):
+class Stage(enum.IntEnum):
     LOW = 1
 
 
@@ -68,7 +68,7 @@ SCALARS = st.one_of(
     st.integers(),
     st.fractions(),
     st.complex_numbers(allow_nan=False),
-    st.sampled_from([*Color, *Level]),
+    st.sampled_from([*Color, *Stage]),
     st.uuids(),
     st.characters(categories=["Cs"]),
     st.builds(Station, st.text(max_size=2), FLOATS),

@@ -164,7 +164,7 @@ class Probing(KeyedCoProcessFunction):
 
 
 @sample(PROCESS, "Low-level Joins", [("Ada", 5), ("Ada", 7)])
-def low_level_join(env):
+def low_stage_join(env):
     none = WatermarkStrategy.no_watermarks()
     customers, trades = scripted(env, none, [(1, "Ada")]), scripted(env, none, [], [(1, 5), (1, 7)])
     return customers.key_by(first).connect(trades.key_by(first)).process(Probing())

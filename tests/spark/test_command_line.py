@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 
 def run_job(spark: SparkSession, place: Path) -> None:
-    """Two sources, of which the first meets the second level alone; windows after windows; late data in files."""
+    """Two sources, of which the first meets the second stage alone; windows after windows; late data in files."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(place / "checkpoint"))
     rows = spark.readStream.schema("id LONG, at LONG").option("maxFilesPerTrigger", 1).json(str(place / "in"))
@@ -106,7 +106,7 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
         (shared if one["operator"] is None else of_an_operator)[one["level"], one["operator"]] = one["rows"]
         assert one["bytes"] > one["rows"]
     assert shared == {(1, None): 4, (2, None): 4}  # what is small, and the program, of two subtasks
-    assert set(of_an_operator) == {(2, "sums")}  # the first level has come to its end, the second waits for files
+    assert set(of_an_operator) == {(2, "sums")}  # the first stage has come to its end, the second waits for files
 
     moved = place.rename(tmp_path / "moved")
     said = CliRunner().invoke(app, ["why", str(moved)])

@@ -124,7 +124,7 @@ def test_a_job_goes_on_from_its_checkpoint_and_refuses_another_program(spark: Sp
         "window was 'TumblingEventTimeWindows": lambda env: sums(scripted(env, SCRIPT), size=20),
         "parallelism was 2 and is now 1": lambda env: sums(scripted(env.set_parallelism(1), SCRIPT)),
         "element type was": lambda env: sums(scripted(env, SCRIPT).map(lambda e: e)),
-        r"it had 1 level\(s\) of operators and has 2": lambda env: sums(sums(scripted(env, SCRIPT))),
+        r"it had 1 stage\(s\) of operators and has 2": lambda env: sums(sums(scripted(env, SCRIPT))),
         r"it had 1 source\(s\) and has 2": lambda env: sums(scripted(env, SCRIPT).union(scripted(env, SCRIPT))),
     }
     for said, program in changed.items():

@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Types
 from eventide.datastream import MapFunction
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.chain.steps import Map
+from eventide.runtime.chain.chained_operators import Map
 from eventide.runtime.pickles import dumps_program
 from eventide.runtime.sources.task import ChainSpec
 from eventide.spark import programs

@@ -51,7 +51,7 @@ STATE = {
     "numShufflePartitions": 2,
     "numStateStoreInstances": 2,
 }
-# As Spark 4.1 told it of a job with two levels: the one that comes last is told first.
+# As Spark 4.1 told it of a job with two stages: the one that comes last is told first.
 TOLD = {
     "id": "3a2480e1-7fd4-45f4-ac48-c7467933b70f",
     "runId": "9ae7b2e1-7f2b-4c96-afa2-1e8e5d60c103",
@@ -90,7 +90,7 @@ TOLD = {
 }
 
 
-def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state_by_level():
+def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state_by_stage():
     assert about(StreamingQueryProgress.fromJson(TOLD)) == {
         "began_ms": 1_795_399_368_768,
         "took_ms": 1_505,

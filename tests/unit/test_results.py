@@ -11,7 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from eventide.errors import StateError
 from eventide.spark import results as module
 from eventide.spark.progress import said_in
-from eventide.spark.results import MOST_WAITING, Leaving, Results
+from eventide.spark.results import MOST_WAITING, Results, ResultSpool
 
 
 def rows(batch: int, *frames: bytes) -> pa.Table:
@@ -67,7 +67,7 @@ def test_one_run_of_the_program_takes(results: Results) -> None:
 def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is_gone(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leaving = Leaving(str(tmp_path), "one", [])
+    leaving = ResultSpool(str(tmp_path), "one", [])
     results.begin("one")
     for batch in range(MOST_WAITING):
         results.write(batch, rows(batch, b"a"))

@@ -24,8 +24,8 @@ from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
+from eventide.spark.result_consumer import ResultConsumer
 from eventide.spark.results import Results, sink_key
-from eventide.spark.taking import Taking
 
 SINK = SimpleNamespace(uid="collect", number=0, name="collect", type_info="LONG")
 
@@ -74,9 +74,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     return found
 
 
-def taking(server: Server, run: str, collected: Collected, hand_over: HandOver | None = None) -> Taking:
+def taking(server: Server, run: str, collected: Collected, hand_over: HandOver | None = None) -> ResultConsumer:
     sinks: Any = Sinks(hand_over or HandOver(collected.put), SINK)
-    return Taking(None, server.location, run, sinks, collected, lambda: server.committed)  # type: ignore[arg-type]
+    return ResultConsumer(None, server.location, run, sinks, collected, lambda: server.committed)  # type: ignore[arg-type]
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -165,7 +165,7 @@ def test_elements_for_which_a_program_has_no_sink_any_more_are_told_of(server: S
     server.leaves(0, 1)
     sinks: Any = Sinks(HandOver(print))
     with pytest.warns(LeftElementsWarning, match="left elements for sinks that it does not have any more"):
-        Taking(None, server.location, "run", sinks, Collected(), lambda: 0).start()  # type: ignore[arg-type]
+        ResultConsumer(None, server.location, "run", sinks, Collected(), lambda: 0).start()  # type: ignore[arg-type]
     assert server.results.is_taken_by("run")
 
 
@@ -197,7 +197,7 @@ class Query:
     def __init__(self, server: Server, batches: int) -> None:
         self.isActive = True
         self._server, self._batches, self._ended = server, batches, threading.Event()
-        self.taking: Taking | None = None  # is told of what is committed, as by the progress of the query
+        self.taking: ResultConsumer | None = None  # is told of what is committed, as by the progress of the query
 
     def run(self) -> None:
         for batch in range(self._batches):

@@ -88,6 +88,7 @@ REEXPORTS = {
         "common.serializer": "T",
         "datastream.async_data_stream": "async_retry_strategies",
         "datastream.async_retry_strategies": "AsyncRetryPredicate AsyncRetryStrategy OUT",
+        "datastream.connectors.number_seq": "Source",
         "datastream.connectors.file_system": "Duration Encoder Sink Source",
         "datastream.connectors.kafka": "DeliveryGuarantee DeserializationSchema Row SerializationSchema Sink Source "
         "SourceFunction TypeInformation Types typeinfo",
@@ -99,15 +100,16 @@ REEXPORTS = {
         "ReduceFunction ReducingState ReducingStateDescriptor Row RowTypeInfo RuntimeContext Sink SlotSharingGroup "
         "StateDescriptor TimeWindowSerializer TimestampAssigner Trigger TypeInformation Types WatermarkStrategy "
         "WindowAssigner WindowFunction AggregatingStateDescriptor typeinfo",
-        "datastream.formats.avro": "BulkWriterFactory DeserializationSchema",
-        "datastream.formats.csv": "DeserializationSchema SerializationSchema",
-        "datastream.formats.json": "DeserializationSchema SerializationSchema typeinfo",
-        "datastream.formats.orc": "Configuration",
-        "datastream.formats.parquet": "AvroSchema Configuration StreamFormat",
+        "datastream.formats.avro": "SerializationSchema TypeInformation BulkWriterFactory DeserializationSchema",
+        "datastream.formats.csv": "BulkWriterFactory DeserializationSchema SerializationSchema StreamFormat "
+        "TypeInformation",
+        "datastream.formats.json": "TypeInformation DeserializationSchema SerializationSchema typeinfo",
+        "datastream.formats.orc": "BulkWriterFactory Configuration",
+        "datastream.formats.parquet": "BulkFormat BulkWriterFactory AvroSchema Configuration StreamFormat",
         "datastream.functions": "AggregatingState AggregatingStateDescriptor BroadcastState IN IN1 IN2 KEY ListState "
         "ListStateDescriptor MapState MapStateDescriptor MetricGroup OUT ReadOnlyBroadcastState ReducingState "
         "ReducingStateDescriptor TimeDomain TimerService ValueState ValueStateDescriptor W W2",
-        "datastream.output_tag": "RowTypeInfo",
+        "datastream.output_tag": "TypeInformation Types RowTypeInfo",
         "datastream.state": "Duration IN K OUT T Time TypeInformation Types V",
         "datastream.stream_execution_environment": "SlotSharingGroup Types",
         "datastream.window": "IN KEY MAX_LONG_VALUE MIN_LONG_VALUE MetricGroup OUT OutputTag ReduceFunction "

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from eventide.advisor.arrivals import Columns
+from eventide.advisor.arrivals import ColumnRoles
 from eventide.advisor.code import strategy_code
 from eventide.advisor.disorder import Disorder
 from eventide.advisor.notes import notes_on
@@ -84,7 +84,7 @@ class Advice:
     """
 
     disorder: Disorder
-    columns: Columns
+    columns: ColumnRoles
     lose: float = 0.001
     can_align: bool = True
 

@@ -7,10 +7,10 @@ from os import PathLike
 from typing import Any
 
 from eventide.advisor.advice import Advice
-from eventide.advisor.arrivals import Columns
+from eventide.advisor.arrivals import ColumnRoles
 from eventide.advisor.disorder import Disorder
 from eventide.advisor.files import read_files
-from eventide.advisor.meter import Meter
+from eventide.advisor.meter import DisorderMeter
 from eventide.advisor.progress import Watch
 from eventide.advisor.times import Unit
 from eventide.advisor.topic import Topic, read_topic
@@ -57,7 +57,7 @@ def advise(
     splits = (split_by,) if isinstance(split_by, str) else tuple(split_by)
     if time is None and not isinstance(data, Topic):
         raise ProgramError("name the column of the event time: time= (--time)")
-    columns = Columns(time or "", splits, order_by, unit)
+    columns = ColumnRoles(time or "", splits, order_by, unit)
     found = _measured(data, columns, format)
     if not found.rows:
         why = f"the column {time!r} is null in all {found.nulls:,} rows" if found.nulls else "there are no rows"
@@ -65,12 +65,12 @@ def advise(
     return Advice(found, columns, lose, can_align=not _is_data_frame(data))
 
 
-def _measured(data: Any, columns: Columns, format: str | None) -> Disorder:
+def _measured(data: Any, columns: ColumnRoles, format: str | None) -> Disorder:
     if _is_data_frame(data):
         from eventide.advisor.frame import measure_frame
 
         return measure_frame(data, columns)
-    meter = Meter()
+    meter = DisorderMeter()
     with Watch() as watch:
         if isinstance(data, Topic):
             reading = read_topic(data, columns, watch)

@@ -19,7 +19,7 @@ _AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnRoles:
     """Which columns say what.
 
     Args:
@@ -48,7 +48,7 @@ class Stretches:
             log, say.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ColumnRoles) -> None:
         self.order_is_time = False
         self._columns = columns
         self._time = Clock(columns.time, columns.unit)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from eventide.advisor.arrivals import Columns
+from eventide.advisor.arrivals import ColumnRoles
 
 _UNITS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "millis"))
 _TO_MS = {"s": "* 1_000", "us": "// 1_000", "ns": "// 1_000_000"}
 _LONGEST = 105  # so that it stays in one piece on a terminal
 
 
-def strategy_code(columns: Columns, bound_ms: int, idleness_ms: int | None, drift_ms: int | None) -> str:
+def strategy_code(columns: ColumnRoles, bound_ms: int, idleness_ms: int | None, drift_ms: int | None) -> str:
     """A watermark strategy as a program makes it; in several lines where it is long.
 
-    >>> print(strategy_code(Columns("ts"), 0, None, None))
+    >>> print(strategy_code(ColumnRoles("ts"), 0, None, None))
     WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ts")
     """
     bounded = f"for_bounded_out_of_orderness({duration_code(bound_ms)})" if bound_ms else "for_monotonous_timestamps()"
@@ -37,7 +37,7 @@ def duration_code(ms: int) -> str:
     return f"Duration.of_{name}({ms // size})"
 
 
-def _assigner(columns: Columns) -> str:
+def _assigner(columns: ColumnRoles) -> str:
     name = f'"{columns.time}"'
     conversion = _TO_MS.get(columns.unit or "ms")
     return name if conversion is None else f"lambda row, _: row[{name}] {conversion}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eventide.runtime.lengths import Lengths
+from eventide.runtime.duration_histogram import DurationHistogram
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ class Disorder:
         most_future_ms: by how much, at most.
     """
 
-    own: Lengths = field(default_factory=Lengths)
-    whole: Lengths = field(default_factory=Lengths)
-    gaps: Lengths = field(default_factory=Lengths)
+    own: DurationHistogram = field(default_factory=DurationHistogram)
+    whole: DurationHistogram = field(default_factory=DurationHistogram)
+    gaps: DurationHistogram = field(default_factory=DurationHistogram)
     splits: dict[str, Split] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     nulls: int = 0

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from eventide.advisor.arrivals import Columns, Stretches, in_order
+from eventide.advisor.arrivals import ColumnRoles, Stretches, in_order
 from eventide.advisor.meter import Stretch
 from eventide.advisor.progress import Watch
 from eventide.common.typeinfo import RowTypeInfo
@@ -30,7 +30,7 @@ _AHEAD = 4
 _PAUSE_S = 0.1
 
 
-def read_files(paths: Sequence[str], columns: Columns, format: str | None, watch: Watch) -> Iterator[Stretch]:
+def read_files(paths: Sequence[str], columns: ColumnRoles, format: str | None, watch: Watch) -> Iterator[Stretch]:
     """The rows of the files below some paths.
 
     Args:
@@ -61,7 +61,7 @@ def read_files(paths: Sequence[str], columns: Columns, format: str | None, watch
             yield stretch if made.order_is_time else replace(stretch, clock=None)
 
 
-def _source(paths: Sequence[str], columns: Columns, format: str | None) -> FileSource:
+def _source(paths: Sequence[str], columns: ColumnRoles, format: str | None) -> FileSource:
     found = list(FileTree(paths).list())
     if not found:
         raise ProgramError(f"there are no files below {', '.join(paths)}; name files, or a directory that has some")

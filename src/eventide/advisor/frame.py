@@ -8,17 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.advisor.arrivals import Columns, Stretches
+from eventide.advisor.arrivals import ColumnRoles, Stretches
 from eventide.advisor.disorder import Disorder, Split
-from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
+from eventide.advisor.meter import DisorderMeter, Fronts, Stretch, fronts_of
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads, register
-from eventide.runtime.lengths import Lengths
+from eventide.runtime.duration_histogram import DurationHistogram
 
 _AT_A_TIME = 1 << 18
 
 
-def measure_frame(frame: Any, columns: Columns) -> Disorder:
+def measure_frame(frame: Any, columns: ColumnRoles) -> Disorder:
     """Measure a DataFrame, with Spark: its rows are sorted into stretches, and each of these is read twice.
 
     First it is found out where each stretch leaves the splits, and then it is measured with what those before it have
@@ -34,7 +34,7 @@ def measure_frame(frame: Any, columns: Columns) -> Disorder:
         raise ProgramError(
             "the rows of a DataFrame have no order; name the column that has the order of arrival: order_by="
         )
-    register((Disorder, Fronts, Lengths, Split))
+    register((Disorder, Fronts, DurationHistogram, Split))
     with OrderedStretches(frame, columns.names, columns.order_by) as stretches:
         before, fronts = Fronts({}, {}), {}
         for place, found in stretches.map(lambda _, batches: dumps(fronts_of(_stretches(batches, columns)))).items():
@@ -42,7 +42,7 @@ def measure_frame(frame: Any, columns: Columns) -> Disorder:
             before = before.followed_by(loads(found))
 
         def measured(place: int, batches: Iterator[pa.RecordBatch]) -> bytes:
-            meter = Meter(fronts.get(place))
+            meter = DisorderMeter(fronts.get(place))
             for stretch in _stretches(batches, columns):
                 meter.take(stretch)
             return dumps(meter.disorder)
@@ -53,7 +53,7 @@ def measure_frame(frame: Any, columns: Columns) -> Disorder:
     return disorder
 
 
-def _stretches(batches: Iterator[pa.RecordBatch], columns: Columns) -> Iterator[Stretch]:
+def _stretches(batches: Iterator[pa.RecordBatch], columns: ColumnRoles) -> Iterator[Stretch]:
     made = Stretches(columns)
     for batch in _gathered(batches):
         stretch = made.of(batch)

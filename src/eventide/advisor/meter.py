@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from eventide.advisor.disorder import Disorder, Split
 from eventide.common.ms import MIN_MS
-from eventide.runtime.lengths import Ints
+from eventide.runtime.duration_histogram import Ints
 
 _TOLERANCE_MS = 1_000
 _LEAP_MS = 3_600_000
@@ -59,7 +59,7 @@ def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
     return {name: max(one.get(name, MIN_MS), other.get(name, MIN_MS)) for name in {**one, **other}}
 
 
-class Meter:
+class DisorderMeter:
     """Measures one stretch after the other, with exact maxima of all that came before.
 
     A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left:
@@ -68,7 +68,7 @@ class Meter:
     Args:
         fronts: what came before; nothing, by default.
 
-    >>> meter = Meter()
+    >>> meter = DisorderMeter()
     >>> meter.take(Stretch(np.array([10, 20, 13]), ["a", "b"], np.array([0, 1, 0], np.int32)))
     >>> found = meter.disorder
     >>> found.own.longest_ms, found.whole.longest_ms, found.splits["a"].most_apart_ms

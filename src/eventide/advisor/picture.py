@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
-from eventide.runtime.lengths import Lengths
+from eventide.runtime.duration_histogram import DurationHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ class _Curves:
             axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, handlelength=3)
         self._mark_recommended()
 
-    def _curve(self, lengths: Lengths, colour: str, style: Any, name: str) -> None:
+    def _curve(self, lengths: DurationHistogram, colour: str, style: Any, name: str) -> None:
         """A step at each length that there is: with a bound of that length, these are late no more."""
         bounds, late = lengths.points()
         shown = bounds > self._least

@@ -1,4 +1,4 @@
-"""Columns of times as milliseconds since the epoch (UTC), or an error that says what they are instead."""
+"""ColumnRoles of times as milliseconds since the epoch (UTC), or an error that says what they are instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eventide.common.words import moment
 from eventide.connectors.file_system.columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
-from eventide.runtime.lengths import Ints
+from eventide.runtime.duration_histogram import Ints
 
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
 """Unit of whole numbers: seconds, milliseconds, microseconds or nanoseconds since the epoch."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.advisor.arrivals import Columns, in_order
+from eventide.advisor.arrivals import ColumnRoles, in_order
 from eventide.advisor.meter import Stretch
 from eventide.advisor.progress import Watch
 from eventide.advisor.times import Clock, Unit
@@ -81,7 +81,7 @@ class _NoField(KafkaRecordDeserializationSchema):
         return Types.ROW_NAMED([_TIME], [Types.LONG()])
 
 
-def read_topic(topic: Topic, columns: Columns, watch: Watch) -> Iterator[Stretch]:
+def read_topic(topic: Topic, columns: ColumnRoles, watch: Watch) -> Iterator[Stretch]:
     """The records of a topic.
 
     Partitions have no order among each other. Where the event time is a field, records are taken in the order of their
@@ -109,7 +109,7 @@ def read_topic(topic: Topic, columns: Columns, watch: Watch) -> Iterator[Stretch
         source.stop()
 
 
-def _source(topic: Topic, columns: Columns) -> KafkaSource:
+def _source(topic: Topic, columns: ColumnRoles) -> KafkaSource:
     return (
         KafkaSource.builder()
         .set_bootstrap_servers(topic.servers)

@@ -64,7 +64,7 @@ BATCH_ENDED = Metric("lastMicroBatchEnded", "When the last micro-batch ended, si
 BATCH_ROWS = Metric("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
 BATCH_TIME = Metric("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
 STATE = Metric(
-    "stateSize", "The state of a level of operators in files, at the last snapshot of the state store.", "bytes"
+    "stateSize", "The state of a stage of operators in files, at the last snapshot of the state store.", "bytes"
 )
 RUNNING = Metric("isRunning", "1 while a job runs, 0 when it has ended.")
 RESTARTS = Metric("numRestarts", "How often a job has been started again after a failure.")
@@ -139,8 +139,8 @@ class _OfJob:
         yield self.sample(BATCH_ROWS, progress.rows_in)
         for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
             yield self.sample(BATCH_TIME, ms, on=what)
-        for level, size in enumerate(progress.state_bytes, start=1):
-            yield self.sample(STATE, size, level=str(level))
+        for stage, size in enumerate(progress.state_bytes, start=1):
+            yield self.sample(STATE, size, stage=str(stage))
 
 
 def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:

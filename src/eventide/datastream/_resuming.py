@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from eventide.errors import ProgramError
-from eventide.plan.settings import Beginning, Host
+from eventide.plan.settings import Host, SavepointRestoreSettings
 
 
 class Resuming:
@@ -71,11 +71,11 @@ class Resuming:
         offsets = found[source_name]
         return offsets[0] if len(offsets) == 1 else offsets
 
-    def _beginning(self) -> Beginning | None:
+    def _beginning(self) -> SavepointRestoreSettings | None:
         """The savepoint that the job begins with, if there is one."""
         if self._savepoint is None:
             return None
-        return Beginning(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
+        return SavepointRestoreSettings(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
 
     def _parallelism_before(self, checkpoint: str | None) -> int | None:
         """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it begins anew."""

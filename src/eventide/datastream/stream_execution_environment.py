@@ -84,7 +84,7 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
                 not begin with ``spark.`` goes to :meth:`configure`.
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
         """
-        from eventide.spark.submit import SparkHost
+        from eventide.spark.host import SparkHost
 
         spark_options, options = split_options(configuration or Configuration())
         return StreamExecutionEnvironment(SparkHost.find(spark, spark_options)).configure(options)

@@ -7,13 +7,13 @@ from typing import Any
 
 from eventide.runtime.pickles import Copies
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.lifecycle import close_all, open_all
+from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 
 
 class OpenedParts:
-    """The sources and levels of a job, copied and opened for each of their subtasks that runs.
+    """The sources and stages of a job, copied and opened for each of their subtasks that runs.
 
     ``classes`` are what is known of their classes, as on Spark.
 
@@ -22,12 +22,12 @@ class OpenedParts:
     """
 
     def __init__(
-        self, sources: Sequence[SourceSpec], levels: Sequence[Level], registered_types: Sequence[Any] = ()
+        self, sources: Sequence[SourceSpec], stages: Sequence[Stage], registered_types: Sequence[Any] = ()
     ) -> None:
-        self._levels_at = {level.number: len(sources) + place for place, level in enumerate(levels)}
+        self._stages_at = {stage.number: len(sources) + place for place, stage in enumerate(stages)}
         self._copies = Copies(
             [(source, f"the source {source.name!r} or a function after it") for source in sources]
-            + [(level, f"an operator ({level.name}) or a function after it") for level in levels],
+            + [(stage, f"an operator ({stage.name}) or a function after it") for stage in stages],
             registered_types,
         )
         self.classes = self._copies.classes
@@ -38,10 +38,10 @@ class OpenedParts:
         source: SourceSpec = self._part(place, task)
         return source
 
-    def level(self, number: int, subtask: int) -> Level:
+    def stage(self, number: int, subtask: int) -> Stage:
         """The level of a number as one of its subtasks has it."""
-        level: Level = self._part(self._levels_at[number], subtask)
-        return level
+        stage: Stage = self._part(self._stages_at[number], subtask)
+        return stage
 
     def close(self) -> None:
         """Close the functions of all that were opened; another run gets others."""
@@ -58,5 +58,5 @@ class OpenedParts:
         return self._opened[at]
 
 
-def _functions_in(part: SourceSpec | Level) -> tuple[tuple[SourceSpec, ...], tuple[TaskSpec, ...]]:
-    return ((), part.tasks) if isinstance(part, Level) else ((part,), ())
+def _functions_in(part: SourceSpec | Stage) -> tuple[tuple[SourceSpec, ...], tuple[TaskSpec, ...]]:
+    return ((), part.tasks) if isinstance(part, Stage) else ((part,), ())

@@ -31,8 +31,8 @@ from eventide.runtime.sources.offsets import (
     source_ends,
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
-from eventide.runtime.state.backend import MemoryBackend, StateBackend
-from eventide.runtime.tasks.level import Level
+from eventide.runtime.state.backend import Backend, MemoryBackend
+from eventide.runtime.tasks.stage import Stage
 
 _PATIENCE_S = 0.05
 
@@ -52,7 +52,7 @@ class PlannedBatch:
 
 @dataclass
 class LocalCheckpoint:
-    """All that survives a restart of a local run: where each source stands, and the state of each subtask of a level.
+    """All that survives a restart of a local run: where each source stands, and the state of each subtask of a stage.
 
     ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is the micro-batch that was
     begun last, until it is done: one that fails is repeated as it was, at the same time by the clock. ``facts`` say how
@@ -66,7 +66,7 @@ class LocalCheckpoint:
     batch: int = 0
     planned: PlannedBatch | None = None
     facts: Facts = field(default_factory=dict)
-    restore: Callable[[Level, int, StateBackend], None] | None = None
+    restore: Callable[[Stage, int, Backend], None] | None = None
 
 
 @dataclass
@@ -111,7 +111,7 @@ class LocalRunner:
     ) -> None:
         self._plan = plan
         self._sources = [_own(source).pruned() for source in plan.sources]
-        self._opened = OpenedParts(self._sources, self._plan.levels, self._plan.registered_types)
+        self._opened = OpenedParts(self._sources, self._plan.stages, self._plan.registered_types)
         self._files = {sink.number: LocalFiles(sink) for sink in plan.sinks if is_of_files(sink)}
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
@@ -196,13 +196,13 @@ class LocalRunner:
             waiting[frame.target, frame.subtask].append(frame)
         state, timers = dict(self.checkpoint.state), dict(self.checkpoint.timers)
         passed: dict[str, dict[int, list[int]]] = {}
-        for level in self._plan.levels:
+        for stage in self._plan.stages:
             for subtask in range(self._plan.parallelism):
-                at = level.number, subtask
-                frames = [frame for target in sorted(level.targets) for frame in waiting.pop((target, subtask), ())]
+                at = stage.number, subtask
+                frames = [frame for target in sorted(stage.targets) for frame in waiting.pop((target, subtask), ())]
                 if frames or timers.get(at, clock_ms + 1) <= clock_ms:
                     state[at] = dict(state.get(at, {}))
-                    backend, opened = MemoryBackend(state[at]), self._opened.level(level.number, subtask)
+                    backend, opened = MemoryBackend(state[at]), self._opened.stage(stage.number, subtask)
                     if self.checkpoint.restore is not None:
                         self.checkpoint.restore(opened, subtask, backend)
                     run = opened.run(subtask, backend, clock_ms, planned.run)

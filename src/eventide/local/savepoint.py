@@ -29,9 +29,9 @@ def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) ->
     writer.begin()
     small = [
         row
-        for (level, subtask), values in sorted(checkpoint.state.items())
+        for (stage, subtask), values in sorted(checkpoint.state.items())
         if values
-        for row in writer.write(f"{level}-{subtask}", subtask, values)
+        for row in writer.write(f"{stage}-{subtask}", subtask, values)
     ]
     sources = tuple(
         SavedSource(source.name, "of eventide", str(source.type_info), checkpoint.offsets.get(source.name, {}))
@@ -46,7 +46,7 @@ def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) ->
 
 def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
     """Where a run of a plan begins with a savepoint."""
-    bring(OpenedParts([], plan.levels, plan.registered_types).classes)
+    bring(OpenedParts([], plan.stages, plan.registered_types).classes)
     checkpoint = LocalCheckpoint()
     checkpoint.offsets = {
         source.name: restored(offsets)

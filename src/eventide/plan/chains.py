@@ -23,7 +23,7 @@ from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.dead_letter_step import DeadLetterStep, SingleStep
 from eventide.runtime.chain.key_check import KeyCheck
 from eventide.runtime.chain.timestamps import AssignTimestamps
-from eventide.runtime.exchange.outlets import Outlet, selector_of
+from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Target:
 
     number: int
     subtasks: int
-    outlet: Outlet
+    partitioner: StreamPartitioner
     takes_elements: bool = True
 
 
@@ -47,7 +47,7 @@ class Targets(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingEdge:
     """An edge as its receiver sees it: the tasks that it comes from, and the input that it leads to.
 
     ``origin`` is the id of those tasks. ``strategy`` is what the watermarks on it follow from: the uid of the last
@@ -110,14 +110,14 @@ class Chains:
         for node in nodes:
             for source in dict.fromkeys(node.inputs):
                 self._consumers[source.number].append(node)
-        self._arrivals: dict[int, list[Arrival]] = defaultdict(list)
+        self._arrivals: dict[int, list[IncomingEdge]] = defaultdict(list)
         self._strategies = {node.number: node.strategy for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
         """The nodes that take the elements of a stream."""
         return self._consumers[node.number]
 
-    def arrivals(self, node: Transformation) -> list[Arrival]:
+    def arrivals(self, node: Transformation) -> list[IncomingEdge]:
         """The edges to an operator, from the chains that were built so far."""
         return _named(self._arrivals[node.number])
 
@@ -185,15 +185,15 @@ class Chains:
             target=target.number,
             producer=path.producer,
             subtasks=target.subtasks,
-            outlet=target.outlet,
+            partitioner=target.partitioner,
             assigner=path.assigner,
             has_watermarks=not isinstance(consumer, SinkTransformation),
-            by_element=self._is_by_element(path) and not target.outlet.mixes_splits,
+            by_element=self._is_by_element(path) and not target.partitioner.mixes_splits,
             takes_elements=target.takes_elements,
             advice_on_key=advice_on_key(consumer.inputs[input_number]),
             advice_on_type=path.advice_on_type,
         )
-        arrival = Arrival(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
+        arrival = IncomingEdge(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
         self._arrivals[consumer.number].append(arrival)
         return edge
 
@@ -215,7 +215,7 @@ def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:
     return node.strategy.is_supplied and isinstance(head, InputTransformation)
 
 
-def _named(arrivals: Sequence[Arrival]) -> list[Arrival]:
+def _named(arrivals: Sequence[IncomingEdge]) -> list[IncomingEdge]:
     """Several from one origin to one input are numbered by their strategies, so that their order may change."""
     ways: Counter[tuple[int, str]] = Counter()
     named = {}
@@ -227,9 +227,9 @@ def _named(arrivals: Sequence[Arrival]) -> list[Arrival]:
     return [named[arrival.edge.number] for arrival in arrivals]
 
 
-def strategies_identity(arrivals: Sequence[Arrival]) -> dict[str, str]:
+def strategies_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
     """The strategies on several ways from one origin to one input, where they differ: the ways are numbered by them."""
-    ways: dict[str, list[Arrival]] = defaultdict(list)
+    ways: dict[str, list[IncomingEdge]] = defaultdict(list)
     for arrival in arrivals:
         ways[f"strategies of input {arrival.input + 1} from {arrival.origin!r}"].append(arrival)
     return {

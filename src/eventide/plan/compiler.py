@@ -1,4 +1,4 @@
-"""Turns the graph into a plan: what can be chained is chained, operators of one depth share a level."""
+"""Turns the graph into a plan: what can be chained is chained, operators of one depth share a stage."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from eventide.common.stack import level_of_the_program
 from eventide.errors import ProgramError
 from eventide.plan.alignment import Alignments
 from eventide.plan.batch import runs_in_batch
-from eventide.plan.chains import Arrival, Chains, Target, strategies_identity
+from eventide.plan.chains import Chains, IncomingEdge, Target, strategies_identity
 from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.graph import (
     AlignmentTransformation,
     AssignTransformation,
     DataFrameTransformation,
     InputTransformation,
-    OperatorTransformation,
+    OperationTransformation,
     SinkTransformation,
     SourceTransformation,
     Transformation,
@@ -31,16 +31,16 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.pruning import used_fields
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.eventtime.gate import GateEdge
-from eventide.runtime.exchange.outlets import Together
+from eventide.runtime.eventtime.valve import ValveEdge
+from eventide.runtime.exchange.partitioners import ForwardPartitioner
 from eventide.runtime.exchange.silent import ReportsAlone
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO
 from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec
-from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.operator import Operation
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
+from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 
 
@@ -78,9 +78,9 @@ class _Compiler:
         if alignment is not None:
             self._nodes.append(alignment)
             self._names[alignment.number] = alignment.name
-        self._level = _levels(self._nodes)
-        # What begins tasks, those of sources aside, in the order of levels; then the sinks.
-        self._heads = sorted((n for n in self._nodes if self._level.get(n.number)), key=lambda n: self._level[n.number])
+        self._stage = _stages(self._nodes)
+        # What begins tasks, those of sources aside, in the order of stages; then the sinks.
+        self._heads = sorted((n for n in self._nodes if self._stage.get(n.number)), key=lambda n: self._stage[n.number])
         self._sinks = [node for node in self._nodes if isinstance(node, SinkTransformation)]
         self._number = {node.number: number for number, node in enumerate([*self._heads, *self._sinks], start=1)}
         self._operators = {
@@ -88,7 +88,7 @@ class _Compiler:
                 self._names[node.number], node.operator_inputs(in_batch=self._in_batch), max_parallelism
             )
             for node in self._heads
-            if isinstance(node, OperatorTransformation)
+            if isinstance(node, OperationTransformation)
         }
         self._ids = operator_ids(self._nodes, self._operators)
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
@@ -102,16 +102,16 @@ class _Compiler:
         sources = tuple(replace(s, audience=audience) if isinstance(s, SourceSpec) else s for s in sources)
         tasks = [replace(task, audience=audience, in_batch=self._in_batch) for task in tasks]
         self._warn_of_limits()
-        depth = max(self._level.values(), default=0)
-        levels = tuple(
-            Level(number, tuple(t for t, n in zip(tasks, self._heads, strict=True) if self._level[n.number] == number))
+        depth = max(self._stage.values(), default=0)
+        stages = tuple(
+            Stage(number, tuple(t for t, n in zip(tasks, self._heads, strict=True) if self._stage[n.number] == number))
             for number in range(1, depth + 1)
         )
         sinks = tuple(
             SinkSpec(self._number[node.number], self._names[node.number], node.type_info, node.sink, node.uid)
             for node in self._sinks
         )
-        return JobPlan(sources, levels, sinks, self._parallelism, self._max_parallelism, in_batch=self._in_batch)
+        return JobPlan(sources, stages, sinks, self._parallelism, self._max_parallelism, in_batch=self._in_batch)
 
     def target(self, consumer: Transformation, input_number: int) -> Target:
         """Where a consumer has what comes on one of its inputs."""
@@ -119,10 +119,10 @@ class _Compiler:
         if isinstance(consumer, AlignmentTransformation):
             return Target(number, 1, ReportsAlone(), takes_elements=False)
         if consumer.number in self._operators:
-            outlet = self._operators[consumer.number].outlets[input_number]
-            return Target(number, self._subtasks_of(consumer), outlet)
+            partitioner = self._operators[consumer.number].partitioners[input_number]
+            return Target(number, self._subtasks_of(consumer), partitioner)
         subtasks = self._parallelism if isinstance(consumer, SinkTransformation) else self._subtasks_of(consumer)
-        return Target(number, subtasks, Together(ElementCodec(consumer.inputs[input_number].type_info)))
+        return Target(number, subtasks, ForwardPartitioner(ElementCodec(consumer.inputs[input_number].type_info)))
 
     def _source(self, node: InputTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chains.chain(node)
@@ -145,12 +145,12 @@ class _Compiler:
         return replace(spec, parallelism=self._parallelism, max_parallelism=self._max_parallelism)
 
     def _task(self, node: Transformation) -> TaskSpec:
-        # What comes here comes from sources and from levels before, whose chains were built before this one.
+        # What comes here comes from sources and from stages before, whose chains were built before this one.
         arrivals = self._chains.arrivals(node)
         as_one = node.number in self._operators and self._operators[node.number].is_union
-        edges = tuple(self._gate_edge(arrival, 0 if as_one else arrival.input) for arrival in arrivals)
+        edges = tuple(self._valve_edge(arrival, 0 if as_one else arrival.input) for arrival in arrivals)
         spec: TaskSpec
-        if isinstance(node, OperatorTransformation):
+        if isinstance(node, OperationTransformation):
             spec = self._operator_task(node, edges, arrivals)
         elif isinstance(node, AssignTransformation):
             spec = self._split_task(node, edges)
@@ -158,12 +158,12 @@ class _Compiler:
             return self._alignment_task(node, edges, arrivals)
         else:
             raise TypeError(f"{node.name!r} has no tasks of its own")
-        level = {"level": str(self._level[node.number]), "parallelism": str(spec.parallelism)}
+        stage = {"level": str(self._stage[node.number]), "parallelism": str(spec.parallelism)}
         watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
-        return replace(spec, identity=spec.identity | level | watermarks)
+        return replace(spec, identity=spec.identity | stage | watermarks)
 
     def _operator_task(
-        self, node: OperatorTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
+        self, node: OperationTransformation, edges: tuple[ValveEdge, ...], arrivals: list[IncomingEdge]
     ) -> OperatorTaskSpec:
         operator = self._operators[node.number]
         self._check_that_it_ends(node)
@@ -173,7 +173,7 @@ class _Compiler:
             name=self._names[node.number],
             operator=operator.spec,
             edges=edges,
-            codecs={arrival.edge.number: arrival.edge.outlet.codec for arrival in arrivals},
+            codecs={arrival.edge.number: arrival.edge.partitioner.codec for arrival in arrivals},
             input_of={arrival.edge.number: arrival.input for arrival in arrivals},
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
@@ -183,7 +183,7 @@ class _Compiler:
             broadcast_input=operator.broadcast_input,
         )
 
-    def _split_task(self, node: AssignTransformation, edges: tuple[GateEdge, ...]) -> SplitTaskSpec:
+    def _split_task(self, node: AssignTransformation, edges: tuple[ValveEdge, ...]) -> SplitTaskSpec:
         spec = SplitTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
@@ -201,7 +201,7 @@ class _Compiler:
         return spec
 
     def _alignment_task(
-        self, node: AlignmentTransformation, edges: tuple[GateEdge, ...], arrivals: list[Arrival]
+        self, node: AlignmentTransformation, edges: tuple[ValveEdge, ...], arrivals: list[IncomingEdge]
     ) -> AlignmentTaskSpec:
         return AlignmentTaskSpec(
             number=self._number[node.number],
@@ -213,11 +213,11 @@ class _Compiler:
             root=ChainNode(),
             parallelism=1,
             max_parallelism=self._max_parallelism,
-            identity={"level": str(self._level[node.number]), MAY_GO: "yes"},
+            identity={"level": str(self._stage[node.number]), MAY_GO: "yes"},
             speed="tells sources where the others of their group stand",
         )
 
-    def _sources_behind(self, arrival: Arrival) -> tuple[AlignedSource, ...]:
+    def _sources_behind(self, arrival: IncomingEdge) -> tuple[AlignedSource, ...]:
         """The sources whose splits come on an edge; none after an operator."""
         if isinstance(arrival.head, SourceTransformation):
             passing = not arrival.head.source.holds_when_new()
@@ -234,10 +234,10 @@ class _Compiler:
             AlignedSource(edge.producer, spec.channel(edge.name, ""), passing_of[edge.producer]) for edge in spec.edges
         )
 
-    def _gate_edge(self, arrival: Arrival, input_number: int) -> GateEdge:
+    def _valve_edge(self, arrival: IncomingEdge, input_number: int) -> ValveEdge:
         head, assigner = arrival.head, arrival.edge.assigner
         strategy = None if assigner is None else self._strategies[assigner]
-        is_source = not isinstance(head, OperatorTransformation)
+        is_source = not isinstance(head, OperationTransformation)
         if isinstance(head, InputTransformation):
             channels = head.known_splits()
         elif head.number in self._split_tasks:
@@ -250,7 +250,7 @@ class _Compiler:
             idle_after_ms = head.idle_timeout_ms
             by_elements = head.source.active_by_elements()
             has_own_watermarks = idle_after_ms is not None
-        return GateEdge(
+        return ValveEdge(
             arrival.edge.number,
             arrival.name,
             channels,
@@ -264,7 +264,7 @@ class _Compiler:
 
     def _subtasks_of(self, node: Transformation) -> int:
         """The number of its subtasks; one where there are no keys to deal elements out by."""
-        if isinstance(node, OperatorTransformation) and node.needs_all:
+        if isinstance(node, OperationTransformation) and node.needs_all:
             return 1
         return min(node.parallelism or self._parallelism, self._parallelism, self._max_parallelism)
 
@@ -281,29 +281,29 @@ class _Compiler:
                 )
 
     def _check_that_it_ends(self, node: Transformation) -> None:
-        endless = node.operation.endless if isinstance(node, OperatorTransformation) else None
+        endless = node.operation.endless if isinstance(node, OperationTransformation) else None
         sources = [source for source in reachable([node]) if isinstance(source, SourceTransformation)]
         if endless is not None and not self._in_batch and any(source.source.may_end() for source in sources):
             raise ProgramError(f"{self._names[node.number]!r} would not end with its input: {endless}")
 
 
-def _operation(node: OperatorTransformation) -> Operation:
+def _operation(node: OperationTransformation) -> Operation:
     """Return the description of an operator; with dead letters, if the program wants them."""
     if node.dead_letters is None:
         return node.operation
     return replace(node.operation, dead_letters=node.dead_letters)  # type: ignore[type-var]
 
 
-def _levels(nodes: Sequence[Transformation]) -> dict[int, int]:
+def _stages(nodes: Sequence[Transformation]) -> dict[int, int]:
     """How many shuffles lie before the elements of each node that has tasks of its own; none before a source's."""
-    levels: dict[int, int] = {}
+    stages: dict[int, int] = {}
     for node in nodes:
         if node.begins_task:
             upstream = heads(node.inputs)
             if isinstance(node, AssignTransformation):  # a generator on splits; what else comes has its own tasks
                 upstream = [head for head in upstream if isinstance(head, InputTransformation)]
-            levels[node.number] = 1 + max((levels[head.number] for head in upstream), default=-1)
-    return levels
+            stages[node.number] = 1 + max((stages[head.number] for head in upstream), default=-1)
+    return stages
 
 
 def _unique_names(nodes: list[Transformation]) -> dict[int, str]:

@@ -7,7 +7,7 @@ from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
     KeyTransformation,
-    OperatorTransformation,
+    OperationTransformation,
     SourceTransformation,
     Transformation,
 )
@@ -20,7 +20,7 @@ def why_nothing_is_bad(node: Transformation) -> str | None:
     match node:
         case KeyTransformation():
             return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
-        case OperatorTransformation():
+        case OperationTransformation():
             if isinstance(node.operation, Redistribution):
                 return "it hands elements on as they are; call it on the stream before"
             if not hasattr(node.operation, "dead_letters"):

@@ -22,7 +22,7 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.columnar.spec import ColumnarWindow
-from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.joins.window_columns import WindowColumns
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.task import SourceSpec
@@ -54,7 +54,7 @@ def describe(plan: JobPlan) -> Json:
         - ``sources``, in the order in which a host meets them: ``name``, ``kind`` (the class), ``is_bounded``,
           ``splits`` (those that are expected from the start), ``text``, and ``alignment`` (``group``, ``drift_ms``,
           ``sources``) or None.
-        - ``operators``, level by level: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
+        - ``operators``, stage by stage: ``name``, ``id`` (what its state is kept under), ``number``, ``level``,
           ``parallelism``, ``kind`` ("operator"; "splits" where a user-defined generator works on each split of a
           source; "alignment" for the operator that tells sources where the others are), ``speed``, ``says`` (topics and
           texts of ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``,
@@ -67,17 +67,17 @@ def describe(plan: JobPlan) -> Json:
     """
     operators = plan.operators
     names = {task.number: task.name for task in operators} | {sink.number: sink.name for sink in plan.sinks}
-    gates = {(task.number, gate.edge): gate for task in operators for gate in task.edges}
+    valves = {(task.number, valve.edge): valve for task in operators for valve in task.edges}
     nodes = [*plan.sources, *operators]
     description: Json = _shown(
         {
             "parallelism": plan.parallelism,
             "max_parallelism": plan.max_parallelism,
-            "sources": [_source(source) for source in plan.sources_by_level()],
-            "operators": [_operator(task, level.number) for level in plan.levels for task in level.tasks],
+            "sources": [_source(source) for source in plan.sources_by_stage()],
+            "operators": [_operator(task, stage.number) for stage in plan.stages for task in stage.tasks],
             "sinks": [_sink(sink) for sink in plan.sinks],
             "edges": [
-                _edge(node.name, names[edge.target], edge, gates.get(edge.address), way)
+                _edge(node.name, names[edge.target], edge, valves.get(edge.address), way)
                 for node in nodes
                 for edge, way in sorted(_ways(node.root), key=lambda found: found[0].address)
             ],
@@ -124,13 +124,13 @@ def _alignment(alignment: SourceAlignment | None) -> Json | None:
     return {"group": alignment.group, "drift_ms": alignment.drift_ms, "sources": list(alignment.members)}
 
 
-def _operator(task: TaskSpec, level: int) -> Json:
+def _operator(task: TaskSpec, stage: int) -> Json:
     kinds = {SplitTaskSpec: "splits", AlignmentTaskSpec: "alignment"}
     return {
         "name": task.name,
         "id": task.id,
         "number": task.number,
-        "level": level,
+        "level": stage,
         "parallelism": task.parallelism,
         "kind": kinds.get(type(task), "operator"),
         "speed": _stable(task.speed),
@@ -167,19 +167,19 @@ def _sink(sink: SinkSpec) -> Json:
     }
 
 
-def _edge(origin: str, target: str, edge: Edge, gate: GateEdge | None, way: list[ChainNode]) -> Json:
+def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: list[ChainNode]) -> Json:
     steps = {node.step.number: node.step for node in way if isinstance(node.step, AssignTimestamps)}
     assigner = None if edge.assigner is None else steps[edge.assigner]
     return {
         "from": origin,
         "to": target,
         "number": edge.number,
-        "input": None if gate is None else gate.input,
-        "name": None if gate is None else gate.name,
+        "input": None if valve is None else valve.input,
+        "name": None if valve is None else valve.name,
         "through": [f"[{node.tag}]" if node.step is None else node.step.name for node in way],
-        "travels": _stable(edge.outlet.describe()),
+        "travels": _stable(edge.partitioner.describe()),
         "takes_elements": edge.takes_elements,
-        "idle_after_ms": None if gate is None else gate.idle_after_ms,
+        "idle_after_ms": None if valve is None else valve.idle_after_ms,
         "strategy": None if assigner is None else {"name": assigner.name, **_strategy(assigner.strategy)},
     }
 

@@ -1,4 +1,4 @@
-"""A plan in words: the levels, what runs in each, how elements travel, and where state is."""
+"""A plan in words: the stages, what runs in each, how elements travel, and where state is."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def explain(plan: JobPlan) -> str:
         if source.fields is not None:
             lines.append(f"  reads      {', '.join(source.fields)}")
         lines += _chain(source.root, targets)
-    for level in plan.levels:
-        lines.append(f"Level {level.number}: one shuffle, {len(level.tasks)} operator(s)")
-        for task in level.tasks:
+    for stage in plan.stages:
+        lines.append(f"Stage {stage.number}: one shuffle, {len(stage.tasks)} operator(s)")
+        for task in stage.tasks:
             lines += [*_title(task), *_chain(task.root, targets)]
     lines += [f"Sink {sink.name!r}: {sink.sink!r}, elements of type {sink.type_info}" for sink in plan.sinks]
     return without_secrets("\n".join(lines))
@@ -62,4 +62,4 @@ def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator
 
 
 def _edge(edge: Edge, targets: dict[int, str]) -> str:
-    return f"{targets[edge.target]}: {edge.outlet.describe()}"
+    return f"{targets[edge.target]}: {edge.partitioner.describe()}"

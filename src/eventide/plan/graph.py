@@ -13,7 +13,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.sink import Sink
-from eventide.runtime.chain.steps import Step
+from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
@@ -140,7 +140,7 @@ class FunctionTransformation(Transformation):
         self,
         name: str,
         source: Transformation,
-        kind: Callable[[str, Callable[..., Any], Any], Step],
+        kind: Callable[[str, Callable[..., Any], Any], ChainedOperator],
         call: Callable[..., Any],
         user_function: Any,
         type_info: TypeInformation | None,
@@ -216,7 +216,7 @@ class KeyTransformation(Transformation):
         self.key = key
 
 
-class OperatorTransformation(Transformation):
+class OperationTransformation(Transformation):
     """An operator after a shuffle, with any number of inputs, each keyed or not.
 
     ``side_outputs`` are the types of its side outputs, by tag.
@@ -336,7 +336,7 @@ def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
     """
     nodes: list[dict[str, Any]] = []
     for node in reachable(ends):
-        if isinstance(node, OperatorTransformation) and isinstance(node.operation, Redistribution):
+        if isinstance(node, OperationTransformation) and isinstance(node.operation, Redistribution):
             continue
         kind = "Data Source" if not node.inputs else "Data Sink" if isinstance(node, SinkTransformation) else "Operator"
         described = {"id": node.number, "type": node.name, "pact": kind, "contents": node.name}
@@ -352,7 +352,7 @@ def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
 def _shipped(source: Transformation) -> tuple[Transformation, str]:
     """Where the elements of an input come from, and Flink's name for the way that they take."""
     strategy = "HASH" if isinstance(source, KeyTransformation) else "FORWARD"
-    while isinstance(source, OperatorTransformation) and isinstance(source.operation, Redistribution):
+    while isinstance(source, OperationTransformation) and isinstance(source.operation, Redistribution):
         strategy = source.operation.ship_strategy if strategy == "FORWARD" else strategy
         (source,) = source.inputs
     return source, strategy
@@ -360,7 +360,7 @@ def _shipped(source: Transformation) -> tuple[Transformation, str]:
 
 def without_uid(ends: Iterable[Transformation]) -> list[str]:
     """The names of the operators of a program that keep state and have no uid."""
-    return [node.name for node in reachable(ends) if isinstance(node, OperatorTransformation) and node.uid is None]
+    return [node.name for node in reachable(ends) if isinstance(node, OperationTransformation) and node.uid is None]
 
 
 def why_without_parallelism(node: Transformation) -> str | None:
@@ -370,7 +370,7 @@ def why_without_parallelism(node: Transformation) -> str | None:
             "which is a source: it is read in as many tasks as it has splits, up to the parallelism of the "
             "environment; call env.set_parallelism(...)"
         )
-    if isinstance(node, OperatorTransformation) and node.needs_all:
+    if isinstance(node, OperationTransformation) and node.needs_all:
         return None if node.parallelism == 1 else "whose windows have no key, so that one subtask has all; key_by first"
     if node.begins_task:
         return None

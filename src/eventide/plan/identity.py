@@ -15,7 +15,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.plan.graph import (
     AssignTransformation,
     KeyTransformation,
-    OperatorTransformation,
+    OperationTransformation,
     Transformation,
     heads,
 )
@@ -60,7 +60,7 @@ def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, Planne
     return ids
 
 
-def function_names(node: OperatorTransformation, operator: PlannedOperator) -> str:
+def function_names(node: OperationTransformation, operator: PlannedOperator) -> str:
     """Names of the user's functions of an operator, key selectors first, for messages."""
     keys = [source.key for source in node.inputs if isinstance(source, KeyTransformation)]
     functions = [*(key.select for key in keys if not key.columns), *operator.spec.user_functions()]
@@ -91,7 +91,7 @@ def _has_generator(node: Transformation) -> bool:
 
 def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -> str:
     """Describe a node in words that are equal in every process."""
-    if isinstance(node, OperatorTransformation):
+    if isinstance(node, OperationTransformation):
         operator = operators[node.number]
         says = {what: text for what, text in operator.identity.items() if what not in _MAY_CHANGE}
         return f"{node.operation.kind} with {sorted(says.items())} by {function_names(node, operator)}"
@@ -150,7 +150,7 @@ def check_identity(checkpoint: str, found: Mapping[str, Any], program: Mapping[s
         changes += [f"source {number}: {change}" for change in differences(was, is_now)]
     depths = [max((int(o["level"]) for o in one["operators"].values()), default=0) for one in (found, program)]
     if depths[0] != depths[1]:
-        changes.append(f"it had {depths[0]} level(s) of operators and has {depths[1]}")
+        changes.append(f"it had {depths[0]} stage(s) of operators and has {depths[1]}")
     if changes:
         raise StateError(
             f"the program does not fit the checkpoint {checkpoint}: {'; '.join(changes)}. "

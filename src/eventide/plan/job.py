@@ -1,4 +1,4 @@
-"""Plan of a job for a host: sources, levels of operators, and sinks, joined by numbered edges."""
+"""Plan of a job for a host: sources, stages of operators, and sinks, joined by numbered edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 
 
@@ -73,7 +73,7 @@ class SinkSpec:
 class JobPlan:
     """A whole job: what ``StreamExecutionEnvironment.get_plan`` gives.
 
-    The levels form one line: a frame crosses those between where it comes from and where it is meant for, and passes
+    The stages form one line: a frame crosses those between where it comes from and where it is meant for, and passes
     through them untouched. So every operator runs exactly once in a micro-batch, however many consumers its
     results have, and the number of shuffles is the depth of the graph.
 
@@ -81,7 +81,7 @@ class JobPlan:
     """
 
     sources: tuple[SourceSpec | DataFrameSourceSpec, ...]
-    levels: tuple[Level, ...]
+    stages: tuple[Stage, ...]
     sinks: tuple[SinkSpec, ...]
     parallelism: int
     max_parallelism: int
@@ -90,20 +90,20 @@ class JobPlan:
 
     @property
     def operators(self) -> tuple[TaskSpec, ...]:
-        """All that runs after a shuffle, level by level."""
-        return tuple(task for level in self.levels for task in level.tasks)
+        """All that runs after a shuffle, stage by stage."""
+        return tuple(task for stage in self.stages for task in stage.tasks)
 
-    def sources_by_level(self) -> list[SourceSpec | DataFrameSourceSpec]:
-        """The sources in the order of the first level that they have something for; those that go to sinks come last.
+    def sources_by_stage(self) -> list[SourceSpec | DataFrameSourceSpec]:
+        """The sources in the order of the first stage that they have something for; those that go to sinks come last.
 
         In that order they are brought together, so that a host meets them in it.
         """
-        return sorted(self.sources, key=lambda source: self.first_level(source) or len(self.levels) + 1)
+        return sorted(self.sources, key=lambda source: self.first_stage(source) or len(self.stages) + 1)
 
-    def first_level(self, source: SourceSpec | DataFrameSourceSpec) -> int | None:
-        """The number of the first level that a source has something for; None where all of it goes to sinks."""
-        level_of = {target: level.number for level in self.levels for target in level.targets}
-        return min((level_of[edge.target] for edge in source.root.all_edges() if edge.target in level_of), default=None)
+    def first_stage(self, source: SourceSpec | DataFrameSourceSpec) -> int | None:
+        """The number of the first stage that a source has something for; None where all of it goes to sinks."""
+        stage_of = {target: stage.number for stage in self.stages for target in stage.targets}
+        return min((stage_of[edge.target] for edge in source.root.all_edges() if edge.target in stage_of), default=None)
 
     @property
     def bounded(self) -> bool:
@@ -118,7 +118,7 @@ class JobPlan:
     @property
     def needs_clock(self) -> bool:
         """Whether something may have to happen when no data comes."""
-        return any(level.needs_clock for level in self.levels)
+        return any(stage.needs_clock for stage in self.stages)
 
     @property
     def has_idleness(self) -> bool:
@@ -138,14 +138,14 @@ class JobPlan:
             else source
             for number, source in enumerate(self.sources, start=1)
         )
-        return replace(self, sources=sources, levels=tuple(level.with_storage(standing) for level in self.levels))
+        return replace(self, sources=sources, stages=tuple(stage.with_storage(standing) for stage in self.stages))
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
         """Return a copy of the job whose functions may ask for these parameters."""
         return replace(
             self,
             sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
-            levels=tuple(level.with_job_parameters(job_parameters) for level in self.levels),
+            stages=tuple(stage.with_job_parameters(job_parameters) for stage in self.stages),
         )
 
     def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:
@@ -154,7 +154,7 @@ class JobPlan:
 
     def identity(self) -> dict[str, Any]:
         """The parts of the program that must stay as they are for a checkpoint to fit, as JSON values."""
-        operators = {operator: one for level in self.levels for operator, one in level.program().items()}
+        operators = {operator: one for stage in self.stages for operator, one in stage.program().items()}
         return program_identity(self.sources, operators, self.sinks, self.parallelism, self.max_parallelism)
 
 

@@ -14,7 +14,7 @@ from eventide.plan.job import JobPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class SavepointRestoreSettings:
     """A savepoint that a job begins with.
 
     Attributes:
@@ -46,7 +46,7 @@ class JobSettings:
     max_rows_per_batch: int | None = None
     dashboard_url: str | None = None
     restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
-    beginning: Beginning | None = None
+    beginning: SavepointRestoreSettings | None = None
 
 
 def refuse_savepoint(settings: JobSettings, why: str) -> None:

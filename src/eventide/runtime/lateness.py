@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eventide.runtime.lengths import EIGHTHS, Lengths
+from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
 
 _KEPT = 8
 
@@ -35,7 +35,7 @@ class Lateness:
     """
 
     def __init__(self) -> None:
-        self.behind = Lengths(EIGHTHS)
+        self.behind = DurationHistogram(EIGHTHS)
         """How far they were behind the watermark."""
         self.last: deque[LateOne] = deque(maxlen=_KEPT)
         """The last late elements, oldest first."""
@@ -70,6 +70,6 @@ class Lateness:
         """The inverse of :meth:`snapshot`."""
         late = cls()
         behind, last, late.from_panes = snapshot
-        late.behind = Lengths.of(behind)
+        late.behind = DurationHistogram.of(behind)
         late.last.extend(LateOne(*one) for one in last)
         return late

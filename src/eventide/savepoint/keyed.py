@@ -13,7 +13,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import Bucket, Column, owned
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
@@ -82,7 +82,7 @@ def rows_of_windows(store: StoredChunks, keys: Keys) -> Iterator[Row]:
                     yield {**of_key, "kind": WINDOW, **lies, **_value(dumps_anyway(kept))}
 
 
-def keep_values(rows: Sequence[Row], backend: StateBackend, max_parallelism: int) -> None:
+def keep_values(rows: Sequence[Row], backend: Backend, max_parallelism: int) -> None:
     """Put values and timers into the keyed state of a subtask, beside those that were put before."""
     if rows:
         state = KeyedState(backend, max_parallelism)
@@ -90,7 +90,7 @@ def keep_values(rows: Sequence[Row], backend: StateBackend, max_parallelism: int
         state.flush()
 
 
-def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[Row]], backend: StateBackend) -> None:
+def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[Row]], backend: Backend) -> None:
     """Put all that windows hold into the chunks of a subtask, each chunk into that of its number.
 
     Args:

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide.errors import StateError
-from eventide.runtime.state.backend import MemoryBackend, PartOfState, StateBackend
+from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
 from eventide.runtime.state.operators import HEAD, OperatorStates
-from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
+from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
 from eventide.savepoint.files import Directory, copy_files
@@ -70,13 +70,13 @@ class Savepoint(Outline):
             if storage is not None and target.is_empty():
                 copy_files(self.directory, storage, self.files_in(storage), target)
 
-    def restore(self, level: Level, subtask: int, backend: StateBackend) -> None:
-        """Give a subtask of a level its share, if it has no state of its own yet."""
+    def restore(self, stage: Stage, subtask: int, backend: Backend) -> None:
+        """Give a subtask of a stage its share, if it has no state of its own yet."""
         if backend.get(HEAD) is not None:
             return
         made = MemoryBackend()  # rows come some at a time, and a bucket that has got more of them is stored again
-        states = OperatorStates(made, level.program())
-        for task in level.tasks:
+        states = OperatorStates(made, stage.program())
+        for task in stage.tasks:
             if task.id in self.header.program["operators"] and subtask < task.parallelism:
                 state = states.of(task.id)
                 for name, content in of_subtask(task, self._small.get(task.id, {}), subtask):
@@ -131,7 +131,7 @@ class Savepoint(Outline):
             found.setdefault(operator, {}).setdefault(name, {})[subtask] = content
         return found
 
-    def _restore_keyed(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
+    def _restore_keyed(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field("key_group") >= groups.start) & (pc.field("key_group") < groups.stop)
         may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
         widening = Widening(self.header.program["operators"].get(task.id, {}), task.identity)
@@ -149,7 +149,7 @@ class Savepoint(Outline):
                 keep_values([widening.of_broadcast(row, name) for row in rows], PartOfState(state, part), 1)
         keep_windows(pa.concat_tables(windows), own, state)
 
-    def _restore_tables(self, task: TaskSpec, groups: range, state: StateBackend) -> None:
+    def _restore_tables(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
         by_part: dict[str, list[pa.Table]] = {}
         for table in self._read_tables(task.id, is_mine):

@@ -13,7 +13,7 @@ from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import constant, key_names, slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.key_columns import hashes_of_columns
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.savepoint.rows import CHUNK, DUE, GROUP, ROW
@@ -44,7 +44,7 @@ def of_chunks(store: StoredChunks, max_parallelism: int) -> Iterator[pa.Table]:
             yield lies.append_column(CHUNK, constant(number, len(table)))
 
 
-def keep(table: pa.Table, backend: StateBackend) -> None:
+def keep(table: pa.Table, backend: Backend) -> None:
     """Put rows into the state of a subtask, which has none of the kind yet."""
     if DUE in table.column_names:
         due = pc.min(table.column(DUE)).as_py()

@@ -58,7 +58,7 @@ class StateWriter:
             raise StateError(f"there is something at {self.location} already; write the savepoint into a new directory")
 
     def write(self, place: str, subtask: int, values: Mapping[str, bytes]) -> list[Small]:
-        """Write what is large of a subtask of a level, whose ``place`` no other has.
+        """Write what is large of a subtask of a stage, whose ``place`` no other has.
 
         Returns:
             What is small of it, and the names of the files, as what is small of no operator.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eventide.runtime.chain.watermarks import Kept, gathered, lowest
-from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import add_up
 from eventide.runtime.state.declared import DECLARED, declared_together
@@ -51,13 +51,13 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
     return first
 
 
-def with_channels(gate: Mapping[str, Any], edges: tuple[GateEdge, ...]) -> dict[str, Any]:
-    """A gate as it is stored, with the channels of a program in which operators may have other numbers of subtasks.
+def with_channels(valve: Mapping[str, Any], edges: tuple[ValveEdge, ...]) -> dict[str, Any]:
+    """A valve as it is stored, with the channels of a program in which operators may have other numbers of subtasks.
 
     Where an operator has, each of its subtasks begins as the one that counted and was lowest, or, if all were idle, as
     the one that was furthest: the watermark neither goes back, nor runs ahead of what they have sent.
     """
-    channels, idleness = {**gate["channels"]}, {**gate["idleness"]}
+    channels, idleness = {**valve["channels"]}, {**valve["idleness"]}
     for edge in edges:
         number = str(edge.input)
         if edge.is_source or number not in channels:
@@ -74,7 +74,7 @@ def with_channels(gate: Mapping[str, Any], edges: tuple[GateEdge, ...]) -> dict[
         channels[number] = [watermark, idle, members, removed, expected]
         if edge.name in idleness:
             idleness[edge.name] = _heard_together(idleness[edge.name], edge.channels)
-    return {"splits": gate["splits"], "idleness": idleness, "channels": channels, "inputs": gate["inputs"]}
+    return {"splits": valve["splits"], "idleness": idleness, "channels": channels, "inputs": valve["inputs"]}
 
 
 def _lowest(members: list[list[Any]]) -> list[Any]:

@@ -24,15 +24,15 @@ from eventide.runtime.pickles import classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
 from eventide.runtime.sources.task import ChainSpec, SourceSpec
-from eventide.runtime.tasks.level import Level
+from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.clock import time_of_batch
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
-from eventide.spark.host import LevelProcessor
 from eventide.spark.progress import COUNTERS, OBSERVATION
 from eventide.spark.python_files import modules_for_server
 from eventide.spark.runs import Runs
 from eventide.spark.source import CAN_LIMIT, FrameSource
+from eventide.spark.stage_processor import StageProcessor
 from eventide.spark.subtasks import subtask_ids
 
 Ship = Callable[[Any, str], bytes]
@@ -65,16 +65,16 @@ def frames_of(
     ship = shipping(plan, modules_for_server(spark))
     waiting = [
         (
-            plan.first_level(source),
+            plan.first_stage(source),
             _source_frames(source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint),
         )
-        for source in plan.sources_by_level()
+        for source in plan.sources_by_stage()
     ]
     frames: DataFrame | None = None
-    for level in plan.levels:
-        frames = _united(frames, [df for first, df in waiting if first == level.number])
+    for stage in plan.stages:
+        frames = _united(frames, [df for first, df in waiting if first == stage.number])
         if frames is not None:
-            frames = _through_level(frames, level, ids, ship, savepoint, runs)
+            frames = _through_stage(frames, stage, ids, ship, savepoint, runs)
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
@@ -94,7 +94,7 @@ def shipping(plan: JobPlan, modules: Modules) -> Ship:
         ProgramError: if functions cannot be sent to the workers.
     """
     to_kafka = [shipped_of_sink(sink) for sink in plan.sinks if isinstance(sink.sink, KafkaSink)]
-    parts = [*map(_shipped_of_source, plan.sources), *map(_shipped_of_level, plan.levels), *to_kafka]
+    parts = [*map(_shipped_of_source, plan.sources), *map(_shipped_of_stage, plan.stages), *to_kafka]
     classes = classes_of(parts, plan.registered_types)
     bring(classes)  # the driver reads what the job collects
     return partial(dumps_program, classes=classes, start=uuid.uuid4().hex, modules=modules)
@@ -131,9 +131,9 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
     return source, f"the source {source.name!r} or a function after it"
 
 
-def _shipped_of_level(level: Level) -> tuple[Any, str]:
-    """Return the part of a level that travels to the workers, with its name for messages."""
-    return level, f"an operator ({level.name}) or a function after it"
+def _shipped_of_stage(stage: Stage) -> tuple[Any, str]:
+    """Return the part of a stage that travels to the workers, with its name for messages."""
+    return stage, f"an operator ({stage.name}) or a function after it"
 
 
 def _source_frames(
@@ -201,16 +201,16 @@ def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[i
     return spark.createDataFrame(rows, FRAME_SCHEMA)
 
 
-def _through_level(
-    frames: DataFrame, level: Level, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None, runs: Runs | None
+def _through_stage(
+    frames: DataFrame, stage: Stage, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None, runs: Runs | None
 ) -> DataFrame:
-    """With timers, Spark runs micro-batches without data too: only where the level needs the clock."""
-    payload = ship(*_shipped_of_level(level))
+    """With timers, Spark runs micro-batches without data too: only where the stage needs the clock."""
+    payload = ship(*_shipped_of_stage(stage))
     clocked = frames.withColumn("clock", time_of_batch())
     begins = None if savepoint is None else (savepoint.location, savepoint.digest)
     return clocked.groupBy("subtask").transformWithState(
-        LevelProcessor(payload, level.targets, ids, level.needs_clock, begins, runs),
+        StageProcessor(payload, stage.targets, ids, stage.needs_clock, begins, runs),
         outputStructType=FRAME_SCHEMA,
         outputMode="Append",
-        timeMode="ProcessingTime" if level.needs_clock else "None",
+        timeMode="ProcessingTime" if stage.needs_clock else "None",
     )

@@ -15,7 +15,7 @@ from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD
 from eventide.spark.connect import ask, over_connect
 from eventide.spark.inspection import INSPECTED, Inspection, inspect
-from eventide.spark.state_reader import levels_of_state, reading_state
+from eventide.spark.state_reader import reading_state, stages_of_state
 from eventide.spark.subtasks import subtask_ids
 from eventide.why import Evidence
 
@@ -57,38 +57,38 @@ def evidence(
             "eventide, which writes it down"
         )
     with reading_state(location):
-        levels = levels_of_state(spark, location, found.committed.number) if found.operators else []
-        heads = _heads(levels)
-    if found.operators and not levels:
+        stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
+        heads = _heads(stages)
+    if found.operators and not stages:
         raise StateError(f"the checkpoint {location} has no state, though micro-batches are committed: it is not whole")
     subtask_of = {key: subtask for subtask, key in enumerate(subtask_ids(found.parallelism))}
 
     def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
         with reading_state(location):
-            for level in levels:
-                for row in level.where(F.startswith(F.col("name"), F.lit(f"{operator}/{prefix}"))).toLocalIterator():
+            for stage in stages:
+                for row in stage.where(F.startswith(F.col("name"), F.lit(f"{operator}/{prefix}"))).toLocalIterator():
                     yield subtask_of[row.subtask], row.name.removeprefix(f"{operator}/"), bytes(row.content)
 
     return Evidence.of(
         {**found.description},
-        [(subtask_of[row.subtask], bytes(row.content)) for level in heads for row in level.heads],
+        [(subtask_of[row.subtask], bytes(row.content)) for stage in heads for row in stage.heads],
         asked_ms,
         found.committed.number,
         read=read,
         loads=loads,
-        state_bytes=tuple(level.bytes for level in heads),
+        state_bytes=tuple(stage.bytes for stage in heads),
     )
 
 
-def _heads(levels: list[DataFrame]) -> list[Row]:
-    """Level by level, the heads that are there, and how many bytes all of its values have."""
+def _heads(stages: list[DataFrame]) -> list[Row]:
+    """Stage by stage, the heads that are there, and how many bytes all of its values have."""
     head = F.when(F.col("name") == HEAD, F.struct("subtask", "content"))
     found = [
-        level.agg(
+        stage.agg(
             F.lit(number).alias("level"),
             F.collect_list(head).alias("heads"),
             F.coalesce(F.sum(F.length("content")), F.lit(0)).alias("bytes"),
         )
-        for number, level in enumerate(levels)
+        for number, stage in enumerate(stages)
     ]
-    return sorted(reduce(DataFrame.union, found).collect(), key=lambda row: row.level) if found else []
+    return sorted(reduce(DataFrame.union, found).collect(), key=lambda row: row.stage) if found else []

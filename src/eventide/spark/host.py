@@ -1,113 +1,362 @@
-"""The stateful processor: hands the frames of a micro-batch to a level of operators, and their frames to Spark."""
+"""Spark as a host of programs: a plan becomes one query, which is started and followed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
-from eventide.runtime.exchange.frames import ALIGNMENT, Frame
-from eventide.spark.frame_rows import FRAME_ROW, frame_of
-from eventide.spark.runs import Runs
-from eventide.spark.state_store import MapStateBackend
-from eventide.spark.worker import settled
+from eventide.common.accepted import has_no_effect
+from eventide.common.configuration import Configuration
+from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
+from eventide.common.restart_strategy import RestartStrategies
+from eventide.common.stack import level_of_the_program
+from eventide.common.watermark_strategy import WatermarkSpec
+from eventide.connectors.kafka.sink_progress import temporary
+from eventide.errors import StateError, TemporaryCheckpointWarning
+from eventide.pickling.pickles import loads
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
+from eventide.plan.settings import Host, JobSettings, refuse_savepoint
+from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.progress import gathered
+from eventide.savepoint import Outline
+from eventide.spark.checkpoint import (
+    fit_checkpoint,
+    has_begun_more,
+    last_committed,
+    outline,
+    recorded_program,
+    restore_sources,
+    savepoint_of,
+)
+from eventide.spark.collected import Collected
+from eventide.spark.compiler import frames_of, shipped_of_sink, shipping
+from eventide.spark.connect import check_server, over_connect, refuse_over_connect, there
+from eventide.spark.data_frame import DataFrameReader
+from eventide.spark.evidence import evidence
+from eventide.spark.failures import in_our_words
+from eventide.spark.hand_over import HandOver
+from eventide.spark.job import StreamingJob
+from eventide.spark.locations import delete_temporary, made_temporary, resolved
+from eventide.spark.program_sinks import HereAndNow, ProgramSinks
+from eventide.spark.progress import COUNTERS, contents_of, have_ended
+from eventide.spark.progress_view import ProgressView
+from eventide.spark.python_files import PythonFiles, modules_for_server, ship, uri_of
+from eventide.spark.restarts import QueryRun, Restarts
+from eventide.spark.result_consumer import ResultConsumer
+from eventide.spark.results import ResultSpool
+from eventide.spark.rows import typed_rows
+from eventide.spark.runs import begun
+from eventide.spark.session import (
+    ROCKSDB,
+    SHUFFLE_PARTITIONS,
+    STATE_STORE,
+    cores,
+    find_session,
+)
+from eventide.spark.sink_runs import SinkRun
+from eventide.spark.sinks import Delivery, directories, refuse_used_directories, write_batch, writer
+from eventide.spark.start_settings import settings_for_start
+from eventide.spark.worker import archives_are_here
+from eventide.why import Why, why
+
+_TICK_MS = 200  # the interval at which Flink asks for watermarks, if no other is set
+_in_use: set[str] = set()
+"""The checkpoints of the jobs that run in this process."""
+_taking = threading.Lock()
 
 
-class LevelProcessor(StatefulProcessor):
-    """Runs one level; its grouping key is the id of the subtask.
+class SparkHost(Host):
+    """Runs jobs in a Spark session."""
 
-    Frames for other levels pass through as they are. The meaning of everything is in the runtime: this class only
-    brings frames, state and the time of the micro-batch together. Where the level ``has_timers``, a timer of Spark's
-    has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
-    which is known by its location and digest. The ``runs`` say which run planned a
-    micro-batch; None if that is not known.
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
 
-    What runs a level is imported where one runs: Spark also makes this object in a process of its own beside the
-    driver, at each start of a query, only to ask which state it has.
-    """
+    @staticmethod
+    def find(spark: SparkSession | None, configuration: Configuration | None) -> SparkHost:
+        """A host on the given session, the active one, or a new local one."""
+        return SparkHost(find_session(spark, configuration))
 
-    def __init__(
+    def default_parallelism(self) -> int:
+        """The number of cores that Spark counts on."""
+        return cores(self.spark)
+
+    def add_python_file(self, path: str) -> None:
+        """Let functions import a module, a package, or what a folder or an archive has of them.
+
+        Raises:
+            ProgramError: if it is nothing of the kind, or the session was not made by eventide.
+        """
+        PythonFiles.of(self.spark).add(path)
+
+    def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages for functions.
+
+        Raises:
+            ProgramError: if they cannot be installed, or the session was not made by eventide.
+        """
+        refuse_over_connect("set_python_requirements")
+        PythonFiles.of(self.spark).install(requirements, cache_dir)
+
+    def add_python_archive(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive where functions run.
+
+        Raises:
+            ProgramError: over Spark Connect.
+        """
+        refuse_over_connect("add_python_archive")
+        self.spark.sparkContext.addArchive(f"{uri_of(archive)}#{target_dir}")
+        archives_are_here()
+
+    def set_python_executable(self, program: str) -> None:
+        """Choose the interpreter that runs functions.
+
+        Raises:
+            ProgramError: over Spark Connect.
+        """
+        refuse_over_connect("set_python_executable")
+        self.spark.sparkContext.pythonExec = program
+
+    def read_data_frame(
+        self, data_frame: Any, strategy: WatermarkSpec, split_by: Any, splits: Any, order_by: Any
+    ) -> DataFrameReader:
+        """Describe a DataFrame as a source."""
+        return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)
+
+    def recorded_parallelism(self, checkpoint_location: str) -> int | None:
+        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
+        with in_our_words():
+            found = recorded_program(self.spark, resolved(self.spark, checkpoint_location))
+        return None if found is None else int(found["parallelism"])
+
+    def savepoint(self, location: str) -> Outline:
+        """Return the outline of the savepoint at a location, wherever Spark is.
+
+        Raises:
+            ProgramError: if Arrow cannot open it there.
+            StateError: if there is none.
+        """
+        with in_our_words():
+            return outline(self.spark, location)
+
+    def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        """Start a job: a streaming query, or a batch job where all input is bounded and the mode says so.
+
+        Raises:
+            ProgramError: if something cannot be run as it is written.
+            StateError: if the program does not fit its checkpoint.
+        """
+        ship(self.spark)
+        with in_our_words():
+            return self._run_batch(plan, settings) if plan.in_batch else self._run_stream(plan, settings)
+
+    def _run_stream(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        if over_connect():
+            check_server(self.spark)
+        collected = Collected()
+        chosen = settings.checkpoint_location
+        location = made_temporary(self.spark) if chosen is None else resolved(self.spark, chosen)
+        _take(location, settings)
+        at_end = partial(_leave, self.spark, location, settings)
+        hand_over = HandOver(collected.put)
+        start = partial(self._start, plan.with_storage(location), settings, location, hand_over, collected)
+        try:
+            if settings.checkpoint_location is None:
+                _tell_of_temporary_checkpoint(self.spark, location, settings)
+            run = start()
+        except BaseException:
+            at_end()
+            raise
+        restarts = Restarts(settings.job_name, settings.restart_strategy)
+        view = ProgressView(settings.job_name, settings.dashboard_url)
+        return StreamingJob(run, start, restarts, collected, view, at_end, partial(_why, self.spark, location))
+
+    def _start(
         self,
-        payload: bytes,
-        targets: frozenset[int],
-        ids: tuple[int, ...],
-        has_timers: bool,
-        savepoint: tuple[str, str] | None = None,
-        runs: Runs | None = None,
-    ) -> None:
-        self._payload = payload
-        self._targets = targets
-        self._ids = ids
-        self._has_timers = has_timers
-        self._savepoint = savepoint
-        self._runs = runs
-        self._handle: Any = None
-        self._map_state: Any = None
+        plan: JobPlan,
+        settings: JobSettings,
+        location: str,
+        hand_over: HandOver,
+        collected: Collected,
+        *,
+        is_finishing: bool = False,
+    ) -> QueryRun:
+        """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over.
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called by Spark before the rows of a micro-batch."""
-        self._handle = handle
-        self._map_state = handle.getMapState("state", *MapStateBackend.SCHEMAS)
-
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self,
-        key: Any,
-        rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803 - Spark passes it by this name
-    ) -> Iterator[Row]:
-        """Called by Spark once per subtask and micro-batch, with all rows for it."""
-        return settled(self._sorted_out(self._ids.index(key[0]), rows))
-
-    def handleExpiredTimer(  # noqa: N802 - Spark's name
-        self,
-        key: Any,
-        timerValues: Any,  # noqa: N803 - Spark passes it by this name
-        expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
-    ) -> Iterator[Row]:
-        """Called by Spark, after all rows, for a subtask whose time has come and that had no rows."""
-        return self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
-
-    def _sorted_out(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
-        mine: list[Frame] = []
-        clock_ms = 0
-        for row in rows:
-            if row.target in self._targets:
-                mine.append(frame_of(row))
-                clock_ms = row.clock
+        A run that ``is_finishing`` finishes the begun micro-batch of the run before, and begins none for the clock.
+        """
+        run = uuid.uuid4().hex
+        of_program = ProgramSinks(plan.sinks, hand_over)
+        is_elsewhere = over_connect()
+        to_program = ResultSpool(location, run, of_program.specs.values()) if is_elsewhere else HereAndNow(of_program)
+        sinks = SinkRun()
+        try:
+            savepoint = savepoint_of(self.spark, location, plan, settings)
+            told_apart = None if settings.available_now else run
+            runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
+            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs)
+            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
+            began = None if savepoint is None else savepoint.location
+            checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
+            if savepoint is not None:
+                restore_sources(self.spark, savepoint, plan, location)
+            if settings.checkpoint_location is None:
+                sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:
-                yield FRAME_ROW(row.target, row.subtask, row.frame)
-        if mine:
-            yield from self._run(subtask, mine, clock_ms)
+                sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
+            output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
+            if _takes_what_is_there(plan, settings):
+                output = output.trigger(availableNow=True)
+            else:
+                output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
+            committed = partial(last_committed, self.spark, location)
+            taking = (
+                ResultConsumer(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
+            )
+            ends = is_finishing or (_takes_what_is_there(plan, settings) and plan.needs_clock)
+            rows = _reads_data_frames(plan)
+            with settings_for_start(self.spark, plan.parallelism, location, rows=rows, ends_with_data=ends):
+                query = output.option("checkpointLocation", location).start()
+            if taking is not None:
+                _begin_to_take(taking, query)
+        except BaseException:
+            sinks.close()
+            raise
+        started = QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings), taking)
+        if is_finishing or not plan.needs_clock or settings.checkpoint_location is None:
+            return started
+        again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
+        return replace(started, finish=lambda: again() if has_begun_more(self.spark, location) else None)
 
-    def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
-        from eventide.spark.programs import opened_level
+    def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        refuse_savepoint(settings, "a batch job reads everything from the beginning")
+        if settings.restart_strategy != RestartStrategies.no_restart():
+            why = "a batch job has no checkpoint that it could go on from; start it again yourself if it fails"
+            has_no_effect("the restart strategy", why)
+        if over_connect():
+            check_server(self.spark)
+        refuse_used_directories(self.spark, directories(self.spark, plan.sinks))
+        collected: list[Any] = []
+        started = time.monotonic()
+        with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
+            observation = Observation()
+            frames = frames_of(plan, settings, self.spark, observation=observation)
+            job = SinkRun()
+            job.starts(self.spark, temporary(uuid.uuid4().hex))
+            try:
+                to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
+                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job))
+            finally:
+                job.close()
+        took_ms = int((time.monotonic() - started) * 1000)
+        metrics = JobMetrics()
+        said = contents_of(observation.get[COUNTERS])
+        progress = gathered(0, said, metrics, began_ms=time.time_ns() // 1_000_000 - took_ms, took_ms=took_ms)
+        return FinishedJob(
+            JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected, [progress]
+        )
 
-        level = opened_level(self._payload, subtask)
-        backend = MapStateBackend(self._map_state)
-        if self._savepoint is not None:
-            from eventide.savepoint.saved import opened_savepoint
+    def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> DataFrame:
+        """The DataFrame of a plan with one sink; the caller starts the query."""
+        refuse_savepoint(settings, "the query of to_data_frame() is started by you, with a checkpoint of its own")
+        ship(self.spark)
+        wanted = {SHUFFLE_PARTITIONS: str(plan.parallelism), STATE_STORE: ROCKSDB}
+        wrong = {name: value for name, value in wanted.items() if self.spark.conf.get(name, None) != value}
+        if wrong and plan.stages:
+            settings_text = "; ".join(f"spark.conf.set({name!r}, {value!r})" for name, value in wrong.items())
+            warnings.warn(
+                f"before you start a query on this DataFrame, call: {settings_text}. Stateful operators need the state "
+                "store of RocksDB, and run best with as many shuffle partitions as subtasks",
+                stacklevel=level_of_the_program(),
+            )
+        observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
+        location = settings.checkpoint_location
+        stored = plan.with_storage(None if location is None else resolved(self.spark, location))
+        frames = frames_of(stored, settings, self.spark, observation=observation)
+        return typed_rows(frames, plan.sinks[0])
 
-            opened_savepoint(*self._savepoint).restore(level, subtask, backend)
-        planner = None if self._runs is None else self._runs.planner_of(clock_ms)
-        run = level.run(subtask, backend, clock_ms, planner)
-        for frame in run.run(frames):
-            if frame.target != ALIGNMENT:
-                yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
-            elif level.storage is not None:
-                from eventide.spark.alignment import AlignmentFolder
 
-                AlignmentFolder(level.storage).write(frame.content)
-        if self._has_timers:
-            self._set_timer(run.next_clock_ms)
+def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None, key: str | None) -> Why:
+    return why(evidence(spark, location, time.time_ns() // 1_000_000, loads), operator, at, key)
 
-    def _set_timer(self, time_ms: int | None) -> None:
-        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire."""
-        for before_ms in list(self._handle.listTimers()):
-            self._handle.deleteTimer(before_ms)
-        if time_ms is not None:
-            self._handle.registerTimer(time_ms)
 
-    def close(self) -> None:
-        """Called by Spark at the end of a task; functions stay open for the next micro-batch."""
+def _take(location: str, settings: JobSettings) -> None:
+    """Keep a checkpoint for a job: Spark would stop the one that uses it, as if somebody had cancelled it.
+
+    Raises:
+        StateError: if a job of this process uses it.
+    """
+    with _taking:
+        if location.rstrip("/") in _in_use:
+            raise StateError(
+                f"the job {settings.job_name!r} cannot start: a job with the checkpoint {location} is running in this "
+                "process; cancel that one, wait for its end, or use another checkpoint location"
+            )
+        _in_use.add(location.rstrip("/"))
+
+
+def is_used_here(location: str) -> bool:
+    """Whether a job of this process uses a checkpoint."""
+    return location.rstrip("/") in _in_use
+
+
+def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
+    """Let others use a checkpoint; delete it if it was temporary."""
+    _in_use.discard(location.rstrip("/"))
+    if settings.checkpoint_location is None:
+        delete_temporary(spark, location)
+
+
+def _tell_of_temporary_checkpoint(spark: SparkSession, location: str, settings: JobSettings) -> None:
+    on_cluster = not str(spark.conf.get("spark.master", "local")).startswith("local")
+    nobody_else = ", and no other machine of the cluster finds the job's state there" if on_cluster else ""
+    warnings.warn(
+        f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
+        f"deleted at its end, so it cannot go on when its program is started again{nobody_else}; call "
+        "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
+        TemporaryCheckpointWarning,
+        stacklevel=level_of_the_program(),
+    )
+
+
+def _sinks_of(plan: JobPlan, spark: SparkSession) -> Callable[[SinkSpec], bytes]:
+    """Return the function that pickles a sink of a job."""
+    return lambda sink: shipping(plan, modules_for_server(spark))(*shipped_of_sink(sink))
+
+
+def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:
+    """The time from one micro-batch to the next: without a pause, those for the clock alone would keep a core busy."""
+    return settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
+
+
+def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:
+    return settings.available_now or (plan.bounded and not _reads_data_frames(plan))
+
+
+def _end_that_spark_does_not_see(
+    plan: JobPlan, settings: JobSettings
+) -> Callable[[StreamingQueryProgress], bool] | None:
+    """A check whether a query is over because its sources ended, where Spark would continue; None if not needed."""
+    return have_ended if plan.may_end and not _takes_what_is_there(plan, settings) else None
+
+
+def _reads_data_frames(plan: JobPlan) -> bool:
+    return any(isinstance(source, DataFrameSourceSpec) for source in plan.sources)
+
+
+def _begin_to_take(taking: ResultConsumer, query: StreamingQuery) -> None:
+    """Take what a query has for the program; a query for which that fails does not go on alone."""
+    try:
+        taking.start()
+    except BaseException:
+        query.stop()
+        raise

@@ -9,18 +9,18 @@ from typing import Any
 
 from eventide.plan.job import SinkSpec
 from eventide.runtime.pickles import Program, loads_program
-from eventide.runtime.tasks.level import Level
 from eventide.runtime.tasks.lifecycle import close_all, open_all
+from eventide.runtime.tasks.stage import Stage
 from eventide.spark.worker import program_loaded, work_where_archives_are
 
 _UNUSED_S = 600.0
 """So long a part of a program is kept that no task has asked for: its job has ended, or another worker has it."""
 
 
-def opened_level(payload: bytes, subtask: int) -> Level:
+def opened_stage(payload: bytes, subtask: int) -> Stage:
     """A level's description in this worker, its functions opened for a subtask."""
-    level: Level = _levels.part(payload, subtask)
-    return level
+    stage: Stage = _stages.part(payload, subtask)
+    return stage
 
 
 def opened_source(payload: bytes, place: int) -> Any:
@@ -69,6 +69,6 @@ class OpenedPrograms:
                 close_all(*self._functions(program.part))
 
 
-_levels = OpenedPrograms(lambda level: ((), level.tasks))
+_stages = OpenedPrograms(lambda stage: ((), stage.tasks))
 _sources = OpenedPrograms(lambda source: ((source,), ()))
 _sinks = OpenedPrograms(lambda sink: ((), ()))

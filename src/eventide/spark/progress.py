@@ -24,8 +24,8 @@ _SPENT = {
 }
 """Durations of Spark, by the words that users know."""
 
-_LEVELS = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
-"""Spark's name for a level; a DataFrame that is a source may have operators with state of its own."""
+_STAGES = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
+"""Spark's name for a stage; a DataFrame that is a source may have operators with state of its own."""
 
 
 def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
@@ -54,8 +54,8 @@ def about(progress: StreamingQueryProgress) -> dict[str, Any]:
         "began_ms": round(began.timestamp() * 1000),
         "took_ms": total,
         "spent_ms": spent | {"other": max(0, total - sum(spent.values()))},
-        # Spark tells of the last level first.
-        "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _LEVELS),
+        # Spark tells of the last stage first.
+        "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _STAGES),
     }
 
 

@@ -125,7 +125,7 @@ def _rows_by_source(known: Evidence) -> dict[str, int]:
     rows: dict[str, int] = {}
     for operator in known.operators:
         log = known.log(operator)
-        for edge in known.gate(operator).edges.values():
+        for edge in known.valve(operator).edges.values():
             of_edge = [record.rows for (name, _), record in log.splits.items() if name == edge["name"]]
             of_edge += [record.rows for name, record in log.ended.items() if name == edge["name"]]
             source = source_name(known, edge)

@@ -16,7 +16,7 @@ from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.words import length
 from eventide.spark.failures import is_for_good, is_of_a_late_process
-from eventide.spark.taking import Taking
+from eventide.spark.result_consumer import ResultConsumer
 
 _LOG = logging.getLogger("eventide")
 _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)
@@ -40,7 +40,7 @@ class QueryRun:
     query: StreamingQuery
     close: Callable[[], None]
     is_over: Callable[[StreamingQueryProgress], bool] | None = None
-    taking: Taking | None = None
+    taking: ResultConsumer | None = None
     finish: Callable[[], QueryRun | None] = lambda: None
 
 

@@ -114,7 +114,7 @@ class Results:
         self._folder.write(f"{_TAKEN}{run}", str(max(taken, committed)).encode(), is_shared=True)
 
 
-class Leaving:
+class ResultSpool:
     """Leaves what each micro-batch has for a program elsewhere; called where micro-batches are delivered.
 
     It goes no more than some micro-batches further than the program's process takes; so a query waits for a program

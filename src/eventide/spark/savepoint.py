@@ -20,11 +20,11 @@ from eventide.savepoint.rows import Small
 from eventide.spark.checkpoint import outline, recorded_program
 from eventide.spark.connect import there
 from eventide.spark.evidence import inspected
+from eventide.spark.host import is_used_here
 from eventide.spark.inspection import Inspection, committed_offsets
 from eventide.spark.locations import resolved
 from eventide.spark.python_files import ship
-from eventide.spark.state_reader import levels_of_state, reading_state
-from eventide.spark.submit import is_used_here
+from eventide.spark.state_reader import reading_state, stages_of_state
 from eventide.spark.subtasks import subtask_ids
 
 _SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
@@ -83,12 +83,12 @@ def take_savepoint(
 
 
 def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
-    """Write the state after a micro-batch, level by level, and return its small values."""
+    """Write the state after a micro-batch, stage by stage, and return its small values."""
     small: list[Small] = []
     with reading_state(found.location):
-        levels = levels_of_state(spark, found.location, batch) if found.operators else []
-        for number, level in enumerate(levels):
-            written = level.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
+        stages = stages_of_state(spark, found.location, batch) if found.operators else []
+        for number, stage in enumerate(stages):
+            written = stage.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
             small += [(row.operator, row.subtask, row.name, bytes(row.content)) for row in written]
     return small
 
@@ -168,9 +168,9 @@ def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, 
 
 
 def _writing(
-    writer: StateWriter, level: int, ids: tuple[int, ...]
+    writer: StateWriter, stage: int, ids: tuple[int, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that writes the state of a Spark task's subtasks of a level: all of each of them."""
+    """Return the function that writes the state of a Spark task's subtasks of a stage: all of each of them."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         values: dict[int, dict[str, bytes]] = {}
@@ -179,7 +179,7 @@ def _writing(
                 values.setdefault(subtask, {})[name] = content
         for key, of_subtask in values.items():
             subtask = ids.index(key)
-            small = writer.write(f"{level}-{subtask}", subtask, of_subtask)
+            small = writer.write(f"{stage}-{subtask}", subtask, of_subtask)
             if small:
                 columns = [pa.array(column) for column in zip(*small, strict=True)]
                 columns[1] = columns[1].cast(pa.int32())

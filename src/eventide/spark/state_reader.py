@@ -14,7 +14,7 @@ _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '
 """Mark that tells the levels of a job from operators of Spark's own in its DataFrames."""
 
 
-def levels_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
+def stages_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
     """For each level, the values in its state after a micro-batch: ``subtask``, ``name`` and ``content``."""
     _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
     stateful = spark.read.format("state-metadata").load(location).where(_OURS)

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.spark.inspection import Inspection
-from eventide.spark.state_reader import levels_of_state, reading_state
+from eventide.spark.state_reader import reading_state, stages_of_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     level_of = {one.id: one.level for one in inspection.operators}
     owners = [None, *level_of]
     with reading_state(inspection.location):
-        levels = levels_of_state(spark, inspection.location, inspection.committed.number)
+        levels = stages_of_state(spark, inspection.location, inspection.committed.number)
         rows = reduce(DataFrame.union, [_counted(level, owners) for level in levels]).collect() if levels else []
     sizes = []
     for row in rows:

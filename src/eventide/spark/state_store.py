@@ -1,4 +1,4 @@
-"""Spark's state store as the state of the operators of one level in one subtask."""
+"""Spark's state store as the state of the operators of one stage in one subtask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 
 class MapStateBackend:
-    """A :class:`~eventide.runtime.state.backend.StateBackend` over a ``MapState`` of Spark.
+    """A :class:`~eventide.runtime.state.backend.Backend` over a ``MapState`` of Spark.
 
     Names read before are known, so that deleting what was never there costs no call.
     """

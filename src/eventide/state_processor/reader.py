@@ -13,7 +13,7 @@ from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
 from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.state.expiring import SUFFIX, without_times
-from eventide.runtime.state.key_at_hand import FUNCTION_STATE
+from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.savepoint import Savepoint
 from eventide.savepoint.rows import BROADCAST, EVENT_TIMER, TIMERS, VALUE
 

@@ -9,10 +9,10 @@ from eventide.api.functions.output_tag import OutputTag
 from eventide.common.ms import MIN_MS
 from eventide.datastream.data_stream import DataStream
 from eventide.errors import ProgramError
-from eventide.plan.graph import KeyTransformation, OperatorTransformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.outlets import selectors
+from eventide.runtime.exchange.partitioners import selectors
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.lifecycle import close_function, open_function
@@ -51,7 +51,7 @@ class OperatorHarness:
 
     def __init__(self, stream: DataStream) -> None:
         node = stream._transformation
-        if not isinstance(node, OperatorTransformation) or not isinstance(node.operation, WindowOperation):
+        if not isinstance(node, OperationTransformation) or not isinstance(node.operation, WindowOperation):
             raise ProgramError(f"{node.name!r} is not a window operator; give the harness the result of a window")
         source = node.inputs[0]
         self._select = source.key.select if isinstance(source, KeyTransformation) else None

@@ -12,22 +12,22 @@ from typing import Any
 from rich.console import Console
 
 from eventide.common.words import length
-from eventide.why.advice import Advice, advice_on, notes_on
+from eventide.why.advice import Finding, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
-from eventide.why.standing import Hold, Split, Standing, standings
+from eventide.why.standing import Hold, OperatorStanding, Split, standings
 from eventide.why.times import moment, to_ms
 from eventide.why.windows import WindowStanding, panes_of, windows_at
 
 __all__ = [
-    "Advice",
+    "Finding",
     "Evidence",
     "Hold",
     "KeyAnswer",
     "KeyStanding",
     "Split",
-    "Standing",
+    "OperatorStanding",
     "Why",
     "WindowStanding",
     "why",
@@ -51,10 +51,10 @@ class Why:
     """
 
     answer: str
-    standings: tuple[Standing, ...]
-    windows: tuple[tuple[Standing, WindowStanding], ...]
+    standings: tuple[OperatorStanding, ...]
+    windows: tuple[tuple[OperatorStanding, WindowStanding], ...]
     keys: tuple[KeyAnswer, ...]
-    advice: tuple[Advice, ...]
+    advice: tuple[Finding, ...]
     notes: tuple[str, ...]
     asked_ms: int
 
@@ -119,7 +119,7 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
     )
 
 
-def _varies(standing: Standing) -> bool:
+def _varies(standing: OperatorStanding) -> bool:
     return standing.operator["windows"] is not None and panes_of(standing) is None
 
 
@@ -137,15 +137,15 @@ _ORDER = (
 )
 
 
-def _ranked(advice: list[Advice]) -> list[Advice]:
+def _ranked(advice: list[Finding]) -> list[Finding]:
     """Order advice by weight; keep advice that several operators share once."""
-    once: dict[tuple[str, str], Advice] = {}
+    once: dict[tuple[str, str], Finding] = {}
     for one in advice:
         once.setdefault((one.kind, one.remedy), one)
     return sorted(once.values(), key=lambda one: _ORDER.index(one.kind))
 
 
-def _answer(found: list[Standing], advice: list[Advice]) -> str:
+def _answer(found: list[OperatorStanding], advice: list[Finding]) -> str:
     if advice:
         cause = advice[0].cause
         return f"{cause[0].upper()}{cause[1:]}."
@@ -163,7 +163,7 @@ def _answer(found: list[Standing], advice: list[Advice]) -> str:
     )
 
 
-def _operator(standing: Standing) -> dict[str, Any]:
+def _operator(standing: OperatorStanding) -> dict[str, Any]:
     hold = standing.hold
     late = standing.late.behind
     return {
@@ -231,7 +231,7 @@ def _key(answer: KeyAnswer) -> dict[str, Any]:
     }
 
 
-def _window(standing: Standing, window: WindowStanding) -> dict[str, Any]:
+def _window(standing: OperatorStanding, window: WindowStanding) -> dict[str, Any]:
     return {
         "operator": standing.name,
         "start_ms": window.start,

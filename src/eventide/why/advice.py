@@ -1,4 +1,4 @@
-"""Advice: what is certain to be wrong, and what to do about it."""
+"""Finding: what is certain to be wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from statistics import median_high, median_low
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.units import NAMES, PER_S, other_unit_of
 from eventide.common.words import length
-from eventide.runtime.eventtime.arrivals import BLOCK
+from eventide.runtime.eventtime.timestamp_summary import BLOCK
 from eventide.why.evidence import Evidence, Json
-from eventide.why.standing import Split, Standing, Status, source_name
+from eventide.why.standing import OperatorStanding, Split, Status, source_name
 from eventide.why.times import moment
 from eventide.why.windows import panes_of
 
@@ -28,7 +28,7 @@ _ENOUGH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Finding:
     """Something that is wrong for certain.
 
     Attributes:
@@ -44,7 +44,7 @@ class Advice:
     operator: str
 
 
-def advice_on(evidence: Evidence, standing: Standing) -> list[Advice]:
+def advice_on(evidence: Evidence, standing: OperatorStanding) -> list[Finding]:
     """Give the advice on one operator, what matters most first."""
     rules = (_unit, _generator, _without_strategy, _silent, _behind, _late, _zone, _ahead, _nothing_new, _wide)
     return [one for rule in rules for one in rule(evidence, standing)]
@@ -61,7 +61,7 @@ def notes_on(evidence: Evidence) -> list[str]:
     ]
 
 
-def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _unit(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """Timestamps in seconds, or in parts of a millisecond."""
     for source, splits in _by_source(standing):
         newest = max((split.newest for split in splits if split.newest is not None), default=None)
@@ -70,7 +70,7 @@ def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         unit = other_unit_of(newest)
         if unit is not None:
             change = "multiply them by 1000" if unit == "s" else f"divide them by {PER_S[unit] // PER_S['ms']}"
-            yield Advice(
+            yield Finding(
                 "unit",
                 f"the timestamps of {source!r} look like {NAMES[unit]}: taken for milliseconds, its newest element is "
                 f"of {moment(newest)}",
@@ -80,14 +80,14 @@ def _unit(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             )
 
 
-def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _generator(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """A user-defined generator that has seen elements and never given a watermark."""
     for source, splits in _by_source(standing):
         if (_strategy(evidence, standing, source) or {}).get("generator") != "own":
             continue
         mute = [split for split in splits if split.watermark == MIN_MS and split.heard is not None]
         if mute:
-            yield Advice(
+            yield Finding(
                 "generator",
                 f"the watermark generator of {_named(mute)} of {source!r} has never emitted a watermark, though there "
                 "were elements",
@@ -96,7 +96,7 @@ def _generator(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             )
 
 
-def _without_strategy(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _without_strategy(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """Windows of event time after a source without watermarks."""
     windows = standing.operator["windows"]
     if windows is None or not windows["follows_event_time"] or standing.watermark == MAX_MS:
@@ -105,7 +105,7 @@ def _without_strategy(evidence: Evidence, standing: Standing) -> Iterator[Advice
         if (_strategy(evidence, standing, source) or {}).get("generator") == "none":
             bounded = all(s["is_bounded"] for s in evidence.description["sources"] if s["name"] == source)
             then = "the windows wait for the end of the input" if bounded else "no window will ever fire"
-            yield Advice(
+            yield Finding(
                 "no watermarks",
                 f"{source!r} gives no watermarks (WatermarkStrategy.no_watermarks()), so {then}",
                 "give it WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(...))",
@@ -113,7 +113,7 @@ def _without_strategy(evidence: Evidence, standing: Standing) -> Iterator[Advice
             )
 
 
-def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _silent(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """Splits that hold the watermark and say nothing, while others speak."""
     hold = standing.hold
     if hold is None or standing.heard is None:
@@ -132,7 +132,7 @@ def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     )
     through = f" through {', '.join(map(repr, hold.through))}" if hold.through else ""
     gain = _gain(standing, "them" if len(silent) > 1 else "it")
-    yield Advice(
+    yield Finding(
         "silent split",
         f"{standing.name!r} waits{through} for {many}{gain}",
         "if it may be silent for longer, add .with_idleness(Duration.of_minutes(...)) to the strategy: after that "
@@ -141,7 +141,7 @@ def _silent(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     )
 
 
-def _gain(standing: Standing, whom: str) -> str:
+def _gain(standing: OperatorStanding, whom: str) -> str:
     """Where the watermark would be without the splits that hold it."""
     hold = standing.hold
     if hold is None or hold.without is None or hold.without == standing.watermark:
@@ -157,7 +157,7 @@ def _is_silent(split: Split, heard_others: int) -> bool:
     return heard_others - split.heard >= _LONG_MS
 
 
-def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _behind(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """A split that speaks, and for which the windows of all others stay open for hours."""
     for source, splits in _by_source(standing):
         known = _by_newest(splits)
@@ -171,7 +171,7 @@ def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         behind = median_low(map(_newest, others)) - _newest(slow)
         if behind >= _FAR_MS:
             gain = _gain(standing, "it")
-            yield Advice(
+            yield Finding(
                 "split behind",
                 f"{standing.name!r} waits for {slow.name!r} of {source!r}, which is {length(behind)} behind the other "
                 f"splits{gain}",
@@ -182,7 +182,7 @@ def _behind(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             )
 
 
-def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _late(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """Late elements of splits of which it is known how far they are out of order."""
     count = standing.late.behind.total
     if not count:
@@ -200,7 +200,7 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             worst = max(splits, key=lambda split: 0 if split.record is None else split.record.behind.longest_ms)
             is_exact = worst.record is None or worst.record.rows <= BLOCK
             enough = _whole_seconds(largest if is_exact else largest + largest // 8)  # and some room
-            yield Advice(
+            yield Finding(
                 "late elements",
                 f"{cause}: the bound of {source!r} is {length(bound)}, and {worst.name!r} has had elements "
                 f"{length(largest)} out of order",
@@ -209,7 +209,7 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
                 standing.name,
             )
             return
-    yield Advice(
+    yield Finding(
         "late elements",
         cause,
         "none of the splits that are there now is further out of order than its bound, so they came from a split that "
@@ -218,7 +218,7 @@ def _late(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     )
 
 
-def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _zone(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """Elements of the future, by about as much as a zone of time."""
     for split in standing.splits:
         if split.newest is None or split.heard is None:
@@ -228,7 +228,7 @@ def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         is_zone = steps > 0 and abs(ahead - steps * _ZONE_STEP_MS) <= _ZONE_SLACK_MS and ahead <= _LARGEST_ZONE_MS
         if is_zone:
             away = length(steps * _ZONE_STEP_MS)
-            yield Advice(
+            yield Finding(
                 "time zone",
                 f"the newest element of {split.name!r} of {split.source!r} is about {away} ahead of the clock: its "
                 "timestamps look like local time taken for UTC",
@@ -238,7 +238,7 @@ def _zone(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             return
 
 
-def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _ahead(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """A split hours ahead of the others, whose elements wait in state."""
     for source, splits in _by_source(standing):
         known = _by_newest(splits)
@@ -249,7 +249,7 @@ def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         if len(others) == 1 and not _is_ahead_of_the_clock(first):
             continue  # it is the other one that lags
         if ahead >= _FAR_MS:
-            yield Advice(
+            yield Finding(
                 "split ahead",
                 f"{first.name!r} of {source!r} is {length(ahead)} ahead of the other splits: what it brings waits in "
                 f"{standing.name!r} until they come there",
@@ -259,7 +259,7 @@ def _ahead(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
             )
 
 
-def _nothing_new(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _nothing_new(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """No split says anything, so the last windows stay open."""
     if standing.heard is None or standing.watermark == MAX_MS or standing.newest is None:
         return
@@ -267,7 +267,7 @@ def _nothing_new(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
     if silent >= _LONG_MS and standing.newest > standing.watermark > MIN_MS:
         open_until = _first_open(standing)
         waits = "" if open_until is None else f"; the next window fires when the watermark reaches {moment(open_until)}"
-        yield Advice(
+        yield Finding(
             "nothing new",
             f"no split of {_sources(standing)} has had an element since {moment(standing.heard)} ({length(silent)} "
             f"ago), and only newer elements move the watermark of {standing.name!r} on from "
@@ -278,14 +278,14 @@ def _nothing_new(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
         )
 
 
-def _wide(evidence: Evidence, standing: Standing) -> Iterator[Advice]:
+def _wide(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
     """A bound far larger than the disorder that was seen."""
     for source, splits in _by_source(standing):
         bound = (_strategy(evidence, standing, source) or {}).get("bound_ms")
         rows = sum(split.record.rows for split in splits if split.record is not None)
         largest = _largest(splits)
         if bound and rows >= _ENOUGH and bound >= 60_000 and bound > 10 * max(largest, 1):
-            yield Advice(
+            yield Finding(
                 "wide bound",
                 f"the bound of {source!r} is {length(bound)}, and none of {rows:,} elements was more than "
                 f"{length(largest)} out of order: results come that much later than they could",
@@ -307,12 +307,12 @@ def _is_ahead_of_the_clock(split: Split) -> bool:
     return split.heard is not None and _newest(split) > split.heard
 
 
-def _by_source(standing: Standing) -> list[tuple[str, list[Split]]]:
+def _by_source(standing: OperatorStanding) -> list[tuple[str, list[Split]]]:
     names = dict.fromkeys(split.source for split in standing.splits)
     return [(name, [split for split in standing.splits if split.source == name]) for name in names]
 
 
-def _strategy(evidence: Evidence, standing: Standing, source: str) -> Json | None:
+def _strategy(evidence: Evidence, standing: OperatorStanding, source: str) -> Json | None:
     """The last strategy on the way from a source to an operator."""
     for edge in evidence.description["edges"]:
         if edge["to"] == standing.name and source_name(evidence, edge) == source:
@@ -325,7 +325,7 @@ def _aligned(evidence: Evidence, source: str) -> bool:
     return any(one["alignment"] is not None for one in evidence.description["sources"] if one["name"] == source)
 
 
-def _first_open(standing: Standing) -> int | None:
+def _first_open(standing: OperatorStanding) -> int | None:
     """The watermark with which the next window fires; None where windows are not fixed."""
     panes = panes_of(standing)
     if panes is None or standing.watermark == MIN_MS:
@@ -347,7 +347,7 @@ def _named(splits: list[Split]) -> str:
     return f"split{'s' if len(splits) > 1 else ''} {', '.join(names)}{more}"
 
 
-def _sources(standing: Standing) -> str:
+def _sources(standing: OperatorStanding) -> str:
     """The sources that an operator hears itself, or the one upstream that holds it."""
     own = [repr(name) for name, _ in _by_source(standing)]
     held_by = [] if standing.hold is None else [repr(standing.hold.splits[0].source)]

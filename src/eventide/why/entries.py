@@ -10,7 +10,7 @@ from eventide.common.time_window import TimeWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
 from eventide.runtime.state.expiring import SUFFIX, without_times
-from eventide.runtime.state.key_at_hand import FUNCTION_STATE
+from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.timer_columns import timers_of
 from eventide.why.times import moment
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
 from eventide.pickling.stand_ins import shown_loads
-from eventide.runtime.eventtime.combiner import Combiner, Members
+from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
@@ -52,7 +52,7 @@ class Evidence:
             all subtasks, with the subtask's number before them.
         loads: Reads objects from bytes; by default without any class or code of the program's, for which stand-ins are
             shown.
-        state_bytes: For each level of operators, the bytes of all values in its state, as far as the host tells.
+        state_bytes: For each stage of operators, the bytes of all values in its state, as far as the host tells.
     """
 
     description: Json
@@ -81,7 +81,7 @@ class Evidence:
 
     @property
     def operators(self) -> list[Json]:
-        """The operators that have a watermark, level by level."""
+        """The operators that have a watermark, stage by stage."""
         return [one for one in self.description["operators"] if one["kind"] == "operator"]
 
     def operator(self, name: str) -> Json:
@@ -96,13 +96,13 @@ class Evidence:
             raise StateError(f"there is no operator {name!r} with a watermark in this job; there are: {names}")
         return found[0]
 
-    def gate(self, operator: Json) -> GateState:
+    def valve(self, operator: Json) -> ValveState:
         """How the watermark of an operator comes about; all of its subtasks hear the same."""
         edges = {edge["name"]: edge for edge in self.description["edges"] if edge["to"] == operator["name"]}
         subtasks = self.states.get(operator["id"])
         if subtasks is not None:
-            return GateState(json.loads(subtasks[min(subtasks)]["gate"]), edges)
-        return GateState(self._before_anything(edges), edges)
+            return ValveState(json.loads(subtasks[min(subtasks)]["gate"]), edges)
+        return ValveState(self._before_anything(edges), edges)
 
     def log(self, operator: Json) -> EventTimeLog:
         """The operator's log of its splits."""
@@ -151,7 +151,7 @@ class Evidence:
         return self.states.get(operator["id"], {})
 
     def _before_anything(self, edges: Mapping[str, Json]) -> Json:
-        """The gate of an operator without input so far: every expected channel holds it."""
+        """The valve of an operator without input so far: every expected channel holds it."""
         splits, channels = {}, dict[str, list[str]]()
         parallelism = {one["name"]: one["parallelism"] for one in self.description["operators"]}
         for name, edge in edges.items():
@@ -194,8 +194,8 @@ def _part_of(name: str) -> tuple[str, list[str]]:
     return (first, rest) if first in _SIDES else ("", [first, *rest])
 
 
-class GateState:
-    """The gate of a subtask as it is stored; ``edges`` are those to its operator, as they are described, by name."""
+class ValveState:
+    """The valve of a subtask as it is stored; ``edges`` are those to its operator, as they are described, by name."""
 
     def __init__(self, stored: Json, edges: Mapping[str, Json]) -> None:
         self._stored = stored
@@ -212,17 +212,17 @@ class GateState:
         return bool(self._stored["inputs"][1])
 
     @cached_property
-    def splits(self) -> dict[str, Combiner]:
+    def splits(self) -> dict[str, WatermarkCombiner]:
         """The splits of each edge that comes from a source."""
         return {name: _combiner(Members.SPLITS, stored) for name, stored in self._stored["splits"].items()}
 
     @cached_property
-    def channels(self) -> dict[str, Combiner]:
+    def channels(self) -> dict[str, WatermarkCombiner]:
         """The channels of each input."""
         return {name: _combiner(Members.CHANNELS, stored) for name, stored in self._stored["channels"].items()}
 
     @cached_property
-    def inputs(self) -> Combiner:
+    def inputs(self) -> WatermarkCombiner:
         """The inputs."""
         return _combiner(Members.INPUTS, self._stored["inputs"])
 
@@ -243,7 +243,7 @@ def _untouched(names: list[str]) -> list[Any]:
     return [MIN_MS, False, {name: [MIN_MS, False, True, MIN_MS] for name in names}, [], names]
 
 
-def _combiner(kind: Members, stored: list[Any]) -> Combiner:
-    combiner = Combiner(kind, stored[4])
+def _combiner(kind: Members, stored: list[Any]) -> WatermarkCombiner:
+    combiner = WatermarkCombiner(kind, stored[4])
     combiner.restore(stored)
     return combiner

@@ -17,7 +17,7 @@ from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.window.operator import CONTENTS
 from eventide.why.entries import Entry, entries_of_key
 from eventide.why.evidence import Evidence
-from eventide.why.standing import Standing
+from eventide.why.standing import OperatorStanding
 from eventide.why.windows import Phase, WindowStanding, is_on_columns, panes_of, standing_of
 
 _KEY = "__key"
@@ -51,13 +51,13 @@ class KeyAnswer:
         kept: name and text.
     """
 
-    standing: Standing
+    standing: OperatorStanding
     key: str
     windows: list[KeyStanding]
     kept: list[tuple[str, str]]
 
 
-def answer_of_key(evidence: Evidence, standing: Standing, key: str) -> KeyAnswer:
+def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> KeyAnswer:
     """Return the state of an operator for a key.
 
     Args:
@@ -86,7 +86,7 @@ def answer_of_key(evidence: Evidence, standing: Standing, key: str) -> KeyAnswer
 class _Windows:
     """The windows of a key, with what was found in their parts."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: OperatorStanding) -> None:
         self._standing = standing
         self._found: dict[tuple[int, int], list[tuple[int | None, str]]] = {}
 

@@ -13,9 +13,9 @@ from rich.text import Text
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import length
 from eventide.runtime.lateness import Lateness, LateOne
-from eventide.why.advice import Advice
+from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
-from eventide.why.standing import Hold, LateFrom, Split, Standing
+from eventide.why.standing import Hold, LateFrom, OperatorStanding, Split
 from eventide.why.times import moment
 from eventide.why.windows import Phase, WindowStanding
 
@@ -28,10 +28,10 @@ _WIDTH = 30
 
 def view(
     answer: str,
-    standings: Sequence[Standing],
-    windows: Sequence[tuple[Standing, WindowStanding]],
+    standings: Sequence[OperatorStanding],
+    windows: Sequence[tuple[OperatorStanding, WindowStanding]],
     keys: Sequence[KeyAnswer],
-    advice: Sequence[Advice],
+    advice: Sequence[Finding],
     notes: Sequence[str],
     asked_ms: int,
 ) -> RenderableType:
@@ -52,9 +52,9 @@ def view(
     return Group(*parts)
 
 
-def _together(standings: Sequence[Standing]) -> list[tuple[Standing, list[str]]]:
+def _together(standings: Sequence[OperatorStanding]) -> list[tuple[OperatorStanding, list[str]]]:
     """Operators, each with the names of operators downstream that have nothing else to say."""
-    together: list[tuple[Standing, list[str]]] = []
+    together: list[tuple[OperatorStanding, list[str]]] = []
     first: dict[Any, list[str]] = {}
     for standing in standings:
         says_more = standing.hold is None or standing.splits or standing.late or standing.dead_letters
@@ -75,7 +75,7 @@ def _alike(names: Sequence[str]) -> Iterator[RenderableType]:
         yield Text(f"  so stand   {', '.join(map(repr, names[:_SPLITS]))}{more}, held by the same")
 
 
-def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
+def _operator(standing: OperatorStanding, asked_ms: int) -> Iterator[RenderableType]:
     windows = standing.operator["windows"]
     yield Text.assemble((standing.name, "bold cyan"), f"  {windows['text'] if windows else standing.operator['speed']}")
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -101,7 +101,7 @@ def _operator(standing: Standing, asked_ms: int) -> Iterator[RenderableType]:
         yield Padding(_splits(standing.splits, asked_ms), (0, 0, 0, 4), expand=False)
 
 
-def _watermark(standing: Standing, asked_ms: int) -> str:
+def _watermark(standing: OperatorStanding, asked_ms: int) -> str:
     said = moment(standing.watermark)
     if standing.watermark == MAX_MS:
         return f"{said}: all of the input has ended"
@@ -114,7 +114,7 @@ def _watermark(standing: Standing, asked_ms: int) -> str:
     return ", ".join([said, *behind, f"{length(abs(clock))} {'behind' if clock >= 0 else 'ahead of'} the clock"])
 
 
-def _held(standing: Standing, hold: Hold, asked_ms: int) -> str:
+def _held(standing: OperatorStanding, hold: Hold, asked_ms: int) -> str:
     names = ", ".join(repr(split.name) for split in hold.splits[:3])
     more = f" and {len(hold.splits) - 3} more" if len(hold.splits) > 3 else ""
     parts = [f"{names}{more} of {hold.splits[0].source!r}"]
@@ -128,7 +128,7 @@ def _held(standing: Standing, hold: Hold, asked_ms: int) -> str:
     return "; ".join(parts)
 
 
-def _late(standing: Standing) -> str:
+def _late(standing: OperatorStanding) -> str:
     behind = standing.late.behind
     share = f" of {standing.rows:,}" if standing.rows >= behind.total else ""
     half, most = behind.within(0.5), behind.within(0.01)
@@ -139,12 +139,12 @@ def _late(standing: Standing) -> str:
     return f"{said}, {length(behind.longest_ms)} (all)"
 
 
-def _last(standing: Standing) -> Text:
+def _last(standing: OperatorStanding) -> Text:
     """The late elements that came last, the newest first."""
     return Text("\n".join(_late_one(standing, one) for one in list(standing.late.last)[: -_LAST - 1 : -1]))
 
 
-def _late_one(standing: Standing, one: LateOne) -> str:
+def _late_one(standing: OperatorStanding, one: LateOne) -> str:
     count = f"{one.elements:,} elements of up to" if one.elements > 1 else "one of"
     holder = standing.holder_at(one.watermark)
     by = "" if holder is None else f", where {holder!r} held it"
@@ -227,7 +227,7 @@ def _cell(ms: int) -> str:
     return moment(ms).removesuffix(" UTC")
 
 
-def _window(standing: Standing, window: WindowStanding) -> Text:
+def _window(standing: OperatorStanding, window: WindowStanding) -> Text:
     said = f"window {moment(window.start)} to {moment(window.end)} of {standing.name!r} {window.phase}"
     holds = "" if window.held is None else f"; it holds {window.held:,}"
     if window.phase is Phase.GONE:

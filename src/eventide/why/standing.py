@@ -9,7 +9,7 @@ from enum import StrEnum
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.event_time_log import Holder, SplitRecord
 from eventide.runtime.lateness import Lateness
-from eventide.why.evidence import Evidence, GateState, Json
+from eventide.why.evidence import Evidence, Json, ValveState
 
 
 class Status(StrEnum):
@@ -76,7 +76,7 @@ class LateFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OperatorStanding:
     """An operator.
 
     Attributes:
@@ -134,29 +134,29 @@ class Standing:
         return str(self.operator["name"])
 
 
-def standings(evidence: Evidence) -> list[Standing]:
-    """Where each operator stands, level by level."""
+def standings(evidence: Evidence) -> list[OperatorStanding]:
+    """Where each operator stands, stage by stage."""
     return [_standing(evidence, operator) for operator in evidence.operators]
 
 
-def _standing(evidence: Evidence, operator: Json) -> Standing:
-    gate, log = evidence.gate(operator), evidence.log(operator)
+def _standing(evidence: Evidence, operator: Json) -> OperatorStanding:
+    valve, log = evidence.valve(operator), evidence.log(operator)
     splits = sorted(_splits(evidence, operator), key=lambda split: (split.watermark, split.source, split.name))
-    behind = [*splits, *_splits_before(evidence, gate)]
+    behind = [*splits, *_splits_before(evidence, valve)]
     gone = list(log.ended.values())
     newest = [split.newest for split in behind if split.newest is not None]
     newest += [record.newest for record in gone if record.newest != MIN_MS]
     heard = [ms for ms in (*(split.heard for split in behind), *(record.heard for record in gone)) if ms is not None]
     passed = sum(log.ended_count.values())
-    return Standing(
+    return OperatorStanding(
         operator,
-        gate.watermark,
-        gate.idle,
+        valve.watermark,
+        valve.idle,
         max(newest, default=None),
         max(heard, default=None),
         tuple(splits),
-        max(passed, sum(gate.ended(edge) for edge in gate.splits)),
-        _hold(evidence, operator, gate),
+        max(passed, sum(valve.ended(edge) for edge in valve.splits)),
+        _hold(evidence, operator, valve),
         evidence.lateness(operator),
         sum(split.record.rows for split in splits if split.record is not None) + sum(record.rows for record in gone),
         tuple(gone),
@@ -171,9 +171,9 @@ def source_name(evidence: Evidence, edge: Json) -> str:
 
 
 def _splits(evidence: Evidence, operator: Json) -> Iterator[Split]:
-    gate, log = evidence.gate(operator), evidence.log(operator)
-    for edge, combiner in gate.splits.items():
-        source = source_name(evidence, gate.edges[edge])
+    valve, log = evidence.valve(operator), evidence.log(operator)
+    for edge, combiner in valve.splits.items():
+        source = source_name(evidence, valve.edges[edge])
         idle = combiner.idle_members()
         for name, watermark in combiner.watermarks().items():
             record = log.splits.get((edge, name))
@@ -183,30 +183,30 @@ def _splits(evidence: Evidence, operator: Json) -> Iterator[Split]:
             yield Split(source, name, watermark, status, record)
 
 
-def _splits_before(evidence: Evidence, gate: GateState) -> Iterator[Split]:
+def _splits_before(evidence: Evidence, valve: ValveState) -> Iterator[Split]:
     """The splits that operators before this one hear."""
-    for name in {edge["from"] for edge in gate.edges.values()}:
+    for name in {edge["from"] for edge in valve.edges.values()}:
         for operator in evidence.operators:
             if operator["name"] == name:
                 yield from _splits(evidence, operator)
-                yield from _splits_before(evidence, evidence.gate(operator))
+                yield from _splits_before(evidence, evidence.valve(operator))
 
 
-def _hold(evidence: Evidence, operator: Json, gate: GateState) -> Hold | None:
-    if gate.idle or gate.watermark == MAX_MS:
+def _hold(evidence: Evidence, operator: Json, valve: ValveState) -> Hold | None:
+    if valve.idle or valve.watermark == MAX_MS:
         return None
-    for number in gate.inputs.holding():
-        for channel in gate.channels[number].holding():
-            edge, subtask = gate.edge_of(channel)
-            held = _hold_before(evidence, edge) if subtask else _hold_of_splits(evidence, operator, gate, edge)
+    for number in valve.inputs.holding():
+        for channel in valve.channels[number].holding():
+            edge, subtask = valve.edge_of(channel)
+            held = _hold_before(evidence, edge) if subtask else _hold_of_splits(evidence, operator, valve, edge)
             if held is not None:
                 left_out = {(split.source, split.name) for split in held.splits}
                 return replace(held, without=_without(evidence, operator, left_out))
     return None
 
 
-def _hold_of_splits(evidence: Evidence, operator: Json, gate: GateState, edge: Json) -> Hold | None:
-    names = gate.splits[edge["name"]].holding()
+def _hold_of_splits(evidence: Evidence, operator: Json, valve: ValveState, edge: Json) -> Hold | None:
+    names = valve.splits[edge["name"]].holding()
     source = source_name(evidence, edge)
     splits = tuple(one for one in _splits(evidence, operator) if one.name in names and one.source == source)
     if not splits:
@@ -218,24 +218,24 @@ def _hold_of_splits(evidence: Evidence, operator: Json, gate: GateState, edge: J
 
 def _hold_before(evidence: Evidence, edge: Json) -> Hold | None:
     before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
-    held = None if before is None else _hold(evidence, before, evidence.gate(before))
+    held = None if before is None else _hold(evidence, before, evidence.valve(before))
     return None if held is None else replace(held, through=(*held.through, edge["from"]))
 
 
 def _without(evidence: Evidence, operator: Json, left_out: set[tuple[str, str]]) -> int | None:
     """Where an operator's watermark would be without some splits, by source and name; None if no split is left."""
-    gate = evidence.gate(operator)
+    valve = evidence.valve(operator)
     inputs = []
-    for channels in gate.channels.values():
+    for channels in valve.channels.values():
         found = []
         idle = channels.idle_members()
         for channel, watermark in channels.watermarks().items():
             if channel in idle:
                 continue
-            edge, subtask = gate.edge_of(channel)
+            edge, subtask = valve.edge_of(channel)
             before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
             if not subtask:
-                found.append(_lowest_split(evidence, gate, edge, left_out))
+                found.append(_lowest_split(evidence, valve, edge, left_out))
             elif before is not None and edge["strategy"] is None:
                 found.append(_without(evidence, before, left_out))
             else:
@@ -243,11 +243,11 @@ def _without(evidence: Evidence, operator: Json, left_out: set[tuple[str, str]])
         there = [ms for ms in found if ms is not None]
         if there:
             inputs.append(min(there))
-    return max(min(inputs), gate.watermark) if inputs else None
+    return max(min(inputs), valve.watermark) if inputs else None
 
 
-def _lowest_split(evidence: Evidence, gate: GateState, edge: Json, left_out: set[tuple[str, str]]) -> int | None:
-    combiner = gate.splits[edge["name"]]
+def _lowest_split(evidence: Evidence, valve: ValveState, edge: Json, left_out: set[tuple[str, str]]) -> int | None:
+    combiner = valve.splits[edge["name"]]
     source = source_name(evidence, edge)
     idle = combiner.idle_members()
     watermarks = combiner.watermarks().items()

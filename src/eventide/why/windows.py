@@ -14,7 +14,7 @@ from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.window.fixed_operator import windows_in_row
 from eventide.runtime.window.planning import COLUMNS
 from eventide.why.evidence import Evidence
-from eventide.why.standing import Split, Standing
+from eventide.why.standing import OperatorStanding, Split
 
 
 class Phase(StrEnum):
@@ -48,7 +48,7 @@ class WindowStanding:
     waits_for: tuple[Split, ...]
 
 
-def windows_at(evidence: Evidence, standing: Standing, time_ms: int) -> list[WindowStanding]:
+def windows_at(evidence: Evidence, standing: OperatorStanding, time_ms: int) -> list[WindowStanding]:
     """The windows of an operator that an element of a time belongs to; none where its windows are not fixed."""
     panes = panes_of(standing)
     if panes is None:
@@ -58,7 +58,7 @@ def windows_at(evidence: Evidence, standing: Standing, time_ms: int) -> list[Win
     return [standing_of(standing, panes.window(n), _held(standing, panes, n, rows)) for n in panes.windows_at(pane)]
 
 
-def panes_of(standing: Standing) -> Panes | None:
+def panes_of(standing: OperatorStanding) -> Panes | None:
     """How time falls into the windows of an operator; None where they are not fixed, or do not follow event time."""
     windows = standing.operator["windows"]
     if windows is None or "size_ms" not in windows or not windows["follows_event_time"]:
@@ -66,12 +66,12 @@ def panes_of(standing: Standing) -> Panes | None:
     return Panes(windows["size_ms"], windows.get("slide_ms", windows["size_ms"]), windows.get("offset_ms", 0))
 
 
-def is_on_columns(standing: Standing) -> bool:
+def is_on_columns(standing: OperatorStanding) -> bool:
     """Whether its windows are tables, pane by pane; else they are objects, window by window."""
     return str(standing.operator["speed"]).startswith(COLUMNS)
 
 
-def standing_of(standing: Standing, window: TimeWindow, held: int | None) -> WindowStanding:
+def standing_of(standing: OperatorStanding, window: TimeWindow, held: int | None) -> WindowStanding:
     """How far a window is that holds `held` keys or elements."""
     watermark = standing.watermark
     fires_at = window.max_timestamp()
@@ -81,7 +81,7 @@ def standing_of(standing: Standing, window: TimeWindow, held: int | None) -> Win
     return WindowStanding(window.start, window.end, phase, fires_at, gone_at, held, waits)
 
 
-def _held(standing: Standing, panes: Panes, number: int, rows: Mapping[int, int]) -> int | None:
+def _held(standing: OperatorStanding, panes: Panes, number: int, rows: Mapping[int, int]) -> int | None:
     if is_on_columns(standing):
         first = number * panes.per_slide
         return sum(rows.get(pane, 0) for pane in range(first, first + panes.per_window))

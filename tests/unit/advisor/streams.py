@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.advisor import Advice
-from eventide.advisor.arrivals import Columns
-from eventide.advisor.meter import Meter, Stretch
-from eventide.runtime.lengths import Ints
+from eventide.advisor.arrivals import ColumnRoles
+from eventide.advisor.meter import DisorderMeter, Stretch
+from eventide.runtime.duration_histogram import Ints
 
 START_MS = 1_600_000_000_000
 
@@ -25,6 +25,6 @@ def advice_on(splits: dict[str, Ints], lose: float = 0.001, arrived: dict[str, I
     by_arrival = np.argsort(clock, kind="stable")
     times = np.concatenate(list(splits.values()))[by_arrival]
     places = np.repeat(np.arange(len(splits), dtype=np.int32), [len(times) for times in splits.values()])[by_arrival]
-    meter = Meter()
+    meter = DisorderMeter()
     meter.take(Stretch(times, list(splits), places, None if arrived is None else clock[by_arrival]))
-    return Advice(meter.disorder, Columns("ts", ("split",)), lose)
+    return Advice(meter.disorder, ColumnRoles("ts", ("split",)), lose)

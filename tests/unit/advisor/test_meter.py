@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.advisor.disorder import Disorder
-from eventide.advisor.meter import Fronts, Meter, Stretch, fronts_of
+from eventide.advisor.meter import DisorderMeter, Fronts, Stretch, fronts_of
 from unit.advisor.brute_force import Element, measured, stretch_of
 
 TIMES = st.integers(-1_000, 1_000)
@@ -60,7 +60,7 @@ def shown(found: Disorder) -> dict[str, object]:
 def test_stretch_by_stretch_it_is_what_is_defined(
     has_clock: bool, drawn: list[tuple[str, int, int]], cuts: list[int]
 ) -> None:
-    elements, meter = elements_of(drawn), Meter()
+    elements, meter = elements_of(drawn), DisorderMeter()
     for piece in pieces(elements, cuts):
         meter.take(stretch_of(piece, has_clock=has_clock))
     assert shown(meter.disorder) == measured(elements, has_clock=has_clock)
@@ -74,7 +74,7 @@ def test_stretches_measured_apart_with_what_those_before_have_left_add_up(
     elements, before, found = elements_of(drawn), Fronts({}, {}), Disorder()
     for piece in pieces(elements, cuts):
         stretches = [stretch_of([element], has_clock=has_clock) for element in piece]
-        meter = Meter(before)
+        meter = DisorderMeter(before)
         for stretch in stretches:
             meter.take(stretch)
         found.follow(meter.disorder)
@@ -84,7 +84,7 @@ def test_stretches_measured_apart_with_what_those_before_have_left_add_up(
 
 
 def test_elements_from_after_their_arrival_are_counted() -> None:
-    meter = Meter()
+    meter = DisorderMeter()
     meter.take(Stretch(np.array([0, 5_000, 2_500]), ["a"], np.zeros(3, np.int32), np.array([0, 1_000, 2_000])))
     assert (meter.disorder.future, meter.disorder.most_future_ms) == (1, 4_000)
 
@@ -92,7 +92,7 @@ def test_elements_from_after_their_arrival_are_counted() -> None:
 def test_more_splits_than_sixteen_bits_can_number() -> None:
     names = [str(number) for number in range(40_000)]
     places = np.arange(40_000, dtype=np.int32)
-    meter = Meter()
+    meter = DisorderMeter()
     meter.take(Stretch(np.arange(40_000), names, places))
     meter.take(Stretch(np.arange(40_000)[::-1].copy(), names, places))
     assert len(meter.disorder.splits) == 40_000
@@ -107,13 +107,13 @@ def test_an_element_far_ahead_is_a_leap_if_the_others_do_not_follow() -> None:
     alone[20] += 5 * hour
     night[20:] += 5 * hour
     for times, leap in ((alone, 5 * hour + 1_000), (night, 0), (alone[:25], 0)):
-        meter = Meter()
+        meter = DisorderMeter()
         meter.take(Stretch(times, ["a"], np.zeros(len(times), np.int32)))
         assert meter.disorder.splits["a"].leap_ms == leap
 
 
 def test_a_split_without_elements_is_silent() -> None:
-    meter = Meter()
+    meter = DisorderMeter()
     meter.take(Stretch(np.array([1]), ["a"], np.zeros(1, np.int32)))
     meter.take(Stretch(np.array([], np.int64), ["a", "b"], np.array([], np.int32)))
     assert meter.disorder.silent == ["b"]

@@ -1,4 +1,4 @@
-"""Columns of times: what they may be, and what is said of those that would give nonsense."""
+"""ColumnRoles of times: what they may be, and what is said of those that would give nonsense."""
 
 from __future__ import annotations
 

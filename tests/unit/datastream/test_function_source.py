@@ -31,19 +31,19 @@ class Gates:
 
     @classmethod
     def close(cls):
-        for gate in (cls.opened, cls.reached, cls.cancelled):
-            gate.clear()
+        for valve in (cls.opened, cls.reached, cls.cancelled):
+            valve.clear()
 
 
 @pytest.fixture(autouse=True)
-def _gates():
+def _valves():
     Gates.close()
     yield
     Gates.opened.set()
 
 
 class Says(SourceFunction):
-    """Emits what it was given; at `...` it waits for a gate, and an exception is raised."""
+    """Emits what it was given; at `...` it waits for a valve, and an exception is raised."""
 
     def __init__(self, *items):
         self.items = items

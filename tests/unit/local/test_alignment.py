@@ -154,7 +154,7 @@ def test_what_waits_in_windows_stays_within_the_drift():
     assert batches < 2 * 1_620 / 20
 
 
-def test_levels_are_found_in_few_questions():
+def test_stages_are_found_in_few_questions():
     log = Log({"a": [*range(10_000)], "b": [*range(20, 10_000, 7)]}, finds_times=True)
     plan = read_all(log)
     one = runner(plan, max_rows=100)

@@ -112,7 +112,7 @@ def test_a_watermark_stands_between_the_files_of_a_monitored_directory(tmp_path)
     assert step("3", ("a", 22)) == ([("a", 10, [15, 14])], 0)
     state = [value for backend in checkpoint.state.values() for name, value in backend.items() if name == "head"]
     assert state
-    assert not any(b".parquet" in value for value in state), "a gate forgets files that have ended"
+    assert not any(b".parquet" in value for value in state), "a valve forgets files that have ended"
 
 
 def test_a_bounded_source_without_files_holds_nobody(tmp_path):

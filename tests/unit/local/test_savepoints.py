@@ -23,7 +23,7 @@ from eventide.local.savepoint import begun_from, take_savepoint
 from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.runtime.elements.keys import subtask_of
-from eventide.runtime.eventtime.gate import Gate, GateEdge
+from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
 from eventide.runtime.exchange.reports import Report
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
@@ -138,9 +138,9 @@ def test_what_was_counted_and_what_came_late_is_in_the_first_subtask(saved):
 
 
 def small_of_subtask(saved, subtask):
-    [level] = program(parallelism=3).levels
+    [stage] = program(parallelism=3).stages
     backend = MemoryBackend()
-    saved.restore(level, subtask, backend)
+    saved.restore(stage, subtask, backend)
     return small_values(backend.values[HEAD])["windows"].items()
 
 
@@ -200,16 +200,16 @@ def test_every_key_group_has_the_subtask_that_elements_of_its_keys_go_to():
 
 
 def test_new_channels_begin_where_the_lowest_old_one_that_counts_stood():
-    def gate(subtasks):
-        return Gate([GateEdge(1, "before", tuple(map(str, range(subtasks))), is_source=False)])
+    def valve(subtasks):
+        return WatermarkValve([ValveEdge(1, "before", tuple(map(str, range(subtasks))), is_source=False)])
 
-    old = gate(3)
+    old = valve(3)
     old.advance([(1, Report("0", watermark=20)), (1, Report("1", watermark=30)), (1, Report("2", watermark=10))])
     old.advance([(1, Report("2", idle=True))])
     assert old.watermark == 20
     for subtasks in (1, 2, 5):
-        new = gate(subtasks)
-        edges = (GateEdge(1, "before", tuple(map(str, range(subtasks))), is_source=False),)
+        new = valve(subtasks)
+        edges = (ValveEdge(1, "before", tuple(map(str, range(subtasks))), is_source=False),)
         new.restore(with_channels(old.snapshot(), edges))
         assert new.watermark == 20
         for channel in range(subtasks):

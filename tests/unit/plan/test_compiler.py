@@ -6,7 +6,7 @@ from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.testing import local_environment
 from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values
 
@@ -49,7 +49,7 @@ def test_a_stage_begins_at_a_window_and_functions_behind_it_are_chained_to_it():
     assert (stage.number, stage.name, stage.parallelism) == (1, "TumblingEventTimeWindows.process", 3)
     assert steps(stage.root) == [("map", [])]
     (edge,) = stage.edges
-    assert edge == GateEdge(1, edge.name, ("collection",), is_source=True, producer="collection")
+    assert edge == ValveEdge(1, edge.name, ("collection",), is_source=True, producer="collection")
     assert sorted(values(run(plan))) == [("a", 0, 1), ("a", 10, 1), ("b", 0, 1)]
 
 

@@ -88,10 +88,10 @@ def test_a_window_behind_a_source_says_where_its_watermarks_come_from():
     assert (out["from"], out["to"], out["name"], out["strategy"]) == (operator["name"], sink["name"], None, None)
 
 
-def test_the_name_of_an_edge_is_what_the_state_of_the_gate_is_kept_under():
+def test_the_name_of_an_edge_is_what_the_state_of_the_valve_is_kept_under():
     plan = plan_of(source(local_environment(), "trips").key_by(lambda e: e[0]).window(TENS).process(Contents()))
     (task,) = plan.operators
-    assert [e["name"] for e in describe(plan)["edges"] if e["name"]] == [gate.name for gate in task.edges]
+    assert [e["name"] for e in describe(plan)["edges"] if e["name"]] == [valve.name for valve in task.edges]
 
 
 def test_a_union_and_windows_in_a_row():

@@ -103,11 +103,11 @@ def test_what_is_added_around_an_operator_moves_no_state(more):
     assert set(before["operators"]) <= set(now["operators"])
 
 
-def test_operators_that_go_and_levels_that_come_are_refused():
+def test_operators_that_go_and_stages_that_come_are_refused():
     before = grown(first=True).identity()
     with pytest.raises(StateError, match=r"operator 'SlidingEventTimeWindows.reduce' \(id '\w+'\) is missing"):
         check_identity("/there", before, grown().identity())
-    with pytest.raises(StateError, match=r"it had 1 level\(s\) of operators and has 2"):
+    with pytest.raises(StateError, match=r"it had 1 stage\(s\) of operators and has 2"):
         check_identity("/there", before, grown(first=True, deeper=True).identity())
 
 
@@ -272,7 +272,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
         "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>",
         "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
-        "Level 1: one shuffle, 1 operator(s)",
+        "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'TumblingEventTimeWindows.process': element by element, because Contents is Python; "
         "aggregate(sum_('…'), …) of eventide.aggregates would run on columns, 2 subtask(s)",
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
@@ -330,13 +330,13 @@ def test_the_generators_of_splits_have_tasks_of_their_own_and_the_plan_says_so()
     assert explain(plan).splitlines()[:9] == [
         "Source 'script': ScriptedSource, bounded, 2 split(s): s, t",
         "  -> operator 1: ROW(key: STRING, at: LONG) as Arrow columns",
-        "Level 1: one shuffle, 1 operator(s)",
+        "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
         "  state      the generator of each split",
         f"  stored as  {plan.operators[0].id!r}",
         "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
         "    -> operator 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
-        "Level 2: one shuffle, 1 operator(s)",
+        "Stage 2: one shuffle, 1 operator(s)",
     ]
 
 

@@ -210,7 +210,7 @@ def test_state_of_a_join_function_expires():
 
 def test_a_clear_is_a_clear_when_a_time_to_live_has_come_or_gone():
     from eventide.runtime.state.backend import MemoryBackend
-    from eventide.runtime.state.key_at_hand import KeyAtHand
+    from eventide.runtime.state.key_context import KeyContext
     from eventide.runtime.state.keyed import KeyedState
 
     plain, timed_value = ValueStateDescriptor("v", LONG), ValueStateDescriptor("v", LONG)
@@ -218,7 +218,7 @@ def test_a_clear_is_a_clear_when_a_time_to_live_has_come_or_gone():
     keyed = KeyedState(MemoryBackend(), 8)
     for before, after in ((plain, timed_value), (timed_value, plain)):
         for undo in (lambda state: state.clear(), lambda state: (state.update([2]), state.clear())):
-            one, other = KeyAtHand(), KeyAtHand()
+            one, other = KeyContext(), KeyContext()
             one.clock_ms = other.clock_ms = 0
             one.key = other.key = "a"
             one.values = other.values = keyed.values

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.lengths import Lengths
+from eventide.runtime.duration_histogram import DurationHistogram
 
 SHORT = st.integers(0, 2_047)
 ANY = st.one_of(SHORT, st.integers(0, 2**52))
 
 
-def of(values: list[int]) -> Lengths:
-    lengths = Lengths()
+def of(values: list[int]) -> DurationHistogram:
+    lengths = DurationHistogram()
     lengths.add(np.array(values, np.int64))
     return lengths
 

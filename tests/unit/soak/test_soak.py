@@ -27,9 +27,9 @@ def finding(of: pd.DataFrame, name: str) -> Finding:
     return next(one for found in findings(of).values() for one in found if one.measure.name == name)
 
 
-def test_what_stays_level_has_not_grown_and_what_rises_has() -> None:
-    level = finding(table(60), "splits")
-    assert (level.settled, level.end, round(level.slope, 6), level.grown) == (50, 50, 0, False)
+def test_what_stays_stage_has_not_grown_and_what_rises_has() -> None:
+    stage = finding(table(60), "splits")
+    assert (stage.settled, stage.end, round(stage.slope, 6), stage.grown) == (50, 50, 0, False)
     rising = finding(table(60, splits=np.arange(60.0)), "splits")
     assert (rising.settled, rising.end, round(rising.slope, 6), rising.grown) == (10, 57, 60, True)
 

@@ -140,7 +140,7 @@ def test_a_function_has_state_and_timers_of_a_key():
     assert "key 'nobody' has nothing in 'remembers'" in str(why(without_the_program(story), key="nobody"))
 
 
-class Together(ProcessJoinFunction):
+class ForwardPartitioner(ProcessJoinFunction):
     """Gives the times of both."""
 
     def process_element(self, left, right, ctx):
@@ -169,7 +169,7 @@ def test_an_interval_join_on_columns_has_elements_of_either_side():
 def test_an_interval_join_of_elements_has_elements_of_either_side():
     one, other = two_streams()
     join = one.key_by(lambda o: o.shop).interval_join(other.key_by(lambda o: o.shop)).between(0, 60_000)
-    story = Story(join.process(Together()).name("join"))
+    story = Story(join.process(ForwardPartitioner()).name("join"))
     kept = dict(why(without_the_program(story), key="a").keys[0].kept)
     assert kept["left elements"].startswith("2, of 2026-09-21 14:14:01 UTC to 2026-09-21 14:14:02 UTC: [Row(shop='a'")
     assert "right elements" in kept

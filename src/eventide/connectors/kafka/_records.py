@@ -46,12 +46,12 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
 
     Flink: ``KafkaRecordDeserializationSchema`` of the Java API; PyFlink has it not.
 
-    >>> class ByKey(KafkaRecordDeserializationSchema):
+    >>> class KeyGroupPartitioner(KafkaRecordDeserializationSchema):
     ...     def deserialize(self, record):
     ...         return record.key.decode(), record.offset
     ...     def get_produced_type(self):
     ...         return Types.TUPLE([Types.STRING(), Types.LONG()])
-    >>> ByKey().deserialize(ConsumerRecord("orders", 0, 7, 1_000, b"wren", b"{}"))
+    >>> KeyGroupPartitioner().deserialize(ConsumerRecord("orders", 0, 7, 1_000, b"wren", b"{}"))
     ('wren', 7)
     """
 

@@ -12,7 +12,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream._connected import without_key
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
-from eventide.plan.graph import KeyTransformation, OperatorTransformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
 
 
@@ -86,5 +86,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )
         has_timestamps = all(source.has_timestamps for source in inputs)
-        operator = OperatorTransformation(operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
+        operator = OperationTransformation(
+            operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps
+        )
         return DataStream(environment, operator)

@@ -16,7 +16,7 @@ from eventide.common.type_variables import OUT, T, T1_co, T2_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
-from eventide.plan.graph import KeyTransformation, OperatorTransformation, Transformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing
 from eventide.runtime.process.spec import ProcessOperation
 
@@ -133,7 +133,7 @@ def processed(
     """The stream of what a function makes of the elements of some streams."""
     operation = ProcessOperation(processing, output_type or Types.PICKLED_BYTE_ARRAY())
     has_timestamps = all(node.has_timestamps for node in inputs)
-    operator = OperatorTransformation(processing.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
+    operator = OperationTransformation(processing.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
     return DataStream(env, operator)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, cast, overload
 from eventide.api.functions import KeySelector, Partitioner
 from eventide.common.type_variables import K, T_co
 from eventide.datastream.data_stream._checks import function_of
-from eventide.plan.graph import OperatorTransformation, Transformation
+from eventide.plan.graph import OperationTransformation, Transformation
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.dealing import ByPartitioner, DealtOut, InTurn, ToFirst
-from eventide.runtime.exchange.outlets import Outlet, ToAll
+from eventide.runtime.exchange.partitioners import StreamPartitioner, ToAll
+from eventide.runtime.exchange.rebalancing import ByPartitioner, DealtOut, RebalancePartitioner, ToFirst
 from eventide.runtime.process.redistribution import Redistribution
 
 if TYPE_CHECKING:
@@ -65,15 +65,15 @@ class Distribution(Generic[T_co]):
         Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
         subtasks. It costs a shuffle.
         """
-        return self._redistributed("rebalance", partial(DealtOut, dealing=InTurn()))
+        return self._redistributed("rebalance", partial(DealtOut, dealing=RebalancePartitioner()))
 
     def rescale(self) -> DataStream[T_co]:
         """The same as `rebalance`: on Spark there are no pairs of tasks side by side that would save the way."""
-        return self._redistributed("rescale", partial(DealtOut, dealing=InTurn()))
+        return self._redistributed("rescale", partial(DealtOut, dealing=RebalancePartitioner()))
 
     def shuffle(self) -> DataStream[T_co]:
         """The same as `rebalance`: dealt out in turn, so that a micro-batch that is run again gives the same."""
-        return self._redistributed("shuffle", partial(DealtOut, dealing=InTurn()))
+        return self._redistributed("shuffle", partial(DealtOut, dealing=RebalancePartitioner()))
 
     def global_(self) -> DataStream[T_co]:
         """Have the first subtask handle all elements."""
@@ -103,9 +103,9 @@ class Distribution(Generic[T_co]):
         )
         return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
 
-    def _redistributed(self, kind: str, outlet: Callable[[ElementCodec], Outlet]) -> DataStream[T_co]:
+    def _redistributed(self, kind: str, partitioner: Callable[[ElementCodec], StreamPartitioner]) -> DataStream[T_co]:
         node = self._transformation
-        operation = Redistribution(kind, outlet, node.type_info)
+        operation = Redistribution(kind, partitioner, node.type_info)
         return self._then(
-            OperatorTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
+            OperationTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
         )

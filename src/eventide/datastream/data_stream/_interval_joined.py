@@ -15,7 +15,7 @@ from eventide.datastream.data_stream._selection import selection_of
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.joins import JoinedColumn
-from eventide.plan.graph import KeyTransformation, OperatorTransformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.runtime.joins.interval import Bounds
 from eventide.runtime.joins.planning import IntervalJoinOperation
 from eventide.runtime.joins.selection import Selection
@@ -131,7 +131,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         late = zip(self._late_tags, self._inputs, strict=True)
         side_outputs = {tag.tag_id: stream.get_type() for tag, stream in late if tag is not None}
         inputs = tuple(stream._transformation for stream in self._inputs)
-        operator = OperatorTransformation(operation.kind, inputs, output_type, operation, side_outputs)
+        operator = OperationTransformation(operation.kind, inputs, output_type, operation, side_outputs)
         return DataStream(self._inputs[0].get_execution_environment(), operator)
 
     def _late(self, side: int, tag: OutputTag) -> Self:

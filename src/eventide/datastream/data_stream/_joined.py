@@ -24,7 +24,7 @@ from eventide.datastream.data_stream._windowed import WindowedStream
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
 from eventide.joins import JoinedColumn
-from eventide.plan.graph import KeyTransformation, OperatorTransformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.joins.planning import WindowJoinOperation
@@ -225,7 +225,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
             return self._applied("join", function, selection.type_info)
         operation = WindowJoinOperation(windows._assigner, panes, windows._lateness_ms, how, selection)
         inputs = self._keyed.transformations()
-        operator = OperatorTransformation("join", inputs, selection.type_info, operation)
+        operator = OperationTransformation("join", inputs, selection.type_info, operation)
         return DataStream(windows.get_execution_environment(), operator)
 
 

@@ -30,10 +30,10 @@ from eventide.datastream.data_stream._interval_joined import IntervalJoin
 from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.errors import ProgramError
-from eventide.runtime.chain.steps import Step
+from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
-from eventide.runtime.state.key_at_hand import is_rich
+from eventide.runtime.state.key_context import is_rich
 
 _EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
 
@@ -131,7 +131,12 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 
     def _called(
-        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+        self,
+        name: str,
+        kind: type[Function],
+        step: Callable[..., ChainedOperator],
+        func: Any,
+        output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         """Call a function that is opened behind the shuffle, where the state of its key is."""
         if not (is_rich(func) and isinstance(func, kind)):

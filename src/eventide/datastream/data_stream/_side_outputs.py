@@ -12,7 +12,7 @@ from eventide.plan.dead_letters import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
-    OperatorTransformation,
+    OperationTransformation,
     SideOutputTransformation,
     SourceTransformation,
     Transformation,
@@ -93,7 +93,7 @@ class SideOutputs:
         if isinstance(origin, SourceTransformation) and tag in (aside := origin.source.side_outputs()):
             return SideOutputTransformation(origin, tag, aside[tag])
         is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
-        if not (isinstance(source, OperatorTransformation) or is_chained):
+        if not (isinstance(source, OperationTransformation) or is_chained):
             raise ProgramError(
                 f"{source.name!r} has no side outputs; call get_side_output on the result of a window or a process "
                 "function itself, or side_output_dead_letters with this tag before"
@@ -102,7 +102,7 @@ class SideOutputs:
 
 
 def _side_outputs(node: Transformation) -> dict[str, Any]:
-    return node.side_outputs if isinstance(node, OperatorTransformation) else {}
+    return node.side_outputs if isinstance(node, OperationTransformation) else {}
 
 
 def _guarded_together(node: Transformation) -> list[Transformation]:

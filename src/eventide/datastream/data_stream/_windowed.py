@@ -34,7 +34,7 @@ from eventide.common.types import Row
 from eventide.datastream.data_stream._columns import aggregated_by_column
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
-from eventide.plan.graph import OperatorTransformation, Transformation
+from eventide.plan.graph import OperationTransformation, Transformation
 from eventide.runtime.columnar.contents import ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
@@ -260,7 +260,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             result_type=output_type or Types.PICKLED_BYTE_ARRAY(),
         )
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
-        window = OperatorTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
+        window = OperationTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
         return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: object) -> FiringFunction:

@@ -44,8 +44,8 @@ from eventide.plan.graph import (
     UnionTransformation,
     why_without_parallelism,
 )
+from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Projection
 from eventide.runtime.chain.process import Process
-from eventide.runtime.chain.steps import Filter, FlatMap, Map, Projection, Step
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
@@ -390,7 +390,12 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         return DataStream(self._env, transformation)
 
     def _called(
-        self, name: str, kind: type[Function], step: Callable[..., Step], func: Any, output_type: TypeInformation | None
+        self,
+        name: str,
+        kind: type[Function],
+        step: Callable[..., ChainedOperator],
+        func: Any,
+        output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         call = getattr(func, name) if isinstance(func, kind) else function_of(name, func)
         return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))

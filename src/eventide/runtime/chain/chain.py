@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.dead_letter_step import DeadLetterStep
 from eventide.runtime.chain.process import Process
-from eventide.runtime.chain.steps import Step
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
-from eventide.runtime.eventtime.arrivals import Arrivals
-from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
+from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.metrics import DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The way from a task to the operator or sink ``target``; its ``outlet`` says how elements leave.
+    """The way from a task to the operator or sink ``target``; its ``partitioner`` says how elements leave.
 
     ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
     ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
@@ -37,7 +37,7 @@ class Edge:
     target: int
     producer: str
     subtasks: int
-    outlet: Outlet
+    partitioner: StreamPartitioner
     assigner: int | None = None
     has_watermarks: bool = True
     by_element: bool = False
@@ -55,7 +55,7 @@ class Edge:
 class ChainNode:
     """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to."""
 
-    step: Step | None = None
+    step: ChainedOperator | None = None
     tag: str | None = None
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -92,7 +92,7 @@ class ChainRun:
     watermarks_of: Mapping[int, ChannelWatermarks]
     metrics: Metrics = field(default_factory=Metrics)
     moment: Moment = field(default_factory=Moment)
-    arrivals_of: Mapping[int, Arrivals] = field(default_factory=dict)
+    arrivals_of: Mapping[int, TimestampSummary] = field(default_factory=dict)
 
     def push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         """Run the outputs of a node, by side output (None: the main one), through the steps after it."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.chain.steps import as_results
+from eventide.runtime.chain.chained_operators import as_results
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own
 

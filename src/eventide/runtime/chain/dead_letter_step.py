@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.chain.chained_operators import Call, ChainedOperator
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
 from eventide.runtime.chain.process import Process
-from eventide.runtime.chain.steps import Call, Step
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.metrics import Metrics
 
 
-class SingleStep(Step, Protocol):
+class SingleStep(ChainedOperator, Protocol):
     """A step that can be taken with a single element."""
 
     @property

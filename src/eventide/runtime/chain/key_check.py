@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.chain.steps import Call
+from eventide.runtime.chain.chained_operators import Call
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.keys import stable_hash, unhashable
 

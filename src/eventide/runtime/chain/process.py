@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.runtime.chain.chained_operators import HANDLING, Call, element_error
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
-from eventide.runtime.chain.steps import HANDLING, Call, element_error
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 

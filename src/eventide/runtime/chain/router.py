@@ -10,10 +10,10 @@ from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.key_check import EXTRACTING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.eventtime.arrivals import Arrivals
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.outlets import Outbox
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.exchange.partitioners import RecordWriter
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import OperatorCounters
 
@@ -27,7 +27,7 @@ class Router:
     """Gathers what one channel of a task sends on each edge, and packs it into frames.
 
     ``task`` is the index of the task among its like; ``slot`` says which subtask gets what is not dealt out by key.
-    ``shared`` are outboxes, by the address of their edge, that belong to someone else, who gives away what is in them.
+    ``shared`` are writers, by the address of their edge, that belong to someone else, who gives away what is in them.
     """
 
     def __init__(
@@ -36,19 +36,19 @@ class Router:
         channel: str,
         task: int,
         slot: int,
-        shared: Mapping[tuple[int, int], Outbox] | None = None,
+        shared: Mapping[tuple[int, int], RecordWriter] | None = None,
     ) -> None:
         self._channel = channel
         self._task = task
         self._shared = shared or {}
         self._own = [edge for edge in root.all_edges() if edge.address not in self._shared]
-        self._outboxes = dict(self._shared)
-        self._outboxes |= {edge.address: edge.outlet.open(edge.producer, slot, edge.subtasks) for edge in self._own}
+        self._writers = dict(self._shared)
+        self._writers |= {edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks) for edge in self._own}
 
     @property
     def size(self) -> int:
-        """How many elements are waiting in the outboxes of its own."""
-        return sum(self._outboxes[edge.address].size for edge in self._own)
+        """How many elements are waiting in the writers of its own."""
+        return sum(self._writers[edge.address].size for edge in self._own)
 
     def send(self, edge: Edge, batch: Batch) -> None:
         """Take elements that leave on an edge.
@@ -58,7 +58,7 @@ class Router:
             UserFunctionError: if a key selector raised.
         """
         try:
-            self._outboxes[edge.address].add(batch)
+            self._writers[edge.address].add(batch)
         except (NoKey, TypeMismatch) as error:
             _refuse(edge, error)
 
@@ -70,16 +70,16 @@ class Router:
         """
         for edge in self._own:
             at = BY_ELEMENT if edge.by_element else point
-            yield from packed(edge, self._outboxes[edge.address], self._channel, at, self._task)
+            yield from packed(edge, self._writers[edge.address], self._channel, at, self._task)
 
 
-def report_frames(edge: Edge, reports: list[Report]) -> Iterator[Frame]:
+def report_frames(edge: Edge, reports: list[WatermarkReport]) -> Iterator[Frame]:
     """Tell every subtask after an edge what channels say; sinks have no clock."""
     said = [report for report in reports if report.says_something]
     return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
 
 
-def arrival_frames(edge: Edge, arrived: list[tuple[str, Arrivals]]) -> Iterator[Frame]:
+def arrival_frames(edge: Edge, arrived: list[tuple[str, TimestampSummary]]) -> Iterator[Frame]:
     """Tell the first subtask after an edge what splits brought: it remembers that for all."""
     if arrived and edge.has_watermarks and edge.takes_elements:
         brief = len(arrived) > _MANY
@@ -105,14 +105,14 @@ def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Fr
             yield Frame(edge.target, subtask, signal, point, edge.number, "", content)
 
 
-def packed(edge: Edge, outbox: Outbox, channel: str, point: int, task: int) -> Iterator[Frame]:
-    """Give the elements that wait in an outbox, as frames.
+def packed(edge: Edge, writer: RecordWriter, channel: str, point: int, task: int) -> Iterator[Frame]:
+    """Give the elements that wait in a writer, as frames.
 
     Raises:
         DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
     """
     try:
-        for subtask, content in outbox.take():
+        for subtask, content in writer.take():
             yield Frame(edge.target, subtask, Signal.ELEMENTS, point, edge.number, channel, content, task)
     except DataError as error:
         _refuse(edge, error)

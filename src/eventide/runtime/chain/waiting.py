@@ -14,7 +14,7 @@ from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.errors import UserFunctionError
-from eventide.runtime.chain.steps import Call, as_results
+from eventide.runtime.chain.chained_operators import Call, as_results
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own

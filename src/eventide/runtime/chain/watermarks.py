@@ -17,15 +17,15 @@ from eventide.common.watermark_generator import (
 from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.chain.steps import HANDLING
+from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.invoke import calling, last_of, user_function_error
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 _STATE = "generators"
 
@@ -54,7 +54,7 @@ class ChannelWatermarks(Protocol):
         worked out in any case, and the receiver decides whether it counts.
         """
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[WatermarkReport]:
         """The channel's reports of this micro-batch; the last one is about its end."""
 
 
@@ -67,7 +67,7 @@ class HighestTimestamp:
         self.step = step
         self._channel = channel
         self._highest: int | None = None
-        self._report = Report(channel)
+        self._report = WatermarkReport(channel)
 
     def see(self, batch: Batch) -> None:
         """Look at elements that have their timestamps."""
@@ -78,16 +78,16 @@ class HighestTimestamp:
         """Work out the candidate of this micro-batch."""
         self._report = self._candidate(END_OF_BATCH)
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[WatermarkReport]:
         """The candidate of this micro-batch; another one where the end of the input has brought higher timestamps."""
         last = self._candidate(END_OF_INPUT)
         return [self._report] if last.watermark == self._report.watermark else [self._report, last]
 
-    def _candidate(self, point: int) -> Report:
+    def _candidate(self, point: int) -> WatermarkReport:
         generator = self.step.strategy.generator
         if self._highest is None or isinstance(generator, SuppliedGenerator):
-            return Report(self._channel)
-        return Report(self._channel, point, generator.watermark_for(self._highest), spoke=True)
+            return WatermarkReport(self._channel)
+        return WatermarkReport(self._channel, point, generator.watermark_for(self._highest), spoke=True)
 
 
 class AssignerAndGenerator:
@@ -178,7 +178,7 @@ class GeneratorRun:
                 self.generator.on_periodic_emit(self.emitter)
         self.emitter.end_batch()
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[WatermarkReport]:
         """The channel's reports of this micro-batch."""
         return self.emitter.reports()
 
@@ -193,7 +193,7 @@ class Generators:
     generators are not heard, because no watermark comes before the end of the input.
     """
 
-    def __init__(self, backend: StateBackend, clock_ms: int, *, in_batch: bool = False) -> None:
+    def __init__(self, backend: Backend, clock_ms: int, *, in_batch: bool = False) -> None:
         self._backend = backend
         self._in_batch = in_batch
         self._stored = backend.get(_STATE)

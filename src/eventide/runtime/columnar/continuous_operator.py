@@ -16,7 +16,7 @@ from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
 from eventide.runtime.columnar.sessionizing import key_numbers
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, passes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ContinuousOperator(PaneOperator):
     """
 
     def __init__(
-        self, spec: ColumnarWindow, first: PaneAggregation, backend: StateBackend, metrics: Metrics, watermark_ms: int
+        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, watermark_ms: int
     ) -> None:
         super().__init__(spec, first, backend, metrics, watermark_ms)
         if not isinstance(spec.trigger, ContinuousEventTimeTrigger):

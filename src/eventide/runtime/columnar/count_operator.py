@@ -14,7 +14,7 @@ from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.metrics import KEYS, Metrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
@@ -29,7 +29,7 @@ class CountOperator(ColumnarOperator):
         self,
         spec: ColumnarWindow,
         size: int,
-        backend: StateBackend,
+        backend: Backend,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.key_columns import hashes_of_columns
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore, addresses
 from eventide.runtime.state.collection import without_collection
 
@@ -28,9 +28,7 @@ class KeyedTable:
     reading any.
     """
 
-    def __init__(
-        self, backend: StateBackend, schema: pa.Schema, keys: list[str], bucket_bytes: int = _BUCKET_BYTES
-    ) -> None:
+    def __init__(self, backend: Backend, schema: pa.Schema, keys: list[str], bucket_bytes: int = _BUCKET_BYTES) -> None:
         self._store = BucketStore(backend, bucket_bytes, ("times",))
         self._keys = keys
         self._buckets: dict[int, bytes | None] = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names
-from eventide.runtime.columnar.outlet import unpacked
+from eventide.runtime.columnar.partitioner import unpacked
 from eventide.runtime.columnar.results import Outputs
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics

@@ -18,7 +18,7 @@ from eventide.runtime.columnar.pane_store import PaneStore
 from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
 from eventide.runtime.columnar.panes import arrived
 from eventide.runtime.metrics import OPEN_WINDOWS, WITHOUT_WINDOW, Metrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
@@ -32,7 +32,7 @@ class PaneOperator(ColumnarOperator):
     """
 
     def __init__(
-        self, spec: ColumnarWindow, first: PaneAggregation, backend: StateBackend, metrics: Metrics, watermark_ms: int
+        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, watermark_ms: int
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
         self.first = first

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkStore
 
 Merge: TypeAlias = Callable[[pa.Table], pa.Table]
@@ -45,7 +45,7 @@ class PaneStore:
     Panes are known by their numbers.
     """
 
-    def __init__(self, backend: StateBackend, merge: Merge) -> None:
+    def __init__(self, backend: Backend, merge: Merge) -> None:
         self._merge = merge
         self._chunks: ChunkStore[pa.Table] = ChunkStore(backend, Tables(merge))
         self._added: dict[int, list[pa.Table]] = {}

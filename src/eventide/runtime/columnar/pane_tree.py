@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.columnar.pane_store import PaneStore, Tables
 from eventide.runtime.columnar.sessionizing import numbered_together
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkStore
 
 NUMBER = "__number"
@@ -61,7 +61,7 @@ class PaneTree:
     """
 
     def __init__(
-        self, backend: StateBackend, panes: PaneStore, panes_of_window: int, merge: Callable[..., pa.Table]
+        self, backend: Backend, panes: PaneStore, panes_of_window: int, merge: Callable[..., pa.Table]
     ) -> None:
         self._panes = panes
         self._levels = panes_of_window.bit_length() - 1 if panes_of_window > _FEW_PANES else 0

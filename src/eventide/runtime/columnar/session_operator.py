@@ -14,7 +14,7 @@ from eventide.runtime.columnar.layout import TablePayload
 from eventide.runtime.columnar.operator import ColumnarOperator
 from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, numbered_together, sessions_of
 from eventide.runtime.metrics import OPEN_SESSIONS, Metrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SessionOperator(ColumnarOperator):
         self,
         spec: ColumnarWindow,
         gap_ms: int,
-        backend: StateBackend,
+        backend: Backend,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:

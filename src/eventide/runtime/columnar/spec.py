@@ -20,13 +20,13 @@ from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.continuous_operator import FIRE, ContinuousOperator
 from eventide.runtime.columnar.count_operator import CountOperator
 from eventide.runtime.columnar.layout import key_names, rows_in_time_order
-from eventide.runtime.columnar.outlet import ColumnOutlet
 from eventide.runtime.columnar.pane_aggregation import PaneAggregation
 from eventide.runtime.columnar.pane_operator import PaneOperator
 from eventide.runtime.columnar.panes import Panes, panes_of
+from eventide.runtime.columnar.partitioner import ColumnPartitioner
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import BOUNDS, SessionOperator
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
 
@@ -92,10 +92,10 @@ class ColumnarWindow(OnColumns):
             times = [pa.field(FIRE, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
-    def outlet(self, max_parallelism: int) -> ColumnOutlet:
+    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How elements get here."""
         first = self._pane_aggregation() if self.aggregates_first else None
-        return ColumnOutlet(
+        return ColumnPartitioner(
             self.value_type,
             self.keys,
             tuple(self.aggregation.input_columns),
@@ -106,7 +106,7 @@ class ColumnarWindow(OnColumns):
             sorted_by_time=self.in_batch,
         )
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         metrics, watermark_ms = context.metrics, context.watermark_ms
         if isinstance(self.assigner, EventTimeSessionWindows):

@@ -1,1 +1,1 @@
-"""How watermarks combine: one combiner, and the gate that feeds it from splits and subtasks."""
+"""How watermarks combine: one combiner, and the valve that feeds it from splits and subtasks."""

@@ -38,7 +38,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Result of one :meth:`Combiner.advance`.
+    """Result of one :meth:`WatermarkCombiner.advance`.
 
     ``watermark`` is the new combined watermark in milliseconds, or None if it did not rise. ``idle`` is True or
     False if the combined status changed to idle or active, else None. A watermark comes before an idle status and
@@ -49,7 +49,7 @@ class Progress:
     idle: bool | None = None
 
 
-class Combiner:
+class WatermarkCombiner:
     """The minimum over the members that count; it never goes back.
 
     An idle member does not count. When all are idle, the maximum over them is put out, and then the status is idle.
@@ -60,7 +60,7 @@ class Combiner:
 
     Flink: ``CombinedWatermarkStatus``, and those that use it: see :class:`Members`.
 
-    >>> splits = Combiner(Members.SPLITS, ["a", "b"])
+    >>> splits = WatermarkCombiner(Members.SPLITS, ["a", "b"])
     >>> splits.update("a", 10)
     >>> splits.advance()
     Progress(watermark=None, idle=None)

@@ -10,7 +10,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import BatchWatermarkOutput
 from eventide.errors import DataError
-from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, WatermarkReport
 
 
 class Emitter(BatchWatermarkOutput):
@@ -34,7 +34,7 @@ class Emitter(BatchWatermarkOutput):
         self.points: Any = None
         self.spoke = False
         self._may_be_idle = True
-        self._reports: list[Report] = []
+        self._reports: list[WatermarkReport] = []
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Emit a watermark at the point at hand."""
@@ -76,7 +76,7 @@ class Emitter(BatchWatermarkOutput):
         """Say at the point at hand that the channel is idle."""
         if self._may_speak() and not self.idle:
             self.idle = self._may_be_idle = True
-            self._reports.append(Report(self._channel, self.point, idle=True, spoke=self.spoke))
+            self._reports.append(WatermarkReport(self._channel, self.point, idle=True, spoke=self.spoke))
 
     def mark_active(self) -> None:
         """Say at the point at hand that the channel counts again."""
@@ -89,13 +89,13 @@ class Emitter(BatchWatermarkOutput):
 
     def end_batch(self) -> None:
         """Report at the end of the micro-batch whether there were elements."""
-        self._reports.append(Report(self._channel, END_OF_BATCH, spoke=self.spoke))
+        self._reports.append(WatermarkReport(self._channel, END_OF_BATCH, spoke=self.spoke))
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[WatermarkReport]:
         """All that was said, in the order of points."""
         return self._reports
 
     def _say(self, watermark: int | None) -> None:
         woken = False if self._may_be_idle else None
         self.idle = self._may_be_idle = False
-        self._reports.append(Report(self._channel, self.point, watermark, woken, self.spoke))
+        self._reports.append(WatermarkReport(self._channel, self.point, watermark, woken, self.spoke))

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.arrivals import Arrivals
-from eventide.runtime.lengths import EIGHTHS, Lengths
+from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 
 _MOVES = 64
 
@@ -42,11 +42,11 @@ class SplitRecord:
     heard: int | None = None
     rows: int = 0
     newest: int = MIN_MS
-    behind: Lengths = field(default_factory=lambda: Lengths(EIGHTHS))
+    behind: DurationHistogram = field(default_factory=lambda: DurationHistogram(EIGHTHS))
     worst: int = 0
     late: float = 0
 
-    def take(self, arrivals: Arrivals, newest_before: int, watermark: int, late_until: int = MIN_MS) -> None:
+    def take(self, arrivals: TimestampSummary, newest_before: int, watermark: int, late_until: int = MIN_MS) -> None:
         """Add what it brought in a micro-batch.
 
         What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
@@ -76,7 +76,7 @@ class SplitRecord:
     def of(cls, snapshot: list[Any]) -> SplitRecord:
         """The inverse of :meth:`snapshot`."""
         since, heard, rows, newest, behind, worst, late = snapshot
-        return cls(since, heard, rows, newest, Lengths.of(behind), worst, late)
+        return cls(since, heard, rows, newest, DurationHistogram.of(behind), worst, late)
 
 
 class EventTimeLog:
@@ -98,7 +98,7 @@ class EventTimeLog:
         self,
         known: Iterable[tuple[str, str]],
         spoke: Iterable[tuple[str, str]],
-        arrived: Iterable[tuple[str, str, Arrivals]],
+        arrived: Iterable[tuple[str, str, TimestampSummary]],
         clock_ms: int,
         watermark_before: int,
         late_until: int = MIN_MS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from eventide.runtime.exchange.reports import Report
+from eventide.runtime.exchange.reports import WatermarkReport
 
 METRICS = -1
 """The target of frames that are meant for the driver."""
@@ -41,8 +41,8 @@ class Frame:
     ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
     before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
     several may have elements of one split. ``content`` depends on the signal: encoded elements (bytes, or a view of
-    them), a list of :class:`Report`, counters (a dict), what splits brought (JSON values), what tasks counted that keep
-    no state (a dict), None.
+    them), a list of :class:`WatermarkReport`, counters (a dict), summaries of splits (JSON values), counters of tasks
+    without state (a dict), or None.
     """
 
     target: int
@@ -99,7 +99,7 @@ def _content_from(signal: Signal, data: memoryview) -> Any:
         return data
     if signal is Signal.REPORTS:
         fields = json.loads(bytes(data))
-        return list(map(Report, *fields)) if fields else []
+        return list(map(WatermarkReport, *fields)) if fields else []
     if signal in _JSON:
         return json.loads(bytes(data))
     return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.outlets import Codec, Payload
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.exchange.partitioners import Codec, Payload
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.metrics import OperatorCounters
 
 
@@ -30,7 +30,7 @@ class Inbox:
 
     def __init__(self, frames: Iterable[Frame], codecs: Mapping[int, Codec]) -> None:
         waiting = []
-        self._reports: dict[int, list[tuple[int, Report]]] = {}
+        self._reports: dict[int, list[tuple[int, WatermarkReport]]] = {}
         self.ended_sources: list[int] = []
         self.arrivals: list[tuple[int, str, Any]] = []
         """Arrivals by edge and split, for the first subtask."""
@@ -57,11 +57,11 @@ class Inbox:
         end = {END_OF_INPUT} if self.ended_sources else set()
         return sorted({*self._reports, END_OF_BATCH, *end})
 
-    def reports(self, point: int) -> list[tuple[int, Report]]:
+    def reports(self, point: int) -> list[tuple[int, WatermarkReport]]:
         """Return the reports at a point, by edge and channel."""
         return sorted(self._reports.get(point, ()), key=lambda entry: (entry[0], entry[1].channel))
 
-    def all_reports(self) -> list[tuple[int, Report]]:
+    def all_reports(self) -> list[tuple[int, WatermarkReport]]:
         """Return the reports at all points, by edge."""
         return [entry for reports in self._reports.values() for entry in reports]
 

@@ -31,7 +31,7 @@ class Rest(StrEnum):
     DONE = "done"
 
 
-class Report(NamedTuple):
+class WatermarkReport(NamedTuple):
     """Report of a channel, a split or a subtask, on event time after one point of a micro-batch.
 
     ``point`` is where: after the element of that number, or one of the constants of this module. ``watermark`` is

@@ -8,12 +8,12 @@ from typing import Any
 
 from eventide.errors import DataError
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.exchange.outlets import Codec, Payload
+from eventide.runtime.exchange.partitioners import Codec, Payload
 
 
 @dataclass(frozen=True, slots=True)
 class ReportsAlone:
-    """The outlet of such an edge. Flink: the way of ``ReportedWatermarkEvent``."""
+    """The partitioner of such an edge. Flink: the way of ``ReportedWatermarkEvent``."""
 
     mixes_splits: bool = False
     max_parallelism: int = 1
@@ -31,12 +31,12 @@ class ReportsAlone:
         """None."""
         return []
 
-    def open(self, producer: str, slot: int, subtasks: int) -> NoOutbox:
-        """An outbox that stays empty."""
-        return NoOutbox()
+    def open(self, producer: str, slot: int, subtasks: int) -> NoRecordWriter:
+        """A writer that stays empty."""
+        return NoRecordWriter()
 
 
-class NoOutbox:
+class NoRecordWriter:
     """Lets elements go where others take them."""
 
     size = 0

@@ -15,7 +15,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.operator import whole_elements
-from eventide.runtime.columnar.outlet import ColumnOutlet, unpacked
+from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
 from eventide.runtime.columnar.results import Gathered
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.joins.matching import Array
@@ -36,10 +36,10 @@ class Side:
     columns: tuple[str, ...]
     late_tag: str | None = None
 
-    def outlet(self, max_parallelism: int) -> ColumnOutlet:
+    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How its elements get to the join."""
         whole = self.late_tag is not None
-        return ColumnOutlet(self.value_type, self.keys, self.columns, max_parallelism, whole=whole)
+        return ColumnPartitioner(self.value_type, self.keys, self.columns, max_parallelism, whole=whole)
 
     @property
     def used_fields(self) -> frozenset[str] | None:

@@ -20,8 +20,8 @@ from eventide.runtime.elements.elements import Elements, in_time_order, interlea
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, SortInputs, WithoutClock
@@ -75,7 +75,7 @@ class IntervalJoinOperator(WithoutClock):
         self._metrics: Metrics = context.metrics
         self._watermark = context.watermark_ms
         self._context = _Context()
-        self._at = spec.key_at_hand
+        self._at = spec.key_context
         self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
         self._process: Callable[..., Iterable[Any] | None] = spec.function.process_element
@@ -222,9 +222,9 @@ class IntervalJoinSpec:
     late_tags: tuple[str | None, str | None]
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
     dead_letters: str | None = None
-    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
+    key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         state = KeyedState if self.dead_letters is None else TransactionalState
         return IntervalJoinOperator(self, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
@@ -242,7 +242,7 @@ class IntervalJoinSpec:
     @property
     def state_of_functions(self) -> KeyedStateStore:
         """Where the function finds the state of a key."""
-        return self.key_at_hand.store
+        return self.key_context.store
 
     def user_functions(self) -> list[Any]:
         """The function that the user wrote, to be opened and closed."""

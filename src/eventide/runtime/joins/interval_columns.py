@@ -17,7 +17,7 @@ from eventide.runtime.joins.interval import Bounds, described_bounds, described_
 from eventide.runtime.joins.matching import Array, in_time, later
 from eventide.runtime.joins.selection import Selection
 from eventide.runtime.metrics import ELEMENTS
-from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
 _GOES = "__goes"
@@ -36,7 +36,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     written next, or when half of its bucket is gone.
     """
 
-    def __init__(self, spec: IntervalColumns, backend: StateBackend, context: OperatorContext) -> None:
+    def __init__(self, spec: IntervalColumns, backend: Backend, context: OperatorContext) -> None:
         super().__init__(spec.name, spec.sides, spec.selection, context)
         self._bounds = spec.bounds
         self._tables = [
@@ -122,7 +122,7 @@ class IntervalColumns(OnColumns):
         """The columns of the tables of a side."""
         return pa.schema([*self.sides[_PARTS.index(part)].schema, *_TIMES])
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return IntervalColumnsOperator(self, backend, context)
 

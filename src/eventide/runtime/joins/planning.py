@@ -15,7 +15,7 @@ from eventide.runtime.joins.interval import Bounds, IntervalJoinSpec
 from eventide.runtime.joins.interval_columns import IntervalColumns
 from eventide.runtime.joins.selection import Selection, SelectsOfPair, obstacle_of_fields
 from eventide.runtime.joins.window_columns import WindowColumns
-from eventide.runtime.process.spec import identity_of, outlet_of
+from eventide.runtime.process.spec import identity_of, partitioner_of
 from eventide.runtime.tasks.operator import OperatorInput, OperatorSpec, PlannedOperator
 
 _COLUMNAR = "columns, rows go through the shuffle"
@@ -51,7 +51,7 @@ class IntervalJoinOperation:
         element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return PlannedOperator(
             IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type, self.dead_letters),
-            tuple(outlet_of(source, max_parallelism, has_keys=True) for source in inputs),
+            tuple(partitioner_of(source, max_parallelism, has_keys=True) for source in inputs),
             f"element by element, because {reason}",
             identity_of(inputs, max_parallelism) | bounds | element_types,
             (None, None),
@@ -109,7 +109,7 @@ def _on_columns(
     }
     return PlannedOperator(
         spec,
-        tuple(side.outlet(max_parallelism) for side in sides),
+        tuple(side.partitioner(max_parallelism) for side in sides),
         _COLUMNAR,
         identity_of(inputs, max_parallelism) | depends | fields,
         tuple(side.used_fields for side in sides),

@@ -26,7 +26,7 @@ from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.matching import equal
 from eventide.runtime.joins.selection import KEEPS, Selection
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS, WITHOUT_WINDOW
-from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
 
@@ -64,7 +64,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
     micro-batch.
     """
 
-    def __init__(self, spec: WindowColumns, backend: StateBackend, context: OperatorContext) -> None:
+    def __init__(self, spec: WindowColumns, backend: Backend, context: OperatorContext) -> None:
         super().__init__(spec.name, spec.sides, spec.selection, context)
         self._panes = spec.panes
         self._lateness_ms = spec.lateness_ms
@@ -182,7 +182,7 @@ class WindowColumns(OnColumns):
         """The columns of the tables of a side."""
         return self.sides[_PARTS.index(part)].schema
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         return WindowColumnsOperator(self, backend, context)
 

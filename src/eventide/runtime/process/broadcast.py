@@ -14,16 +14,16 @@ from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.exchange.outlets import ToAll
+from eventide.runtime.exchange.partitioners import ToAll
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.contexts import KeyContext
+from eventide.runtime.process.contexts import KeyedElementContext
 from eventide.runtime.process.functions import Handle
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
-from eventide.runtime.process.spec import ProcessSpec, identity_of, outlet_of
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.process.spec import ProcessSpec, identity_of, partitioner_of
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.broadcast import BroadcastStates
 from eventide.runtime.state.expiring import SUFFIX
-from eventide.runtime.state.key_at_hand import FUNCTION_STATE, KeyAtHand
+from eventide.runtime.state.key_context import FUNCTION_STATE, KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, Receive
 
@@ -69,14 +69,14 @@ class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
         return self.states.view_of(state_descriptor)
 
 
-class _KeyContext(KeyContext, _ElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
+class _KeyedElementContext(KeyedElementContext, _ElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
     """Context of the function with an element of the keyed stream, or a timer."""
 
 
 class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
     """Context of the function with an element of the broadcast stream."""
 
-    def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyAtHand) -> None:
+    def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyContext) -> None:
         self.time_ms: int | None = None
         self._moment = moment
         self._states = states
@@ -114,7 +114,7 @@ def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -
     handle = spec.processing.user_function.process_broadcast_element
 
     def receive(parts: list[Elements]) -> None:
-        spec.key_at_hand.leave()
+        spec.key_context.leave()
         value = None
         try:
             for _, value, context.time_ms in interleave(parts).rows():
@@ -139,7 +139,7 @@ class BroadcastOperator(ProcessOperator):
         self._states = states
         self._context = seen = _ElementContext(self._moment)
         seen.states = states
-        beside = _BroadcastContext(self._moment, states, None, spec.key_at_hand)
+        beside = _BroadcastContext(self._moment, states, None, spec.key_context)
         self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
 
     def flush(self) -> None:
@@ -157,7 +157,7 @@ class KeyedBroadcastOperator(KeyedProcessOperator):
     ) -> None:
         super().__init__(spec, keyed, context)
         self._states = states
-        self._context = seen = _KeyContext(self._moment, self._at, keyed)
+        self._context = seen = _KeyedElementContext(self._moment, self._at, keyed)
         seen.states = states
         beside = _BroadcastContext(self._moment, states, keyed, self._at)
         self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
@@ -174,7 +174,7 @@ class BroadcastSpec(ProcessSpec):
 
     descriptors: tuple[MapStateDescriptor, ...]
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         states = BroadcastStates(backend, self.descriptors)
         if not self.has_keys:
@@ -213,6 +213,9 @@ class BroadcastOperation:
             output_type=self.result_type,
             descriptors=self.descriptors,
         )
-        outlets = outlet_of(source, max_parallelism, has_keys=spec.has_keys), ToAll(ElementCodec(broadcast.value_type))
+        partitioners = (
+            partitioner_of(source, max_parallelism, has_keys=spec.has_keys),
+            ToAll(ElementCodec(broadcast.value_type)),
+        )
         identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
-        return PlannedOperator(spec, outlets, spec.speed, identity, (None, None), broadcast_input=1)
+        return PlannedOperator(spec, partitioners, spec.speed, identity, (None, None), broadcast_input=1)

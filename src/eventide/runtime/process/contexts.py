@@ -9,14 +9,14 @@ from eventide.api.functions.time_domain import TimeDomain
 from eventide.common.ms import whole_ms
 from eventide.errors import ProgramError
 from eventide.runtime.chain.contexts import ElementContext, Moment, Times
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 
 
 class _TimersOfKey(Times):
     """The times of an operator, and the timers of the key at hand."""
 
-    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState) -> None:
+    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
         super().__init__(moment)
         self._at = at
         self._event_timers = keyed.event_timers
@@ -39,13 +39,13 @@ class _TimersOfKey(Times):
         self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
 
 
-class KeyContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
+class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
     """The operator as a function with keys sees it.
 
     ``domain`` is that of the timer at hand; ``in_batch`` says that all input comes before any watermark.
     """
 
-    def __init__(self, moment: Moment, at: KeyAtHand, keyed: KeyedState, *, in_batch: bool = False) -> None:
+    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState, *, in_batch: bool = False) -> None:
         super().__init__(moment)
         self.in_batch = in_batch
         self.domain: TimeDomain | None = None

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions.time_domain import TimeDomain
 from eventide.common.ms import MIN_MS
+from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.contexts import ElementContext, Moment
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
-from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.contexts import KeyContext
+from eventide.runtime.process.contexts import KeyedElementContext
 from eventide.runtime.process.functions import Handle
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Receive, WithoutClock
@@ -41,7 +41,7 @@ class _ProcessOperator(ABC):
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
-        self._at: KeyAtHand = spec.key_at_hand
+        self._at: KeyContext = spec.key_context
         self._moment = Moment(context.watermark_ms, context.clock_ms)
         copies = spec.processing.user_function is not None
         self._out = Collector(spec.name, spec.output_type, copies=copies, advice=self.advice)
@@ -120,7 +120,7 @@ class KeyedProcessOperator(_ProcessOperator):
         super().__init__(spec, context, keyed)
         self._keyed = keyed
         self._at.begin(keyed, context.clock_ms)
-        self._context = KeyContext(self._moment, self._at, keyed, in_batch=context.in_batch)
+        self._context = KeyedElementContext(self._moment, self._at, keyed, in_batch=context.in_batch)
         on_timer = spec.processing.on_timer
         self._on_timer = None if on_timer is None else self._guarded_timer(on_timer)
 

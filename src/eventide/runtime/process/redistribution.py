@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.process.functions import Handle
 from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.tasks.operator import OperatorInput, PlannedOperator
@@ -37,11 +37,11 @@ class HandOn:
 class Redistribution:
     """Description of ``rebalance`` and the like: another way to the subtasks.
 
-    ``outlet`` makes the way out of the tasks before from the codec of elements.
+    ``partitioner`` makes the way out of the tasks before from the codec of elements.
     """
 
     kind: str
-    outlet: Callable[[ElementCodec], Outlet]
+    partitioner: Callable[[ElementCodec], StreamPartitioner]
     result_type: TypeInformation
     endless: str | None = None
     needs_all: bool = False
@@ -55,8 +55,8 @@ class Redistribution:
         """Element by element; nothing is kept."""
         (source,) = inputs
         spec = ProcessSpec(name, HandOn(self.kind), False, self.result_type)
-        outlet = self.outlet(ElementCodec(source.value_type))
-        return PlannedOperator(spec, (outlet,), "as they are", {}, (None,))
+        partitioner = self.partitioner(ElementCodec(source.value_type))
+        return PlannedOperator(spec, (partitioner,), "as they are", {}, (None,))
 
 
 def _itself(value: Any, _: Any) -> tuple[Any]:

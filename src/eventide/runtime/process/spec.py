@@ -11,11 +11,11 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import in_time_order
-from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
+from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.process.functions import Processing
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
-from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, SortInputs
@@ -33,9 +33,9 @@ class ProcessSpec:
     has_keys: bool
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
     dead_letters: str | None = None
-    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
+    key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
         if not self.has_keys:
             return ProcessOperator(self, context)
@@ -55,7 +55,7 @@ class ProcessSpec:
     @property
     def state_of_functions(self) -> KeyedStateStore | None:
         """Where its function finds its state; None where there are no keys."""
-        return self.key_at_hand.store if self.has_keys else None
+        return self.key_context.store if self.has_keys else None
 
     @property
     def speed(self) -> str:
@@ -94,8 +94,10 @@ class ProcessOperation:
         """Element by element: a user function sees each."""
         has_keys = all(source.key is not None for source in inputs)
         spec = ProcessSpec(name, self.processing, has_keys, self.result_type, self.dead_letters)
-        outlets = tuple(outlet_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
-        return PlannedOperator(spec, outlets, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs))
+        partitioners = tuple(partitioner_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
+        return PlannedOperator(
+            spec, partitioners, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs)
+        )
 
 
 def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[str, str]:
@@ -110,9 +112,11 @@ def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[s
     }
 
 
-def outlet_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> Outlet:
+def partitioner_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> StreamPartitioner:
     """How elements get there: by key, or all of a task to one subtask."""
     if source.key is None or not has_keys:
-        return Together(ElementCodec(source.value_type))
+        return ForwardPartitioner(ElementCodec(source.value_type))
     key = source.key
-    return ByKey(ElementCodec(source.value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns)
+    return KeyGroupPartitioner(
+        ElementCodec(source.value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns
+    )

@@ -47,7 +47,7 @@ class SourceAlignment:
     storage: str | None = None
 
 
-class Standing:
+class AlignmentStanding:
     """Where a source and its group stand.
 
     The watermark of a group is the lowest of all splits of all its sources. Splits that are idle or have ended hold no
@@ -57,7 +57,7 @@ class Standing:
 
     >>> alignment = SourceAlignment("trips", 100, members=("taxis", "buses"))
     >>> facts = {"taxis": {"splits": {"a": 10, "b": 150}}, "buses": {"splits": {"c": 40}}}
-    >>> standing = Standing(alignment, "taxis", facts)
+    >>> standing = AlignmentStanding(alignment, "taxis", facts)
     >>> standing.allowed_ms, standing.is_held("a"), standing.is_held("b")
     (110, False, True)
     """

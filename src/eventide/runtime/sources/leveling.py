@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from eventide.api.source import Source
 from eventide.common.ms import MAX_MS, add_ms
-from eventide.runtime.sources.alignment import ByTime, Standing
+from eventide.runtime.sources.alignment import AlignmentStanding, ByTime
 
 _LEAST_STEP_MS = 1_000
 _GROWTH = 4
@@ -33,7 +33,7 @@ class Leveling:
     def __init__(
         self,
         source: Source,
-        standing: Standing,
+        standing: AlignmentStanding,
         by_time: ByTime,
         split_of: Mapping[str, str],
         ends_of: Callable[[Collection[str]], Mapping[str, int]],

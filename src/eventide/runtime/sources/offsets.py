@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from eventide.api.source import PartRange, Source
 from eventide.runtime.exchange.reports import Rest
-from eventide.runtime.sources.alignment import Standing
+from eventide.runtime.sources.alignment import AlignmentStanding
 from eventide.runtime.sources.waiting import planned_together, rest_of, with_rests
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
@@ -69,7 +69,7 @@ def next_offsets(
     max_rows: int | None,
     target: Mapping[str, int] | None = None,
     audience: str = "",
-    standing: Standing | None = None,
+    standing: AlignmentStanding | None = None,
 ) -> Offsets:
     """Where the next micro-batch ends; ``start`` itself if there is nothing to do.
 

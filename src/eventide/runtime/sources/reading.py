@@ -23,7 +23,7 @@ from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.sources.offsets import SplitRange
-from eventide.runtime.sources.splits import SplitChains
+from eventide.runtime.sources.splits import ChainedSourceOutputs
 
 _CHUNK = 8_192
 _LIST_ITERATOR: type = type(iter([]))
@@ -32,10 +32,10 @@ _ASIDE = {Counted, SideOutput, Unreadable}
 _SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
 
 
-class SplitWay:
+class SourceOutput:
     """The way of one split's elements through the chain of its source, with what the source itself says."""
 
-    def __init__(self, chains: SplitChains, split: str) -> None:
+    def __init__(self, chains: ChainedSourceOutputs, split: str) -> None:
         watermarks_of = {step.number: HighestTimestamp(step, split) for step in chains.root.assigners()}
         # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
         self._chain = chains.open(split, stable_hash(split), watermarks_of)
@@ -72,7 +72,7 @@ class SplitWay:
         )
 
 
-class SplitReading:
+class SplitReader:
     """One range of a split, from the runs of items that its source yields; elements are numbered through.
 
     What is neither an element nor a batch of them goes its own way: watermarks and idleness to ``way``, which is where
@@ -83,7 +83,7 @@ class SplitReading:
     def __init__(
         self,
         range: SplitRange,
-        way: SplitWay,
+        way: SourceOutput,
         type_info: TypeInformation,
         unreadable: Callable[[Unreadable], SideOutput],
         *,

@@ -10,17 +10,17 @@ from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, arrival_frames, count_frames, packed, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.exchange.frames import Frame
-from eventide.runtime.exchange.reports import START_OF_BATCH, Report
+from eventide.runtime.exchange.reports import START_OF_BATCH, WatermarkReport
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 
 _FRAME = 65_536
 
 
-class SplitChains:
+class ChainedSourceOutputs:
     """The splits of one task in one micro-batch: what they send together, and what all of them report.
 
     ``name`` is whose task it is, ``task`` its index among its like, ``clock_ms`` the time by the clock.
@@ -33,16 +33,16 @@ class SplitChains:
         self.task = task
         self.metrics = metrics
         self.edges = root.all_edges()
-        self._mixed = [edge for edge in self.edges if edge.outlet.mixes_splits]
-        self.shared = {edge.address: edge.outlet.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
-        self.reports: dict[tuple[int, int], list[Report]] = {edge.address: [] for edge in self.edges}
-        self.arrived: dict[int, list[tuple[str, Arrivals]]] = {}
+        self._mixed = [edge for edge in self.edges if edge.partitioner.mixes_splits]
+        self.shared = {edge.address: edge.partitioner.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
+        self.reports: dict[tuple[int, int], list[WatermarkReport]] = {edge.address: [] for edge in self.edges}
+        self.arrived: dict[int, list[tuple[str, TimestampSummary]]] = {}
         self.counted: list[OperatorCounters] = []
         """Counts of the tasks before this one."""
 
-    def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> SplitChain:
+    def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> ChainedSourceOutput:
         """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
-        return SplitChain(self, split, Router(self.root, split, self.task, slot, self.shared), watermarks_of)
+        return ChainedSourceOutput(self, split, Router(self.root, split, self.task, slot, self.shared), watermarks_of)
 
     def last_frames(self) -> Iterator[Frame]:
         """Give the last frames: elements that all splits sent together, and their reports."""
@@ -56,17 +56,17 @@ class SplitChains:
                 yield from arrival_frames(edge, self.arrived.get(edge.assigner, []))
 
 
-class SplitChain:
+class ChainedSourceOutput:
     """The way of one split's elements, in their order."""
 
     def __init__(
-        self, chains: SplitChains, split: str, router: Router, watermarks_of: Mapping[int, ChannelWatermarks]
+        self, chains: ChainedSourceOutputs, split: str, router: Router, watermarks_of: Mapping[int, ChannelWatermarks]
     ) -> None:
         self._chains = chains
         self._split = split
         self._router = router
         self._watermarks_of = watermarks_of
-        self._arrivals_of = {number: Arrivals() for number in watermarks_of}
+        self._arrivals_of = {number: TimestampSummary() for number in watermarks_of}
         self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment, self._arrivals_of)
 
     def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
@@ -117,10 +117,10 @@ class SplitChain:
             *before, last = self._said(edge, own)
             hears = edge.assigner is None or not is_operator
             last = last._replace(idle=(idle and hears) or None, ended=ended, rest=rest)
-            first = [Report(self._split, START_OF_BATCH, joined=True)] if joined else []
+            first = [WatermarkReport(self._split, START_OF_BATCH, joined=True)] if joined else []
             self._chains.reports[edge.address] += [*first, *before, last]
 
-    def _said(self, edge: Edge, own: Emitter | None) -> list[Report]:
+    def _said(self, edge: Edge, own: Emitter | None) -> list[WatermarkReport]:
         if edge.assigner is not None:
             return self._watermarks_of[edge.assigner].reports()
-        return [Report(self._split)] if own is None else own.reports()
+        return [WatermarkReport(self._split)] if own is None else own.reports()

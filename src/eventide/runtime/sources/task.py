@@ -17,10 +17,10 @@ from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
-from eventide.runtime.sources.alignment import Facts, SourceAlignment, Standing
+from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
-from eventide.runtime.sources.reading import SplitReading, SplitWay
-from eventide.runtime.sources.splits import SplitChains
+from eventide.runtime.sources.reading import SourceOutput, SplitReader
+from eventide.runtime.sources.splits import ChainedSourceOutputs
 
 _WAITING = 262_144
 READING = "while it read its source"
@@ -67,9 +67,9 @@ class SourceSpec(ChainSpec):
         source = self.source.with_columns(self.fields)
         return replace(self, source=source, type_info=source.get_produced_type())
 
-    def standing(self, facts: Facts) -> Standing | None:
+    def standing(self, facts: Facts) -> AlignmentStanding | None:
         """Where the source stands among others, by what the last micro-batch has reached; None if it does not wait."""
-        return None if self.alignment is None else Standing(self.alignment, self.name, facts)
+        return None if self.alignment is None else AlignmentStanding(self.alignment, self.name, facts)
 
 
 class SourceTask:
@@ -84,7 +84,7 @@ class SourceTask:
         self._task = task
         self._clock_ms = clock_ms
         self._dead_letters = spec.dead_letters if isinstance(spec, SourceSpec) else None
-        self._chains = SplitChains(spec.name, spec.root, task, self._metrics, clock_ms)
+        self._chains = ChainedSourceOutputs(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Sequence[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
@@ -102,7 +102,7 @@ class SourceTask:
         if self._dead_letters is not None:
             aside[self._dead_letters] = DEAD_LETTER
         readings = [
-            SplitReading(
+            SplitReader(
                 one,
                 self._way(one.split),
                 self._type_info,
@@ -134,7 +134,7 @@ class SourceTask:
 
         Several tasks may have rows of one split: each reports the highest watermark that it saw.
         """
-        ways: dict[str, SplitWay] = {}
+        ways: dict[str, SourceOutput] = {}
         for split, batch in parts:
             if split not in ways:
                 ways[split] = self._way(split)
@@ -156,10 +156,10 @@ class SourceTask:
         self._metrics.count(self._name, DEAD_LETTERS)
         return SideOutput(self._dead_letters, letter, bad.timestamp)
 
-    def _way(self, split: str) -> SplitWay:
-        return SplitWay(self._chains, split)
+    def _way(self, split: str) -> SourceOutput:
+        return SourceOutput(self._chains, split)
 
-    def _batches(self, source: Source, readings: Sequence[SplitReading]) -> Iterator[tuple[SplitReading, Batch]]:
+    def _batches(self, source: Source, readings: Sequence[SplitReader]) -> Iterator[tuple[SplitReader, Batch]]:
         """The elements of some ranges in handy numbers, with what they are read for."""
         reading_of = {way.part: reading for reading in readings for way in reading.range.parts}
         at = readings[0] if len(readings) == 1 else None
@@ -178,7 +178,7 @@ class SourceTask:
     def _count(self, counted: Counted) -> None:
         self._counted.append({self._name: counted.by_name})
 
-    def _send(self, way: SplitWay, batch: Batch) -> Iterator[Frame]:
+    def _send(self, way: SourceOutput, batch: Batch) -> Iterator[Frame]:
         self._metrics.count(self._name, RECORDS_OUT, len(batch))
         yield from way.send(batch)
 
@@ -191,6 +191,6 @@ class SourceTask:
         yield metrics_frame({"operators": counters, "functions": functions, "rows": rows})
 
 
-def _runs(source: Source, readings: Sequence[SplitReading]) -> Iterator[tuple[str, Iterable[Any]]]:
+def _runs(source: Source, readings: Sequence[SplitReader]) -> Iterator[tuple[str, Iterable[Any]]]:
     ways = [way for reading in readings for way in reading.range.parts if way.start != way.end]
     return source.read_together(ways) if ways else iter(())

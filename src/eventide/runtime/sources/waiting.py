@@ -7,7 +7,7 @@ from typing import Any
 
 from eventide.api.source import Source
 from eventide.runtime.exchange.reports import Rest
-from eventide.runtime.sources.alignment import Standing
+from eventide.runtime.sources.alignment import AlignmentStanding
 from eventide.runtime.sources.leveling import Leveling
 
 _REST = "rest"
@@ -15,7 +15,7 @@ _REST = "rest"
 
 def planned_together(
     source: Source,
-    standing: Standing,
+    standing: AlignmentStanding,
     now: Mapping[str, Mapping[str, Any]],
     limit_of: Mapping[str, int | None],
     max_rows: int | None,
@@ -61,7 +61,7 @@ def planned_together(
 
 def with_rests(
     source: Source,
-    standing: Standing | None,
+    standing: AlignmentStanding | None,
     now: Mapping[str, Mapping[str, Any]],
     end: dict[str, dict[str, Any]],
     target: Mapping[str, int] | None,

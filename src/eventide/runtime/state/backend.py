@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 
-class StateBackend(Protocol):
-    """Stores the state of one subtask: of all operators of a level, or of one of them.
+class Backend(Protocol):
+    """Stores the state of one subtask: of all operators of a stage, or of one of them.
 
     A call is dear (some 0.1 ms on Spark) whatever it carries up to some 10 KB, so operators make few calls with
     large values. What was put is there at the next micro-batch if this one succeeds, and only then.
@@ -64,7 +64,7 @@ class PartOfState:
     b'1'
     """
 
-    def __init__(self, whole: StateBackend, prefix: str) -> None:
+    def __init__(self, whole: Backend, prefix: str) -> None:
         self._whole = whole
         self._prefix = prefix
 

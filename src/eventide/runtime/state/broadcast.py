@@ -8,7 +8,7 @@ from typing import Any
 from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from eventide.errors import ProgramError
 from eventide.runtime.elements.ownership import own, own_unless
-from eventide.runtime.state.backend import PartOfState, StateBackend
+from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.state.keyed import KeyedState
 
 _VALUE = "v"
@@ -20,7 +20,7 @@ class BroadcastStates:
     A map is stored like state by key: what a micro-batch reads and writes are the buckets of the keys that it asks for.
     """
 
-    def __init__(self, backend: StateBackend, descriptors: Iterable[MapStateDescriptor]) -> None:
+    def __init__(self, backend: Backend, descriptors: Iterable[MapStateDescriptor]) -> None:
         self._maps = {
             descriptor.name: _Map(KeyedState(PartOfState(backend, f"broadcast/{descriptor.name}/"), 1))
             for descriptor in descriptors

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.schedule import Schedule
 
 _INDEX = "buckets"
@@ -42,7 +42,7 @@ class BucketStore:
     buckets that did not count them.
     """
 
-    def __init__(self, backend: StateBackend, size: int, times: Sequence[str]) -> None:
+    def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
         self._backend = backend
         self._size = size
         stored = backend.get(_INDEX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.collection import without_collection
 
 _PIECE = 1 << 20
@@ -51,7 +51,7 @@ class ChunkForm(Protocol[T]):
 class StoredChunks:
     """Rows of chunks as bytes, each row named by a number; a small index names all chunks, with the size of each."""
 
-    def __init__(self, backend: StateBackend, name: str = CHUNKS) -> None:
+    def __init__(self, backend: Backend, name: str = CHUNKS) -> None:
         self._backend = backend
         self._index = name
         stored = backend.get(name)
@@ -119,7 +119,7 @@ class ChunkStore(StoredChunks, Generic[T]):
     logarithmic number of times. The oldest chunk of a row is its base.
     """
 
-    def __init__(self, backend: StateBackend, form: ChunkForm[T], name: str = "chunks") -> None:
+    def __init__(self, backend: Backend, form: ChunkForm[T], name: str = "chunks") -> None:
         super().__init__(backend, name)
         self._form = form
 

@@ -11,7 +11,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.texts import type_of_text
 from eventide.common.typeinfo.widening import Conversion, conversion, obstacle
 from eventide.errors import StateError
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 DECLARED = "declared types"
 """Under this name lies the text of the type of each named state of an operator."""
@@ -23,7 +23,7 @@ _ANYTHING = str(Types.PICKLED_BYTE_ARRAY())
 class DeclaredTypes:
     """Which types the program declares for named states, beside those that it declared when they were stored."""
 
-    def __init__(self, backend: StateBackend) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._types: dict[str, str] | None = None
         self._has_changed = False

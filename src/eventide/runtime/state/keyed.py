@@ -15,7 +15,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.metrics import KEYS, TIMERS
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
     NO_BUCKET,
@@ -72,7 +72,7 @@ class KeyedState:
     """
 
     def __init__(
-        self, backend: StateBackend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES, *, in_batch: bool = False
+        self, backend: Backend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
         self._max_parallelism = max_parallelism
         self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))

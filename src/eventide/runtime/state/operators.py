@@ -11,7 +11,7 @@ from typing import Any
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
 from eventide.runtime.identity import alike, differences
-from eventide.runtime.state.backend import StateBackend, without_prefix
+from eventide.runtime.state.backend import Backend, without_prefix
 
 FORMAT = 3
 """The version of the stored form of state: another one is not read."""
@@ -40,7 +40,7 @@ class OperatorStates:
         StateError: if the state is of another form, or of another program, saying what differs.
     """
 
-    def __init__(self, backend: StateBackend, program: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, backend: Backend, program: Mapping[str, Mapping[str, str]]) -> None:
         self.backend = backend
         self._program = program
         self._stored = backend.get(HEAD)
@@ -85,7 +85,7 @@ class OperatorStates:
 
 
 class OperatorState:
-    """The state of one operator among others: a :class:`~eventide.runtime.state.backend.StateBackend`."""
+    """The state of one operator among others: a :class:`~eventide.runtime.state.backend.Backend`."""
 
     def __init__(self, states: OperatorStates, operator: str) -> None:
         self._backend = states.backend

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 _BUCKETS_OF_A_PAGE = 512
 _NUMBERS = np.dtype("<u2")
@@ -21,7 +21,7 @@ class Schedule:
     time has come, or when the time of one of its buckets changes, and written if it did.
     """
 
-    def __init__(self, backend: StateBackend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
         self._backend = backend
         self._name = name
         self._earliest = dict(earliest)

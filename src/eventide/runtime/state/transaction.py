@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 from eventide.pickling.pickles import dumps
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import Pickled, live
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import BatchTimers
@@ -51,7 +51,7 @@ class TransactionalState(KeyedState):
 
     def __init__(
         self,
-        backend: StateBackend,
+        backend: Backend,
         max_parallelism: int,
         growing: frozenset[str] = frozenset(),
         *,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.gate import Gate
 from eventide.runtime.eventtime.idleness import Idleness
+from eventide.runtime.eventtime.valve import WatermarkValve
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame, Signal
 from eventide.runtime.exchange.inbox import Inbox
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report, Rest
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Rest, WatermarkReport
 from eventide.runtime.metrics import ALIGNMENT_DRIFT, HELD_BY, SPLITS_HELD
 from eventide.runtime.sources.alignment import Facts, lowest
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
@@ -52,7 +52,7 @@ class AlignmentTaskSpec(TaskSpec):
         """Whether a split may become idle by the clock."""
         return any(edge.idle_after_ms is not None for edge in self.edges)
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> AlignmentTask:
+    def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> AlignmentTask:
         """The task, on its state, in a micro-batch of a time by the clock."""
         return AlignmentTask(self, backend, clock_ms, run)
 
@@ -72,11 +72,11 @@ class AlignmentTask:
     never older than the last micro-batch, comes back with the checkpoint, and is the same if a micro-batch is repeated.
     """
 
-    def __init__(self, spec: AlignmentTaskSpec, backend: StateBackend, clock_ms: int, run: str | None = None) -> None:
+    def __init__(self, spec: AlignmentTaskSpec, backend: Backend, clock_ms: int, run: str | None = None) -> None:
         self._spec = spec
         self._backend = backend
         self._clock_ms = clock_ms
-        self._gate = Gate(spec.edges, in_batch=spec.in_batch)
+        self._valve = WatermarkValve(spec.edges, in_batch=spec.in_batch)
         # A source whose splits pass is silent also when it has none.
         self._passing = {
             edge.name: Idleness(edge.idle_after_ms)
@@ -85,7 +85,7 @@ class AlignmentTask:
         }
         stored = backend.get(_GATE)
         if stored is not None:
-            self._gate.restore(json.loads(stored))
+            self._valve.restore(json.loads(stored))
         known = json.loads(backend.get(_KNOWN) or b"{}")
         self._number: int = known.get("number", 0)
         self._rests: dict[str, dict[str, str]] = known.get("rests", {})
@@ -94,7 +94,7 @@ class AlignmentTask:
         for name, idleness in self._passing.items():
             if name in known.get("passing", {}):
                 idleness.restore(known["passing"][name])
-        if self._gate.begin_run(run):
+        if self._valve.begin_run(run):
             for idleness in self._passing.values():
                 idleness.begin_anew()
         self.passed: list[int] = []
@@ -102,7 +102,7 @@ class AlignmentTask:
     @property
     def next_clock_ms(self) -> int | None:
         """The time by the clock at which it has to run again, with no data too; None if it need not."""
-        times = [self._gate.next_clock_ms, *(idleness.next_deadline_ms for idleness in self._passing.values())]
+        times = [self._valve.next_clock_ms, *(idleness.next_deadline_ms for idleness in self._passing.values())]
         return min((ms for ms in times if ms is not None), default=None)
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -112,11 +112,11 @@ class AlignmentTask:
             reports = inbox.reports(point)
             self._take_note(reports)
             if point == END_OF_INPUT:
-                self._gate.end_input(reports, inbox.ended_sources)
+                self._valve.end_input(reports, inbox.ended_sources)
             elif point == END_OF_BATCH:
-                self._gate.end_batch(reports, self._clock_ms, inbox.ended_sources)
+                self._valve.end_batch(reports, self._clock_ms, inbox.ended_sources)
             else:
-                self._gate.advance(reports)
+                self._valve.advance(reports)
         for idleness in self._passing.values():
             idleness.end_batch([_WHOLE], self._clock_ms)
         self._ended.update(self._name(edge) for edge in inbox.ended_sources)
@@ -129,7 +129,7 @@ class AlignmentTask:
     def _name(self, edge: int) -> str:
         return next(one.name for one in self._spec.edges if one.edge == edge)
 
-    def _take_note(self, reports: Iterable[tuple[int, Report]]) -> None:
+    def _take_note(self, reports: Iterable[tuple[int, WatermarkReport]]) -> None:
         """Remember the splits that rest; a source whose last split is done with its end is done, until one speaks."""
         for edge, report in reports:
             name = self._name(edge)
@@ -150,7 +150,7 @@ class AlignmentTask:
         for edge in self._spec.edges:
             if edge.edge not in self._spec.sources:
                 continue
-            splits = self._gate.splits_of(edge.edge)
+            splits = self._valve.splits_of(edge.edge)
             idle, rests = splits.idle_members(), self._rests.get(edge.name, {})
             for source in self._spec.sources[edge.edge]:
                 own = {
@@ -191,7 +191,7 @@ class AlignmentTask:
         return {"operators": {}, "functions": [shown]}
 
     def _store(self) -> None:
-        self._backend.put(_GATE, json.dumps(self._gate.snapshot()).encode())
+        self._backend.put(_GATE, json.dumps(self._valve.snapshot()).encode())
         known = {
             "number": self._number,
             "rests": {name: rests for name, rests in sorted(self._rests.items()) if rests},

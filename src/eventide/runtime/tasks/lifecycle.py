@@ -87,7 +87,7 @@ def _chained(spec: _HasChain) -> Iterator[_Opened]:
         if node.step is not None and node.step.user_function is not None:
             yield _Opened(node.step.user_function, _where(spec, node.step.name, spec.parallelism))
         for edge in node.edges:
-            for name, function in edge.outlet.user_functions():
+            for name, function in edge.partitioner.user_functions():
                 yield _Opened(function, _where(spec, name, edge.subtasks))
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.exchange.outlets import Outlet
+from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ class OperatorSpec(Protocol):
     def name(self) -> str:
         """The operator's name."""
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> Operator:
+    def open(self, backend: Backend, context: OperatorContext) -> Operator:
         """The operator on its state."""
 
     @property
@@ -218,7 +218,7 @@ class PlannedOperator:
 
     Attributes:
         spec: its description, which travels to the tasks.
-        outlets: for each input, how elements leave the tasks that send them here.
+        partitioners: for each input, how elements leave the tasks that send them here.
         speed: whether it works on columns or element by element, and why.
         identity: what its stored state depends on, in words that a message can show.
         used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
@@ -227,7 +227,7 @@ class PlannedOperator:
     """
 
     spec: OperatorSpec
-    outlets: tuple[Outlet, ...]
+    partitioners: tuple[StreamPartitioner, ...]
     speed: str
     identity: dict[str, str] = field(default_factory=dict)
     used_fields: tuple[frozenset[str] | None, ...] = ()

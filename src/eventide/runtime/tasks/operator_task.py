@@ -14,18 +14,18 @@ from eventide.runtime.chain.contexts import Moment
 from eventide.runtime.chain.router import Router, report_frames
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
-from eventide.runtime.eventtime.arrivals import Arrivals
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
-from eventide.runtime.eventtime.gate import Gate
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
+from eventide.runtime.eventtime.valve import WatermarkValve
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.exchange.inbox import Inbox
-from eventide.runtime.exchange.outlets import Codec
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
+from eventide.runtime.exchange.partitioners import Codec
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 from eventide.runtime.invoke import calling
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
 from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, remembered, stored
 from eventide.runtime.tasks.task import TaskSpec
@@ -52,7 +52,7 @@ class OperatorTaskSpec(TaskSpec):
         idleness = any(edge.idle_after_ms is not None for edge in self.edges)
         return self.has_generators or idleness or self.operator.needs_clock
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> OperatorTask:
+    def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> OperatorTask:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return OperatorTask(self, subtask, backend, clock_ms, run)
 
@@ -80,29 +80,29 @@ class OperatorTask:
     """
 
     def __init__(
-        self, spec: OperatorTaskSpec, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None
+        self, spec: OperatorTaskSpec, subtask: int, backend: Backend, clock_ms: int, run: str | None = None
     ) -> None:
         self._spec = spec
         self._subtask = subtask
         self._backend = backend
         self._clock_ms = clock_ms
-        self._gate = Gate(spec.edges, in_batch=spec.in_batch)
-        self._reports: list[Report] = []
+        self._valve = WatermarkValve(spec.edges, in_batch=spec.in_batch)
+        self._reports: list[WatermarkReport] = []
         if not spec.in_batch:
             self._begin(backend.get(_GATE))
-            self._gate.begin_run(run)
-        self._watermark_before = self._gate.watermark
+            self._valve.begin_run(run)
+        self._watermark_before = self._valve.watermark
         self._metrics = Metrics(clock_ms)
         self._operator = spec.operator.open(
             backend,
-            OperatorContext(spec.max_parallelism, self._metrics, self._gate.watermark, clock_ms, spec.in_batch),
+            OperatorContext(spec.max_parallelism, self._metrics, self._valve.watermark, clock_ms, spec.in_batch),
         )
         self._late_until = self._operator.late_until
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
         self._router = Router(spec.root, self._channel, subtask, subtask)
-        self._moment = Moment(self._gate.watermark, clock_ms)
+        self._moment = Moment(self._valve.watermark, clock_ms)
         self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics, self._moment)
         self._edges = spec.root.all_edges()
         self.passed: list[int] = []
@@ -132,8 +132,8 @@ class OperatorTask:
     @property
     def next_clock_ms(self) -> int | None:
         """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
-        times = [self._gate.next_clock_ms, self._operator.next_clock_ms]
-        if self._generators is not None and self._gate.watermark != MAX_MS:
+        times = [self._valve.next_clock_ms, self._operator.next_clock_ms]
+        if self._generators is not None and self._valve.watermark != MAX_MS:
             times.append(self._clock_ms + 1)
         return min((ms for ms in times if ms is not None), default=None)
 
@@ -145,8 +145,8 @@ class OperatorTask:
             "held": [[self._spec.name, self._subtask, held]] if (held := dict(self._operator.held())) else [],
         }
         if self._subtask == 0:
-            content["watermarks"] = {self._spec.name: self._gate.watermark}
-            content["splits"] = self._gate.split_watermarks()
+            content["watermarks"] = {self._spec.name: self._valve.watermark}
+            content["splits"] = self._valve.split_watermarks()
         return content
 
     def _begin(self, stored: bytes | None) -> None:
@@ -156,10 +156,10 @@ class OperatorTask:
         """
         known = {} if stored is None else json.loads(stored)
         if known:
-            self._gate.restore(known)
+            self._valve.restore(known)
         if known.get("audience") != self._spec.audience:
             self._reports.append(
-                Report(str(self._subtask), START_OF_BATCH, self._gate.watermark, self._gate.idle or None)
+                WatermarkReport(str(self._subtask), START_OF_BATCH, self._valve.watermark, self._valve.idle or None)
             )
 
     def _watermarks(self, step: Any) -> ChannelWatermarks:
@@ -168,13 +168,13 @@ class OperatorTask:
         return self._generators.run(step.id, step, self._channel, is_split=False)
 
     def _progress(self, point: int, inbox: Inbox) -> Progress:
-        """Let what is reported at a point through the gate."""
+        """Let what is reported at a point through the valve."""
         reports = inbox.reports(point)
         if point == END_OF_INPUT:
-            return self._gate.end_input(reports, inbox.ended_sources)
+            return self._valve.end_input(reports, inbox.ended_sources)
         if point == END_OF_BATCH:
-            return self._gate.end_batch(reports, self._clock_ms, inbox.ended_sources)
-        return self._gate.advance(reports)
+            return self._valve.end_batch(reports, self._clock_ms, inbox.ended_sources)
+        return self._valve.advance(reports)
 
     def _can_wait(self, point: int, progress: Progress) -> bool:
         """Whether elements may stay uncut here, because the results are equal.
@@ -193,7 +193,7 @@ class OperatorTask:
             self.passed.append(progress.watermark)
             self._moment.watermark = progress.watermark
         if progress != _NOTHING:
-            self._reports.append(Report(self._channel, point, progress.watermark, progress.idle))
+            self._reports.append(WatermarkReport(self._channel, point, progress.watermark, progress.idle))
 
     def _run_to(self, point: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
         self._receive(inbox, point)
@@ -249,12 +249,12 @@ class OperatorTask:
         base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
         return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}
 
-    def _reports_on(self, edge: Edge) -> list[Report]:
+    def _reports_on(self, edge: Edge) -> list[WatermarkReport]:
         """The reports of this subtask on an edge; an assigner on the way replaces all but the last watermark."""
         if edge.assigner is None:
             return self._reports
-        first = [Report(r.channel, r.point, MIN_MS) for r in self._reports if r.point == START_OF_BATCH]
-        last = [Report(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
+        first = [WatermarkReport(r.channel, r.point, MIN_MS) for r in self._reports if r.point == START_OF_BATCH]
+        last = [WatermarkReport(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
         return [*first, *self._watermarks_of[edge.assigner].reports(), *last]
 
     def _remember(self, inbox: Inbox) -> None:
@@ -262,12 +262,12 @@ class OperatorTask:
         before = remembered(self._backend.get(EVENT_TIME))
         log = EventTimeLog() if before is None else EventTimeLog.of(before)
         names = {edge.edge: edge.name for edge in self._spec.edges if edge.is_source}
-        arrived = [(names[edge], split, Arrivals.of(content)) for edge, split, content in inbox.arrivals]
+        arrived = [(names[edge], split, TimestampSummary.of(content)) for edge, split, content in inbox.arrivals]
         said = ((names[edge], report) for edge, report in inbox.all_reports() if edge in names)
         spoke = [(name, report.channel) for name, report in said if report.spoke]
-        known = self._gate.known_splits()
+        known = self._valve.known_splits()
         log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
-        log.stand(self._clock_ms, self._gate.watermark, self._gate.holder())
+        log.stand(self._clock_ms, self._valve.watermark, self._valve.holder())
         self._backend.put(EVENT_TIME, stored(log.snapshot()))
 
     def _remember_late(self) -> None:
@@ -296,4 +296,4 @@ class OperatorTask:
             self._remember_numbers(inbox.counts)
         if self._generators is not None:
             self._generators.flush()
-        self._backend.put(_GATE, json.dumps({**self._gate.snapshot(), "audience": self._spec.audience}).encode())
+        self._backend.put(_GATE, json.dumps({**self._valve.snapshot(), "audience": self._spec.audience}).encode())

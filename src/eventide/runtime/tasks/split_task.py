@@ -19,8 +19,8 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
-from eventide.runtime.sources.splits import SplitChains
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.sources.splits import ChainedSourceOutputs
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.task import TaskSpec
 
 _STATE = "splits"
@@ -41,7 +41,7 @@ class SplitTaskSpec(TaskSpec):
         """True: generators are asked with the clock."""
         return True
 
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> SplitTask:
+    def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> SplitTask:
         """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return SplitTask(self, subtask, backend, clock_ms)
 
@@ -95,7 +95,7 @@ class SplitTask:
     program does not expect any more, are forgotten with their generators.
     """
 
-    def __init__(self, spec: SplitTaskSpec, subtask: int, backend: StateBackend, clock_ms: int) -> None:
+    def __init__(self, spec: SplitTaskSpec, subtask: int, backend: Backend, clock_ms: int) -> None:
         self._spec = spec
         self._subtask = subtask
         self._backend = backend
@@ -105,7 +105,7 @@ class SplitTask:
         self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
-        self._chains = SplitChains(spec.name, spec.root, subtask, self._metrics, clock_ms)
+        self._chains = ChainedSourceOutputs(spec.name, spec.root, subtask, self._metrics, clock_ms)
         self._expected = {(edge.name, split) for edge in spec.edges for split in edge.channels if self._is_mine(split)}
         stored = backend.get(_STATE)
         state = {} if stored is None else json.loads(stored)

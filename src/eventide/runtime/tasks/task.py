@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from eventide.api.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.eventtime.gate import GateEdge
+from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.metrics import FunctionMetrics
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 
 
 class Task(Protocol):
@@ -66,7 +66,7 @@ class TaskSpec(ABC):
     number: int
     id: str
     name: str
-    edges: tuple[GateEdge, ...]
+    edges: tuple[ValveEdge, ...]
     root: ChainNode
     parallelism: int
     max_parallelism: int
@@ -88,7 +88,7 @@ class TaskSpec(ABC):
         """Whether its tasks have to run when only the clock has gone on."""
 
     @abstractmethod
-    def task(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> Task:
+    def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> Task:
         """Open one of its subtasks for a micro-batch.
 
         Args:

@@ -11,7 +11,7 @@ from eventide.api.windows import Evictor, Trigger, Window, WindowAssigner
 from eventide.common.ms import MIN_MS, whole_ms
 from eventide.errors import ProgramError
 from eventide.runtime.state.handles import handles_under
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 
 TRIGGER_STATE = "trigger:"
@@ -19,7 +19,7 @@ WINDOW_STATE = "window:"
 ASSIGNER_STATE = "assigner:"
 
 
-class Moment:
+class WindowMoment:
     """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Moment:
 class TriggerView(Trigger.OnMergeContext):
     """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
         self._moment = moment
         self._timers = keyed
         self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
@@ -82,7 +82,7 @@ class TriggerView(Trigger.OnMergeContext):
 class AssignerView(WindowAssigner.WindowAssignerContext):
     """The operator as a window assigner sees it."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState) -> None:
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
         self._moment = moment
         self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
 
@@ -98,7 +98,7 @@ class AssignerView(WindowAssigner.WindowAssignerContext):
 class EvictorView(Evictor.EvictorContext):
     """The operator as an evictor sees it."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: WindowMoment) -> None:
         self._moment = moment
 
     def get_current_processing_time(self) -> int:
@@ -113,7 +113,7 @@ class EvictorView(Evictor.EvictorContext):
 class FiringContext(ProcessAllWindowFunction.Context[Any]):
     """The operator as a window function sees it."""
 
-    def __init__(self, moment: Moment, keyed: KeyedState, merging: bool, at: KeyAtHand) -> None:
+    def __init__(self, moment: WindowMoment, keyed: KeyedState, merging: bool, at: KeyContext) -> None:
         self._moment = moment
         self._keyed = keyed
         self._at = at

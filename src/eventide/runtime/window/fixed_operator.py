@@ -18,7 +18,7 @@ from eventide.runtime.elements.keys import key_group
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.invoke import no_results
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AtElement, Times
@@ -61,7 +61,7 @@ class FixedWindowOperator(WindowOperator):
     order when a micro-batch is run again, after a restart, and however elements were cut into micro-batches.
     """
 
-    def __init__(self, spec: WindowSpec, backend: StateBackend, keyed: KeyedState, context: OperatorContext) -> None:
+    def __init__(self, spec: WindowSpec, backend: Backend, keyed: KeyedState, context: OperatorContext) -> None:
         super().__init__(spec, keyed, context)
         panes = panes_of(spec.assigner)
         if panes is None:

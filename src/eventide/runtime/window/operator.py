@@ -10,15 +10,15 @@ from eventide.api.dead_letters import ADVICE
 from eventide.api.windows import Evictor, TimestampedValue, TriggerResult, Window
 from eventide.common.ms import MIN_MS
 from eventide.errors import ProgramError
+from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.collector import Collector
 from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
-from eventide.runtime.chain.steps import HANDLING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
-from eventide.runtime.state.key_at_hand import is_rich
+from eventide.runtime.state.key_context import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 from eventide.runtime.tasks.operator import OperatorContext, Receive
@@ -28,8 +28,8 @@ from eventide.runtime.window.contexts import (
     AssignerView,
     EvictorView,
     FiringContext,
-    Moment,
     TriggerView,
+    WindowMoment,
 )
 from eventide.runtime.window.merging import windows_of
 from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
@@ -68,7 +68,7 @@ class WindowOperator:
         self._keyed = keyed
         self._metrics = context.metrics
         self._windows = windows_of(spec.assigner, keyed)
-        self._moment = moment = Moment()
+        self._moment = moment = WindowMoment()
         moment.watermark = context.watermark_ms
         moment.processing_time = context.clock_ms
         follows_event_time = spec.assigner.is_event_time()
@@ -77,8 +77,8 @@ class WindowOperator:
         self._trigger_view = TriggerView(moment, keyed)
         self._assigner_view = AssignerView(moment, keyed)
         self._evictor_view = EvictorView(moment)
-        self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_at_hand)
-        self._at = spec.key_at_hand
+        self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_context)
+        self._at = spec.key_context
         self._at.begin(keyed, context.clock_ms)
         self._is_rich = is_rich(spec.function.user_function)
         self._out = Collector(spec.name, spec.output_type)

@@ -27,12 +27,12 @@ from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.outlets import ByKey, Outlet, Together
+from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.tasks.operator import Key, OperatorInput, PlannedOperator
 from eventide.runtime.window.contents import Contents, Reduced
 from eventide.runtime.window.functions import FiringFunction
 from eventide.runtime.window.partials import PartialsCodec
-from eventide.runtime.window.reducing_outlet import ReducingOutlet
+from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
 from eventide.runtime.window.spec import WindowSpec
 
 COLUMNS = "columns"
@@ -102,14 +102,14 @@ class WindowOperation:
                 return self._on_columns(spec, contents, self.function, source, max_parallelism)
         else:
             obstacle = _python_in(spec)
-        outlet = _element_outlet(spec, source, max_parallelism)
-        if isinstance(outlet, ReducingOutlet):
+        partitioner = _element_partitioner(spec, source, max_parallelism)
+        if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
         else:
             reason = _unreduced(spec, source) if _reduces(spec) else None
             unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
             speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
-        return PlannedOperator(spec, (outlet,), speed, self._identity(spec, source, max_parallelism), (None,))
+        return PlannedOperator(spec, (partitioner,), speed, self._identity(spec, source, max_parallelism), (None,))
 
     def _on_columns(
         self,
@@ -135,7 +135,7 @@ class WindowOperation:
         )
         return PlannedOperator(
             window,
-            (window.outlet(max_parallelism),),
+            (window.partitioner(max_parallelism),),
             f"{COLUMNS}, {_why_fast(window)}",
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements else frozenset({*keys, *contents.aggregation.input_columns}),),
@@ -269,13 +269,15 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     return None
 
 
-def _element_outlet(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> Outlet:
+def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> StreamPartitioner:
     value_type, key = source.value_type, source.key
     panes = panes_of(spec.assigner)
     if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec, source) is None:
         codec = PartialsCodec(value_type, Types.PICKLED_BYTE_ARRAY() if key is None else key.type_info)
         select = None if key is None else key.select
-        return ReducingOutlet(spec.name, spec.contents, panes, codec, select, max_parallelism)
+        return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism)
     if key is None:
-        return Together(ElementCodec(value_type))
-    return ByKey(ElementCodec(value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns)
+        return ForwardPartitioner(ElementCodec(value_type))
+    return KeyGroupPartitioner(
+        ElementCodec(value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns
+    )

@@ -24,8 +24,8 @@ from eventide.api.windows import (
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.dead_letters import described
 from eventide.runtime.elements.elements import in_time_order
-from eventide.runtime.state.backend import StateBackend
-from eventide.runtime.state.key_at_hand import KeyAtHand
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, SortInputs
@@ -56,7 +56,7 @@ class WindowSpec:
     late_tag: str | None = None
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
     dead_letters: str | None = None
-    key_at_hand: KeyAtHand = field(default_factory=KeyAtHand, compare=False, repr=False)
+    key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
 
     @property
     def is_fixed(self) -> bool:
@@ -82,7 +82,7 @@ class WindowSpec:
         """Sorts by timestamps; windows over all elements treat them as elements of one key."""
         return in_time_order
 
-    def open(self, backend: StateBackend, context: OperatorContext) -> WindowOperator:
+    def open(self, backend: Backend, context: OperatorContext) -> WindowOperator:
         """The operator on its state."""
         if self.dead_letters is not None:
             growing = frozenset({CONTENTS} if isinstance(self.contents, AllElements) else ())
@@ -108,7 +108,7 @@ class WindowSpec:
     @property
     def state_of_functions(self) -> KeyedStateStore:
         """Where its window function finds the state of a key, which all windows of the key share."""
-        return self.key_at_hand.store
+        return self.key_context.store
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""

@@ -11,15 +11,15 @@ import numpy as np
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.ownership import own
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.collection import without_collection
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
-ByKey: TypeAlias = dict[Any, Any]
+KeyGroupPartitioner: TypeAlias = dict[Any, Any]
 """Contents of a window by key, or a list of the elements that it must still add; in the order of arrival."""
 
-Chunk: TypeAlias = dict[int, ByKey]
+Chunk: TypeAlias = dict[int, KeyGroupPartitioner]
 """The windows of a row by their number."""
 
 _PARTS = 8
@@ -58,7 +58,7 @@ class _WindowChunks:
                     append(mine, by_key)
         return base
 
-    def add(self, kept: ByKey, more: ByKey) -> None:
+    def add(self, kept: KeyGroupPartitioner, more: KeyGroupPartitioner) -> None:
         """Append what another chunk has of a window to its contents.
 
         Raises:
@@ -108,14 +108,14 @@ class WindowStore:
     element is in a great many. What a micro-batch brings and fires is never stored.
     """
 
-    def __init__(self, backend: StateBackend, contents: Contents, windows_in_row: int) -> None:
+    def __init__(self, backend: Backend, contents: Contents, windows_in_row: int) -> None:
         self._contents = contents
         self._form = _WindowChunks(contents)
         self._chunks: ChunkStore[Chunk] = ChunkStore(backend, self._form)
         self._in_row = windows_in_row
         self._added: dict[int, Chunk] = {}
         self._read: dict[int, list[Chunk]] = {}
-        self._opened: dict[int, ByKey] = {}
+        self._opened: dict[int, KeyGroupPartitioner] = {}
 
     def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add elements to a window, in their order.
@@ -161,7 +161,7 @@ class WindowStore:
         """How many windows hold something, from a number on; None where several are stored together."""
         return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
 
-    def open(self, window: int) -> ByKey:
+    def open(self, window: int) -> KeyGroupPartitioner:
         """Return the contents of a window that will still be added to, by key in the order of first arrival.
 
         Raises:
@@ -174,7 +174,7 @@ class WindowStore:
             opened = self._opened[window] = self._put_together(window)
         return opened
 
-    def take(self, window: int) -> ByKey:
+    def take(self, window: int) -> KeyGroupPartitioner:
         """Return the contents of a window for the last time, by key in the order of first arrival.
 
         Raises:
@@ -214,7 +214,7 @@ class WindowStore:
             self._chunks.append(row, added)
             self._read.pop(row, None)
 
-    def _put_together(self, window: int) -> ByKey:
+    def _put_together(self, window: int) -> KeyGroupPartitioner:
         row = window // self._in_row
         chunks = self._read.get(row)
         if chunks is None:
@@ -227,7 +227,7 @@ class WindowStore:
         return kept
 
 
-def append(elements: ByKey, more: ByKey) -> None:
+def append(elements: KeyGroupPartitioner, more: KeyGroupPartitioner) -> None:
     """Append elements to the present ones of their keys."""
     for key, others in more.items():
         mine = elements.get(key)

@@ -10,13 +10,13 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.chain.steps import Filter, FlatMap, Map
+from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.outlets import Together
-from eventide.runtime.exchange.reports import END_OF_BATCH, Report
+from eventide.runtime.exchange.partitioners import ForwardPartitioner
+from eventide.runtime.exchange.reports import END_OF_BATCH, WatermarkReport
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
@@ -26,7 +26,7 @@ def elements(*values):
 
 
 def edge(number, assigner=None):
-    return Edge(number, number, "producer", 1, Together(ElementCodec(Types.PICKLED_BYTE_ARRAY())), assigner)
+    return Edge(number, number, "producer", 1, ForwardPartitioner(ElementCodec(Types.PICKLED_BYTE_ARRAY())), assigner)
 
 
 def assign(function, number=1):
@@ -140,7 +140,7 @@ def test_the_watermark_of_an_assigner_follows_from_the_highest_timestamp_that_it
     run.push(root, {None: elements(3, 9, 4)})
     run.push(root, {None: elements(5)})
     marker.end_batch(is_asked=True)
-    assert marker.reports() == [Report("split", END_OF_BATCH, 8, spoke=True)]
+    assert marker.reports() == [WatermarkReport("split", END_OF_BATCH, 8, spoke=True)]
 
 
 def test_a_channel_without_elements_has_nothing_to_report():

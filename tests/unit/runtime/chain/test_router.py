@@ -15,14 +15,14 @@ from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.outlets import ByKey, Together
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, Report
+from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, WatermarkReport
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 
 
 def keyed_edge(subtasks, select=lambda v: v, codec=PICKLED):
-    return Edge(1, 9, "producer", subtasks, ByKey(codec, select, max_parallelism=16))
+    return Edge(1, 9, "producer", subtasks, KeyGroupPartitioner(codec, select, max_parallelism=16))
 
 
 def elements(values):
@@ -31,7 +31,7 @@ def elements(values):
 
 def sent(router, edge, values):
     router.send(edge, elements(values))
-    return {frame.subtask: edge.outlet.codec.decode(frame.content) for frame in router.element_frames(3)}
+    return {frame.subtask: edge.partitioner.codec.decode(frame.content) for frame in router.element_frames(3)}
 
 
 @given(st.lists(st.one_of(st.text(), st.integers())), st.integers(1, 5))
@@ -55,7 +55,7 @@ def test_keys_that_are_named_fields_are_found_in_columns_without_an_object_for_a
     types = types[::-1] if names[0] == "at" else types
     codec = ElementCodec(ROW, types[0] if len(types) == 1 else Types.TUPLE(types))
     by_object = keyed_edge(subtasks, itemgetter(*names), codec)
-    by_column = Edge(1, 9, "producer", subtasks, ByKey(codec, untouched, 16, key_columns=names))
+    by_column = Edge(1, 9, "producer", subtasks, KeyGroupPartitioner(codec, untouched, 16, key_columns=names))
     columns = Columns.of(elements(ROWS), ROW)
     found = []
     for edge, batch in ((by_object, elements(ROWS)), (by_column, columns)):
@@ -67,7 +67,7 @@ def test_keys_that_are_named_fields_are_found_in_columns_without_an_object_for_a
 
 def test_a_key_in_a_column_that_cannot_be_one_is_refused_with_its_element():
     codec = ElementCodec(ROW, Types.DOUBLE())
-    edge = Edge(1, 9, "producer", 2, ByKey(codec, untouched, 16, key_columns=("shop",)))
+    edge = Edge(1, 9, "producer", 2, KeyGroupPartitioner(codec, untouched, 16, key_columns=("shop",)))
     router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
     rows = [*ROWS[:2], Row(user="eve", at=1, shop=float("nan"))]
     with pytest.raises(DataError, match=r"element Row.user='eve'.* is not equal to itself"):
@@ -80,21 +80,21 @@ def untouched(value):
 
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
 def test_without_a_key_elements_stay_together_at_the_place_of_their_task(place, subtask):
-    edge = Edge(1, 9, "producer", 3, Together(ElementCodec(Types.INT())), has_watermarks=False)
+    edge = Edge(1, 9, "producer", 3, ForwardPartitioner(ElementCodec(Types.INT())), has_watermarks=False)
     router = Router(ChainNode(edges=(edge,)), "s", 0, place)
     assert sent(router, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
     assert list(router.element_frames(0)) == []
-    assert list(report_frames(edge, [Report("s", watermark=7)])) == []
+    assert list(report_frames(edge, [WatermarkReport("s", watermark=7)])) == []
     assert list(end_frames(edge)) == []
 
 
 def test_what_is_reported_goes_to_every_subtask():
     edge = keyed_edge(3)
-    reports = [Report("s", 2, 7), Report("t", spoke=True)]
-    assert list(report_frames(edge, [*reports, Report("says nothing")])) == [
+    reports = [WatermarkReport("s", 2, 7), WatermarkReport("t", spoke=True)]
+    assert list(report_frames(edge, [*reports, WatermarkReport("says nothing")])) == [
         Frame(9, subtask, Signal.REPORTS, END_OF_BATCH, 1, "", reports) for subtask in range(3)
     ]
-    assert list(report_frames(edge, [Report("says nothing")])) == []
+    assert list(report_frames(edge, [WatermarkReport("says nothing")])) == []
 
 
 def test_the_end_of_a_source_goes_to_every_subtask():
@@ -102,7 +102,7 @@ def test_the_end_of_a_source_goes_to_every_subtask():
 
 
 def test_on_an_edge_by_place_each_element_has_a_round_of_its_own():
-    edge = Edge(1, 9, "producer", 1, Together(ElementCodec(Types.INT())), by_element=True)
+    edge = Edge(1, 9, "producer", 1, ForwardPartitioner(ElementCodec(Types.INT())), by_element=True)
     router = Router(ChainNode(edges=(edge,)), "s", 4, 0)
     router.send(edge, elements([1]))
     (frame,) = router.element_frames(3)

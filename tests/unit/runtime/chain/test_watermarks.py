@@ -16,7 +16,7 @@ from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import Generators
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.reports import END_OF_BATCH, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, WatermarkReport
 from eventide.runtime.state.backend import MemoryBackend
 
 
@@ -76,8 +76,10 @@ def test_its_last_watermark_and_that_it_is_idle_are_there_too():
             pass
 
     backend = MemoryBackend()
-    assert batch(backend, "idle", supplier=Idle)[0] == Report("s", 0, idle=True, spoke=True)
-    assert batch(backend, "idle", supplier=Idle) == [Report("s", END_OF_BATCH, spoke=True)], "it is idle already"
+    assert batch(backend, "idle", supplier=Idle)[0] == WatermarkReport("s", 0, idle=True, spoke=True)
+    assert batch(backend, "idle", supplier=Idle) == [WatermarkReport("s", END_OF_BATCH, spoke=True)], (
+        "it is idle already"
+    )
 
 
 def test_a_generator_that_is_forgotten_begins_anew():

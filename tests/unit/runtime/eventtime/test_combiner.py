@@ -5,7 +5,7 @@ import json
 import pytest
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
+from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
 
 both = pytest.mark.parametrize("kind", list(Members))
 NOTHING = Progress()
@@ -13,21 +13,21 @@ NOTHING = Progress()
 
 @both
 def test_without_channels_nothing_is_said(kind):
-    combiner = Combiner(kind)
+    combiner = WatermarkCombiner(kind)
     assert combiner.advance() == NOTHING
     assert (combiner.watermark, combiner.idle) == (MIN_MS, False)
 
 
 @both
 def test_a_channel_that_has_not_spoken_holds_all(kind):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     assert combiner.advance() == NOTHING
 
 
 @both
 def test_the_minimum_comes_out_and_only_when_it_rises(kind):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 7)
     assert combiner.advance() == Progress(7)
@@ -40,7 +40,7 @@ def test_the_minimum_comes_out_and_only_when_it_rises(kind):
 
 @both
 def test_a_lower_watermark_of_a_channel_changes_nothing(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     combiner.update("a", 10)
     assert combiner.advance() == Progress(10)
     combiner.update("a", 5)
@@ -50,7 +50,7 @@ def test_a_lower_watermark_of_a_channel_changes_nothing(kind):
 
 @both
 def test_an_idle_channel_does_not_hold_the_others(kind):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.mark_idle("b")
     assert combiner.advance() == Progress(10)
@@ -59,7 +59,7 @@ def test_an_idle_channel_does_not_hold_the_others(kind):
 @both
 @pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "b", "a"), ("b", "c", "a")])
 def test_when_all_become_idle_the_maximum_comes_first_whatever_their_order(kind, order):
-    combiner = Combiner(kind, ["a", "b", "c"])
+    combiner = WatermarkCombiner(kind, ["a", "b", "c"])
     for channel, watermark in {"a": 3, "b": 9, "c": 6}.items():
         combiner.update(channel, watermark)
     assert combiner.advance() == Progress(3)
@@ -71,13 +71,13 @@ def test_when_all_become_idle_the_maximum_comes_first_whatever_their_order(kind,
 
 @both
 def test_channels_that_become_idle_without_a_watermark_say_idle_alone(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     combiner.mark_idle("a")
     assert combiner.advance() == Progress(None, idle=True)
 
 
 def test_a_split_that_comes_back_behind_counts_at_once():
-    combiner = Combiner(Members.SPLITS, ["a", "b"])
+    combiner = WatermarkCombiner(Members.SPLITS, ["a", "b"])
     combiner.update("a", 10)
     combiner.mark_idle("b")
     assert combiner.advance() == Progress(10)
@@ -90,7 +90,7 @@ def test_a_split_that_comes_back_behind_counts_at_once():
 
 @pytest.mark.parametrize(("caught_up", "after"), [(9, Progress(20)), (10, NOTHING), (11, Progress(11))])
 def test_an_input_that_comes_back_behind_is_left_out_until_it_reaches_what_was_put_out(caught_up, after):
-    combiner = Combiner(Members.CHANNELS, ["a", "b"])
+    combiner = WatermarkCombiner(Members.CHANNELS, ["a", "b"])
     combiner.update("a", 10)
     combiner.mark_idle("b")
     assert combiner.advance() == Progress(10)
@@ -104,7 +104,7 @@ def test_an_input_that_comes_back_behind_is_left_out_until_it_reaches_what_was_p
 
 @pytest.mark.parametrize(("kind", "after"), [(Members.SPLITS, NOTHING), (Members.CHANNELS, Progress(20))])
 def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(kind, after):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 10)
     combiner.mark_idle("a")
@@ -116,7 +116,7 @@ def test_a_watermark_that_does_not_rise_wakes_a_split_and_no_input(kind, after):
 
 def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_watermark():
     for kind, first in [(Members.CHANNELS, Progress(None, idle=False)), (Members.SPLITS, NOTHING)]:
-        combiner = Combiner(kind, ["a"])
+        combiner = WatermarkCombiner(kind, ["a"])
         combiner.update("a", 10)
         combiner.mark_idle("a")
         assert combiner.advance() == Progress(10, idle=True)
@@ -128,7 +128,7 @@ def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_waterma
 
 @both
 def test_a_removed_channel_holds_nobody(kind):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 5)
     assert combiner.advance() == Progress(5)
@@ -140,11 +140,11 @@ def test_a_removed_channel_holds_nobody(kind):
 
 @both
 def test_a_removed_channel_stays_removed_after_a_restart(kind):
-    combiner = Combiner(kind, ["a", "b"])
+    combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.remove("b")
     assert combiner.advance() == Progress(10)
-    again = Combiner(kind, ["a", "b"])
+    again = WatermarkCombiner(kind, ["a", "b"])
     again.restore(json.loads(json.dumps(combiner.snapshot())))
     again.update("a", 11)
     assert again.advance() == Progress(11)
@@ -153,7 +153,7 @@ def test_a_removed_channel_stays_removed_after_a_restart(kind):
 
 @both
 def test_a_channel_that_was_not_expected_leaves_no_trace(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     empty = combiner.snapshot()
     for channel in ("x", "y"):
         combiner.update(channel, 1)
@@ -163,10 +163,10 @@ def test_a_channel_that_was_not_expected_leaves_no_trace(kind):
 
 @both
 def test_what_is_not_expected_any_more_leaves_no_trace(kind):
-    combiner = Combiner(kind, ["a", "b", "c"])
+    combiner = WatermarkCombiner(kind, ["a", "b", "c"])
     combiner.remove("b")
     combiner.update("x", 7)
-    again = Combiner(kind, ["a"])
+    again = WatermarkCombiner(kind, ["a"])
     again.restore(json.loads(json.dumps(combiner.snapshot())))
     assert again.watermarks() == {"a": MIN_MS, "x": 7}
     again.update("a", 10)
@@ -176,7 +176,7 @@ def test_what_is_not_expected_any_more_leaves_no_trace(kind):
 
 @both
 def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     for channel, watermark in {"a": 9, "x": 3, "y": 5, "z": 7}.items():
         combiner.update(channel, watermark)
     combiner.mark_idle("z")
@@ -186,10 +186,10 @@ def test_the_channel_that_is_furthest_ahead_is_active_and_was_not_expected(kind)
 
 @both
 def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     combiner.update("a", 10)
     assert combiner.advance() == Progress(10)
-    again = Combiner(kind, ["a", "b"])
+    again = WatermarkCombiner(kind, ["a", "b"])
     again.restore(combiner.snapshot())
     again.update("a", 20)
     assert again.advance() == NOTHING
@@ -199,6 +199,6 @@ def test_a_channel_that_is_new_at_a_restart_holds_until_it_speaks(kind):
 
 @both
 def test_the_largest_watermark_passes(kind):
-    combiner = Combiner(kind, ["a"])
+    combiner = WatermarkCombiner(kind, ["a"])
     combiner.update("a", MAX_MS)
     assert combiner.advance() == Progress(MAX_MS)

@@ -8,7 +8,7 @@ from eventide.common import Watermark
 from eventide.common.ms import MIN_MS
 from eventide.errors import DataError
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, WatermarkReport
 
 
 def at_work(*, is_split=True, watermark=MIN_MS, idle=False):
@@ -27,11 +27,11 @@ def test_a_watermark_is_reported_at_its_place_and_only_when_it_rises():
     for place, time_ms in [(4, 10), (5, 10), (6, 9), (7, 11)]:
         emitter.point = place
         emitter.emit_watermark(Watermark(time_ms))
-    assert emitter.reports() == [Report("s", 4, 10, spoke=True), Report("s", 7, 11, spoke=True)]
+    assert emitter.reports() == [WatermarkReport("s", 4, 10, spoke=True), WatermarkReport("s", 7, 11, spoke=True)]
     assert emitter.watermark == 11
 
 
-@pytest.mark.parametrize(("is_split", "said"), [(True, [Report("s", 4, 10, idle=False)]), (False, [])])
+@pytest.mark.parametrize(("is_split", "said"), [(True, [WatermarkReport("s", 4, 10, idle=False)]), (False, [])])
 def test_with_its_first_watermark_of_a_batch_a_split_counts_again_though_it_does_not_rise(is_split, said):
     emitter = Emitter("s", is_split=is_split, watermark=10)
     emitter.point = 4
@@ -40,7 +40,7 @@ def test_with_its_first_watermark_of_a_batch_a_split_counts_again_though_it_does
     assert emitter.reports() == said
 
 
-@pytest.mark.parametrize(("is_split", "said"), [(True, [Report("s", 4, 10, idle=False)]), (False, [])])
+@pytest.mark.parametrize(("is_split", "said"), [(True, [WatermarkReport("s", 4, 10, idle=False)]), (False, [])])
 def test_one_that_marked_itself_idle_counts_again_with_a_watermark_if_it_is_a_split(is_split, said):
     emitter = at_work(is_split=is_split, watermark=10, idle=True)
     emitter.emit_watermark(Watermark(10))
@@ -55,14 +55,14 @@ def test_idle_and_active_are_said_when_they_change():
     emitter.point = 5
     emitter.mark_active()
     emitter.mark_active()
-    assert emitter.reports() == [Report("s", 4, idle=True), Report("s", 5, idle=False)]
+    assert emitter.reports() == [WatermarkReport("s", 4, idle=True), WatermarkReport("s", 5, idle=False)]
 
 
 def test_that_a_channel_is_active_is_said_once_in_each_batch_for_its_source_may_have_said_idle():
     emitter = Emitter("s", is_split=True)
     emitter.mark_active()
     emitter.mark_active()
-    assert emitter.reports() == [Report("s", START_OF_BATCH, idle=False)]
+    assert emitter.reports() == [WatermarkReport("s", START_OF_BATCH, idle=False)]
 
 
 def test_at_the_end_of_a_batch_it_says_whether_there_were_elements():
@@ -70,8 +70,8 @@ def test_at_the_end_of_a_batch_it_says_whether_there_were_elements():
     heard.hear()
     silent.end_batch()
     heard.end_batch()
-    assert silent.reports() == [Report("s", END_OF_BATCH)]
-    assert heard.reports() == [Report("s", END_OF_BATCH, spoke=True)]
+    assert silent.reports() == [WatermarkReport("s", END_OF_BATCH)]
+    assert heard.reports() == [WatermarkReport("s", END_OF_BATCH, spoke=True)]
 
 
 @pytest.mark.parametrize("column", [list, np.array, pa.array])
@@ -80,7 +80,7 @@ def test_watermarks_of_rows_are_reported_at_the_places_of_the_rows(column):
     emitter.points, emitter.point = np.array([2, 3, 5, 8]), 8
     emitter.emit_watermarks(column([0, 1, 2]), column([10, 9, 20]))
     emitter.emit_watermark(Watermark(30))
-    assert emitter.reports() == [Report("s", 2, 10), Report("s", 5, 20), Report("s", 8, 30)]
+    assert emitter.reports() == [WatermarkReport("s", 2, 10), WatermarkReport("s", 5, 20), WatermarkReport("s", 8, 30)]
 
 
 @pytest.mark.parametrize(("rows", "times"), [([0, 1], [5]), ([1, 0], [5, 6])])

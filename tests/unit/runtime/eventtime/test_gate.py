@@ -7,248 +7,248 @@ import pytest
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Progress
-from eventide.runtime.eventtime.gate import Gate, GateEdge
-from eventide.runtime.exchange.reports import END_OF_INPUT, Report
+from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
+from eventide.runtime.exchange.reports import END_OF_INPUT, WatermarkReport
 
 NOTHING = Progress()
-SOURCE = GateEdge(1, "1", ("s", "t"), is_source=True)
-OTHER_SOURCE = GateEdge(2, "2", ("u",), is_source=True)
-STAGE = GateEdge(3, "3", ("0", "1"), is_source=False)
+SOURCE = ValveEdge(1, "1", ("s", "t"), is_source=True)
+OTHER_SOURCE = ValveEdge(2, "2", ("u",), is_source=True)
+STAGE = ValveEdge(3, "3", ("0", "1"), is_source=False)
 
 
 class Told:
-    """A gate that hears of a micro-batch at its end, all at once."""
+    """A valve that hears of a micro-batch at its end, all at once."""
 
     def __init__(self, inputs):
         self.edges = inputs
-        self.gate = Gate(inputs)
+        self.valve = WatermarkValve(inputs)
         self.reports = []
 
     def report(self, edge, channel, watermark=None, *, idle=None, spoke=True, ended=False):
-        self.reports.append((edge, Report(channel, watermark=watermark, idle=idle, spoke=spoke, ended=ended)))
+        self.reports.append((edge, WatermarkReport(channel, watermark=watermark, idle=idle, spoke=spoke, ended=ended)))
 
     def end_batch(self, clock=0, ending=()):
         reports, self.reports = self.reports, []
-        return self.gate.end_batch(reports, clock, ending)
+        return self.valve.end_batch(reports, clock, ending)
 
     def end(self, *edges):
-        return self.gate.end_input((), edges)
+        return self.valve.end_input((), edges)
 
     def restart(self):
-        again = Gate(self.edges)
-        again.restore(json.loads(json.dumps(self.gate.snapshot())))
-        self.gate = again
+        again = WatermarkValve(self.edges)
+        again.restore(json.loads(json.dumps(self.valve.snapshot())))
+        self.valve = again
 
 
 def test_the_splits_of_a_source_combine_by_minimum():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10)
-    assert gate.end_batch() == NOTHING
-    assert gate.gate.watermark == MIN_MS
-    gate.report(1, "t", 7)
-    assert gate.end_batch() == Progress(7)
-    assert gate.gate.split_watermarks() == {"": {"s": 10, "t": 7}}
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10)
+    assert valve.end_batch() == NOTHING
+    assert valve.valve.watermark == MIN_MS
+    valve.report(1, "t", 7)
+    assert valve.end_batch() == Progress(7)
+    assert valve.valve.split_watermarks() == {"": {"s": 10, "t": 7}}
 
 
 def test_a_split_that_appears_later_counts_from_its_first_report():
-    gate = Told([GateEdge(1, "1", (), is_source=True)])
-    assert gate.end_batch() == NOTHING
-    gate.report(1, "s", 10)
-    assert gate.end_batch() == Progress(10)
-    gate.report(1, "t", 4)
-    gate.report(1, "s", 20)
-    assert gate.end_batch() == NOTHING
+    valve = Told([ValveEdge(1, "1", (), is_source=True)])
+    assert valve.end_batch() == NOTHING
+    valve.report(1, "s", 10)
+    assert valve.end_batch() == Progress(10)
+    valve.report(1, "t", 4)
+    valve.report(1, "s", 20)
+    assert valve.end_batch() == NOTHING
 
 
 def test_a_report_without_a_watermark_changes_nothing():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", idle=True)
-    assert gate.end_batch() == Progress(10)
-    gate.report(1, "t")
-    assert gate.end_batch() == NOTHING
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", idle=True)
+    assert valve.end_batch() == Progress(10)
+    valve.report(1, "t")
+    assert valve.end_batch() == NOTHING
 
 
 def test_the_watermark_of_a_split_that_falls_idle_is_not_asked_for_and_comes_with_its_next():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 20, idle=True)
-    assert gate.end_batch() == Progress(10)
-    gate.restart()
-    gate.report(1, "s", idle=True)
-    assert gate.end_batch() == Progress(idle=True)
-    gate.report(1, "t", 15)
-    assert gate.end_batch() == Progress(20, idle=False)
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 20, idle=True)
+    assert valve.end_batch() == Progress(10)
+    valve.restart()
+    valve.report(1, "s", idle=True)
+    assert valve.end_batch() == Progress(idle=True)
+    valve.report(1, "t", 15)
+    assert valve.end_batch() == Progress(20, idle=False)
 
 
 def test_a_subtask_that_falls_idle_gives_its_watermark_first():
-    gate = Told([STAGE])
-    gate.report(3, "0", 10, idle=True)
-    gate.report(3, "1", 20, idle=True)
-    assert gate.end_batch() == Progress(20, idle=True)
+    valve = Told([STAGE])
+    valve.report(3, "0", 10, idle=True)
+    valve.report(3, "1", 20, idle=True)
+    assert valve.end_batch() == Progress(20, idle=True)
 
 
 def test_a_split_that_ends_gives_its_watermark_and_then_holds_nobody():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 5, ended=True)
-    assert gate.end_batch() == Progress(10)
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 5, ended=True)
+    assert valve.end_batch() == Progress(10)
 
 
 def test_the_end_of_the_source_is_the_largest_watermark():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10, ended=True)
-    gate.report(1, "t", 5, ended=True)
-    assert gate.end_batch() == Progress(5)
-    assert gate.end(1) == Progress(MAX_MS)
-    assert gate.end_batch() == NOTHING
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10, ended=True)
+    valve.report(1, "t", 5, ended=True)
+    assert valve.end_batch() == Progress(5)
+    assert valve.end(1) == Progress(MAX_MS)
+    assert valve.end_batch() == NOTHING
 
 
 def test_a_source_that_is_idle_when_it_ends_sends_no_final_watermark():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", idle=True)
-    assert gate.end_batch() == Progress(10)
-    gate.report(1, "s", idle=True)
-    assert gate.end_batch() == Progress(idle=True)
-    gate.report(1, "s", ended=True)
-    gate.report(1, "t", ended=True)
-    assert gate.end_batch() == NOTHING
-    assert gate.end(1) == NOTHING
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", idle=True)
+    assert valve.end_batch() == Progress(10)
+    valve.report(1, "s", idle=True)
+    assert valve.end_batch() == Progress(idle=True)
+    valve.report(1, "s", ended=True)
+    valve.report(1, "t", ended=True)
+    assert valve.end_batch() == NOTHING
+    assert valve.end(1) == NOTHING
 
 
 def test_what_an_idle_source_brings_in_the_micro_batch_in_which_it_ends_moves_nothing():
-    gate = Told([OTHER_SOURCE])
-    gate.report(2, "u", 10)
-    gate.report(2, "u", idle=True)
-    assert gate.end_batch() == Progress(10, idle=True)
-    gate.report(2, "u", 30, idle=False)
-    gate.report(2, "u", ended=True)
-    assert gate.end_batch(ending=[2]) == NOTHING
-    assert gate.end(2) == NOTHING
+    valve = Told([OTHER_SOURCE])
+    valve.report(2, "u", 10)
+    valve.report(2, "u", idle=True)
+    assert valve.end_batch() == Progress(10, idle=True)
+    valve.report(2, "u", 30, idle=False)
+    valve.report(2, "u", ended=True)
+    assert valve.end_batch(ending=[2]) == NOTHING
+    assert valve.end(2) == NOTHING
 
 
 def test_an_idle_source_that_gives_a_watermark_before_the_end_of_its_last_micro_batch_gives_its_final_one():
-    gate = Told([OTHER_SOURCE])
-    gate.report(2, "u", 10)
-    gate.report(2, "u", idle=True)
-    gate.end_batch()
-    assert gate.gate.advance([(2, Report("u", 0, 20, idle=False, spoke=True))]) == Progress(20, idle=False)
-    gate.report(2, "u", 30)
-    gate.report(2, "u", ended=True)
-    assert gate.end_batch(ending=[2]) == NOTHING
-    assert gate.end(2) == Progress(MAX_MS)
+    valve = Told([OTHER_SOURCE])
+    valve.report(2, "u", 10)
+    valve.report(2, "u", idle=True)
+    valve.end_batch()
+    assert valve.valve.advance([(2, WatermarkReport("u", 0, 20, idle=False, spoke=True))]) == Progress(20, idle=False)
+    valve.report(2, "u", 30)
+    valve.report(2, "u", ended=True)
+    assert valve.end_batch(ending=[2]) == NOTHING
+    assert valve.end(2) == Progress(MAX_MS)
 
 
-def files(gate, *reports):
+def files(valve, *reports):
     """Reports of splits that were not expected, such as files: (split, watermark, ended)."""
     for split, watermark, ended in reports:
-        gate.report(1, split, watermark, ended=ended)
-    return gate.end_batch()
+        valve.report(1, split, watermark, ended=ended)
+    return valve.end_batch()
 
 
-FILES = GateEdge(1, "1", (), is_source=True)
+FILES = ValveEdge(1, "1", (), is_source=True)
 
 
 def test_between_files_the_watermark_stays_and_it_never_goes_back():
-    gate = Told([FILES])
-    assert files(gate, ("a", 10, False)) == Progress(10)
-    assert files(gate, ("a", 20, True)) == Progress(20)
-    assert files(gate) == NOTHING
-    assert (gate.gate.watermark, gate.gate.idle, gate.gate.split_watermarks()) == (20, False, {})
-    assert files(gate, ("b", 5, False)) == NOTHING
-    assert files(gate, ("b", 30, True)) == Progress(30)
+    valve = Told([FILES])
+    assert files(valve, ("a", 10, False)) == Progress(10)
+    assert files(valve, ("a", 20, True)) == Progress(20)
+    assert files(valve) == NOTHING
+    assert (valve.valve.watermark, valve.valve.idle, valve.valve.split_watermarks()) == (20, False, {})
+    assert files(valve, ("b", 5, False)) == NOTHING
+    assert files(valve, ("b", 30, True)) == Progress(30)
 
 
 def test_a_file_that_was_begun_holds_the_watermark_until_it_ends():
-    gate = Told([FILES])
-    assert files(gate, ("a", 10, False), ("b", 90, True)) == Progress(10)
-    assert files(gate, ("c", 50, True)) == NOTHING
-    assert files(gate, ("a", 20, False)) == Progress(20)
-    assert files(gate, ("a", 25, True)) == Progress(25)
+    valve = Told([FILES])
+    assert files(valve, ("a", 10, False), ("b", 90, True)) == Progress(10)
+    assert files(valve, ("c", 50, True)) == NOTHING
+    assert files(valve, ("a", 20, False)) == Progress(20)
+    assert files(valve, ("a", 25, True)) == Progress(25)
 
 
 def test_files_that_end_together_end_as_if_read_in_turn():
-    gate = Told([FILES])
-    assert files(gate, ("a", 30, True), ("b", 10, True), ("c", None, True), ("d", 20, True)) == Progress(30)
-    assert files(gate, ("e", 40, True), ("f", 35, False), ("g", 50, True)) == Progress(35)
-    assert gate.gate.split_watermarks() == {"": {"f": 35}}
+    valve = Told([FILES])
+    assert files(valve, ("a", 30, True), ("b", 10, True), ("c", None, True), ("d", 20, True)) == Progress(30)
+    assert files(valve, ("e", 40, True), ("f", 35, False), ("g", 50, True)) == Progress(35)
+    assert valve.valve.split_watermarks() == {"": {"f": 35}}
 
 
 def test_splits_that_were_expected_end_together():
-    gate = Told([SOURCE])
-    gate.report(1, "s", 10, ended=True)
-    gate.report(1, "t", 5, ended=True)
-    assert gate.end_batch() == Progress(5)
+    valve = Told([SOURCE])
+    valve.report(1, "s", 10, ended=True)
+    valve.report(1, "t", 5, ended=True)
+    assert valve.end_batch() == Progress(5)
 
 
 def test_files_hold_no_other_source_longer_than_they_are_read():
-    gate = Told([FILES, OTHER_SOURCE])
-    gate.report(2, "u", 50)
-    assert files(gate, ("a", 10, True)) == Progress(10)
-    gate.report(2, "u", 60)
-    assert files(gate) == NOTHING, "the next file may be anything, so the source stands where it was"
-    assert gate.end(1) == Progress(60)
+    valve = Told([FILES, OTHER_SOURCE])
+    valve.report(2, "u", 50)
+    assert files(valve, ("a", 10, True)) == Progress(10)
+    valve.report(2, "u", 60)
+    assert files(valve) == NOTHING, "the next file may be anything, so the source stands where it was"
+    assert valve.end(1) == Progress(60)
 
 
 def test_the_state_does_not_grow_with_every_file():
-    gate = Told([FILES])
+    valve = Told([FILES])
     before = None
     for number in range(3):
-        files(gate, (f"file {number}", 10, True))
-        stored = json.dumps(gate.gate.snapshot())
+        files(valve, (f"file {number}", 10, True))
+        stored = json.dumps(valve.valve.snapshot())
         assert before in {None, stored}
         before = stored
 
 
 def test_sources_combine_by_minimum_and_an_ended_one_holds_nobody():
-    gate = Told([SOURCE, OTHER_SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 12)
-    assert gate.end_batch() == NOTHING
-    gate.report(2, "u", 8)
-    assert gate.end_batch() == Progress(8)
-    gate.report(2, "u", ended=True)
-    gate.end_batch()
-    assert gate.end(2) == Progress(10)
+    valve = Told([SOURCE, OTHER_SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 12)
+    assert valve.end_batch() == NOTHING
+    valve.report(2, "u", 8)
+    assert valve.end_batch() == Progress(8)
+    valve.report(2, "u", ended=True)
+    valve.end_batch()
+    assert valve.end(2) == Progress(10)
 
 
 def test_an_idle_source_does_not_hold_another_and_is_left_out_until_it_has_caught_up():
-    gate = Told([GateEdge(1, "1", ("s",), is_source=True), OTHER_SOURCE])
-    gate.report(1, "s", 10)
-    gate.report(2, "u", 3, idle=True)
-    assert gate.end_batch() == Progress(10)
-    gate.report(2, "u", 5)
-    gate.report(1, "s", 20)
-    assert gate.end_batch() == Progress(20)
-    gate.report(2, "u", 25)
-    gate.report(1, "s", 30)
-    assert gate.end_batch() == Progress(25)
+    valve = Told([ValveEdge(1, "1", ("s",), is_source=True), OTHER_SOURCE])
+    valve.report(1, "s", 10)
+    valve.report(2, "u", 3, idle=True)
+    assert valve.end_batch() == Progress(10)
+    valve.report(2, "u", 5)
+    valve.report(1, "s", 20)
+    assert valve.end_batch() == Progress(20)
+    valve.report(2, "u", 25)
+    valve.report(1, "s", 30)
+    assert valve.end_batch() == Progress(25)
 
 
 def test_subtasks_combine_by_minimum_and_say_when_they_are_idle():
-    gate = Told([STAGE])
-    gate.report(3, "0", 10)
-    assert gate.end_batch() == NOTHING
-    gate.report(3, "1", 20)
-    assert gate.end_batch() == Progress(10)
-    gate.report(3, "0", idle=True)
-    assert gate.end_batch() == Progress(20)
-    gate.report(3, "1", idle=True)
-    assert gate.end_batch() == Progress(None, idle=True)
-    assert gate.gate.idle
-    gate.report(3, "0", idle=False)
-    assert gate.end_batch() == Progress(None, idle=False)
-    gate.report(3, "0", 30)
-    assert gate.end_batch() == Progress(30)
+    valve = Told([STAGE])
+    valve.report(3, "0", 10)
+    assert valve.end_batch() == NOTHING
+    valve.report(3, "1", 20)
+    assert valve.end_batch() == Progress(10)
+    valve.report(3, "0", idle=True)
+    assert valve.end_batch() == Progress(20)
+    valve.report(3, "1", idle=True)
+    assert valve.end_batch() == Progress(None, idle=True)
+    assert valve.valve.idle
+    valve.report(3, "0", idle=False)
+    assert valve.end_batch() == Progress(None, idle=False)
+    valve.report(3, "0", 30)
+    assert valve.end_batch() == Progress(30)
 
 
 def test_a_subtask_and_a_source_may_have_channels_of_one_name():
-    gate = Told([GateEdge(1, "1", ("0",), is_source=True), GateEdge(3, "3", ("0",), is_source=False)])
-    gate.report(1, "0", 10)
-    assert gate.end_batch() == NOTHING
-    gate.report(3, "0", 4)
-    assert gate.end_batch() == Progress(4)
+    valve = Told([ValveEdge(1, "1", ("0",), is_source=True), ValveEdge(3, "3", ("0",), is_source=False)])
+    valve.report(1, "0", 10)
+    assert valve.end_batch() == NOTHING
+    valve.report(3, "0", 4)
+    assert valve.end_batch() == Progress(4)
 
 
 @pytest.mark.parametrize("restarted_after", range(5))
@@ -260,172 +260,181 @@ def test_a_restart_between_any_two_micro_batches_changes_nothing(restarted_after
         ([("t", {"ended": True})], Progress(None, idle=True)),
         ([("s", {"watermark": 20})], Progress(20, idle=False)),
     ]
-    gate = Told([SOURCE])
+    valve = Told([SOURCE])
     for number, (reports, expected) in enumerate(steps):
         for split, said in reports:
-            gate.report(1, split, **said)
-        assert gate.end_batch() == expected
+            valve.report(1, split, **said)
+        assert valve.end_batch() == expected
         if number == restarted_after:
-            gate.restart()
+            valve.restart()
 
 
 def test_what_is_said_in_the_middle_of_a_micro_batch_counts_there():
-    gate = Gate([GateEdge(1, "1", ("s",), is_source=True)])
-    assert gate.advance([(1, Report("s", 3, 10, spoke=True))]) == Progress(10)
-    assert gate.advance([(1, Report("s", 4, idle=True))]) == Progress(None, idle=True)
-    assert gate.advance([(1, Report("s", 5, 20, idle=False))]) == Progress(20, idle=False)
+    valve = WatermarkValve([ValveEdge(1, "1", ("s",), is_source=True)])
+    assert valve.advance([(1, WatermarkReport("s", 3, 10, spoke=True))]) == Progress(10)
+    assert valve.advance([(1, WatermarkReport("s", 4, idle=True))]) == Progress(None, idle=True)
+    assert valve.advance([(1, WatermarkReport("s", 5, 20, idle=False))]) == Progress(20, idle=False)
 
 
-TIMED = GateEdge(1, "1", ("s", "t"), is_source=True, idle_after_ms=99)
+TIMED = ValveEdge(1, "1", ("s", "t"), is_source=True, idle_after_ms=99)
 
 
 def test_a_silent_split_holds_nobody_after_the_timeout_and_counts_again_from_its_next_watermark():
-    gate = Told([TIMED])
-    gate.report(1, "s", 10)
-    assert gate.end_batch(clock=1_000) == NOTHING
-    assert gate.gate.next_clock_ms == 1_100, "t was first heard of now"
-    gate.report(1, "s", 20)
-    assert gate.end_batch(clock=1_050) == NOTHING
-    gate.restart()
-    gate.report(1, "s", 30)
-    assert gate.end_batch(clock=1_100) == Progress(30)
-    assert gate.gate.next_clock_ms == 1_200
-    gate.report(1, "s", 40)
-    gate.report(1, "t", 5)
-    assert gate.end_batch(clock=1_110) == NOTHING
-    gate.report(1, "t", 35)
-    assert gate.end_batch(clock=1_120) == Progress(35)
+    valve = Told([TIMED])
+    valve.report(1, "s", 10)
+    assert valve.end_batch(clock=1_000) == NOTHING
+    assert valve.valve.next_clock_ms == 1_100, "t was first heard of now"
+    valve.report(1, "s", 20)
+    assert valve.end_batch(clock=1_050) == NOTHING
+    valve.restart()
+    valve.report(1, "s", 30)
+    assert valve.end_batch(clock=1_100) == Progress(30)
+    assert valve.valve.next_clock_ms == 1_200
+    valve.report(1, "s", 40)
+    valve.report(1, "t", 5)
+    assert valve.end_batch(clock=1_110) == NOTHING
+    valve.report(1, "t", 35)
+    assert valve.end_batch(clock=1_120) == Progress(35)
 
 
 def test_when_all_splits_are_silent_the_highest_counts_and_then_the_source_is_idle():
-    gate = Told([TIMED])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 20)
-    assert gate.end_batch(clock=0) == Progress(10)
-    assert gate.end_batch(clock=99) == NOTHING
-    assert gate.end_batch(clock=100) == Progress(20, idle=True)
-    assert gate.gate.next_clock_ms is None
+    valve = Told([TIMED])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 20)
+    assert valve.end_batch(clock=0) == Progress(10)
+    assert valve.end_batch(clock=99) == NOTHING
+    assert valve.end_batch(clock=100) == Progress(20, idle=True)
+    assert valve.valve.next_clock_ms is None
 
 
 def test_what_a_generator_says_by_the_clock_is_no_sign_of_life():
-    gate = Told([TIMED])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 10)
-    assert gate.end_batch(clock=0) == Progress(10)
-    gate.report(1, "s", 500)
-    gate.report(1, "t", 400, spoke=False)
-    assert gate.end_batch(clock=100) == Progress(500)
+    valve = Told([TIMED])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 10)
+    assert valve.end_batch(clock=0) == Progress(10)
+    valve.report(1, "s", 500)
+    valve.report(1, "t", 400, spoke=False)
+    assert valve.end_batch(clock=100) == Progress(500)
 
 
 def test_a_watermark_of_the_source_itself_is_a_sign_of_life():
-    gate = Told([replace(TIMED, has_own_watermarks=True)])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 10)
-    assert gate.end_batch(clock=0) == Progress(10)
-    gate.report(1, "s", 500)
-    gate.report(1, "t", 400, spoke=False)
-    assert gate.end_batch(clock=100) == Progress(400)
-    gate.report(1, "s", 600)
-    assert gate.end_batch(clock=200) == Progress(600)
+    valve = Told([replace(TIMED, has_own_watermarks=True)])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 10)
+    assert valve.end_batch(clock=0) == Progress(10)
+    valve.report(1, "s", 500)
+    valve.report(1, "t", 400, spoke=False)
+    assert valve.end_batch(clock=100) == Progress(400)
+    valve.report(1, "s", 600)
+    assert valve.end_batch(clock=200) == Progress(600)
 
 
 def test_a_subtask_may_fall_silent_too():
-    gate = Told([GateEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
-    gate.report(3, "0", 10)
-    assert gate.end_batch(clock=0) == NOTHING
-    gate.report(3, "0", 20)
-    assert gate.end_batch(clock=100) == Progress(20)
+    valve = Told([ValveEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
+    valve.report(3, "0", 10)
+    assert valve.end_batch(clock=0) == NOTHING
+    valve.report(3, "0", 20)
+    assert valve.end_batch(clock=100) == Progress(20)
 
 
 def test_the_largest_watermark_of_a_silent_subtask_counts():
-    gate = Told([GateEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
-    gate.report(3, "0", 10)
-    gate.report(3, "1", 20)
-    assert gate.end_batch(clock=0) == Progress(10)
-    assert gate.end_batch(clock=100) == Progress(20, idle=True)
-    last = [(3, Report(channel, END_OF_INPUT, MAX_MS)) for channel in ("0", "1")]
-    assert gate.gate.end_input(last, ()) == Progress(MAX_MS, idle=False)
+    valve = Told([ValveEdge(3, "3", ("0", "1"), is_source=False, idle_after_ms=99)])
+    valve.report(3, "0", 10)
+    valve.report(3, "1", 20)
+    assert valve.end_batch(clock=0) == Progress(10)
+    assert valve.end_batch(clock=100) == Progress(20, idle=True)
+    last = [(3, WatermarkReport(channel, END_OF_INPUT, MAX_MS)) for channel in ("0", "1")]
+    assert valve.valve.end_input(last, ()) == Progress(MAX_MS, idle=False)
 
 
 def test_a_split_that_ends_is_not_judged_any_more_so_the_source_gives_its_final_watermark():
-    gate = Told([GateEdge(1, "1", ("s",), is_source=True, idle_after_ms=99)])
-    gate.report(1, "s", 10)
-    assert gate.end_batch(clock=0) == Progress(10)
-    gate.report(1, "s", ended=True, spoke=False)
-    assert gate.end_batch(clock=100) == NOTHING
-    assert gate.end(1) == Progress(MAX_MS)
+    valve = Told([ValveEdge(1, "1", ("s",), is_source=True, idle_after_ms=99)])
+    valve.report(1, "s", 10)
+    assert valve.end_batch(clock=0) == Progress(10)
+    valve.report(1, "s", ended=True, spoke=False)
+    assert valve.end_batch(clock=100) == NOTHING
+    assert valve.end(1) == Progress(MAX_MS)
 
 
-def at_place(gate, place, *said):
+def at_place(valve, place, *said):
     """Reports of splits at one place: (split, watermark) or (split, idle)."""
     reports = [
-        (1, Report(split, place, None if isinstance(what, bool) else what, what if isinstance(what, bool) else None))
+        (
+            1,
+            WatermarkReport(
+                split, place, None if isinstance(what, bool) else what, what if isinstance(what, bool) else None
+            ),
+        )
         for split, what in said
     ]
-    return gate.advance(reports)
+    return valve.advance(reports)
 
 
 def test_a_watermark_in_the_middle_counts_at_once_and_what_comes_at_the_end_counts_together():
-    gate = Gate([SOURCE])
-    assert at_place(gate, 0, ("s", 10)) == NOTHING
-    assert at_place(gate, 1, ("t", 5)) == Progress(5)
-    assert at_place(gate, 2, ("t", 12)) == Progress(10)
-    ends = [(1, Report("s", watermark=30)), (1, Report("t", idle=True)), (1, Report("s", watermark=20))]
-    assert gate.end_batch(ends, 0) == Progress(30)
+    valve = WatermarkValve([SOURCE])
+    assert at_place(valve, 0, ("s", 10)) == NOTHING
+    assert at_place(valve, 1, ("t", 5)) == Progress(5)
+    assert at_place(valve, 2, ("t", 12)) == Progress(10)
+    ends = [
+        (1, WatermarkReport("s", watermark=30)),
+        (1, WatermarkReport("t", idle=True)),
+        (1, WatermarkReport("s", watermark=20)),
+    ]
+    assert valve.end_batch(ends, 0) == Progress(30)
 
 
 def test_the_watermark_stands_when_a_split_comes_back_behind_it_and_goes_on_from_there():
-    gate = Gate([SOURCE])
-    assert at_place(gate, 0, ("s", 10), ("t", True)) == Progress(10)
-    assert at_place(gate, 1, ("t", 4)) == NOTHING
-    assert at_place(gate, 2, ("s", 20)) == NOTHING
-    assert at_place(gate, 3, ("t", 15)) == Progress(15)
+    valve = WatermarkValve([SOURCE])
+    assert at_place(valve, 0, ("s", 10), ("t", True)) == Progress(10)
+    assert at_place(valve, 1, ("t", 4)) == NOTHING
+    assert at_place(valve, 2, ("s", 20)) == NOTHING
+    assert at_place(valve, 3, ("t", 15)) == Progress(15)
 
 
 def test_a_split_that_says_that_it_is_active_holds_the_others_where_it_stood():
-    gate = Gate([SOURCE])
-    assert at_place(gate, 0, ("s", 10), ("t", 5)) == Progress(5)
-    assert at_place(gate, 1, ("t", True)) == Progress(10)
-    assert at_place(gate, 2, ("t", False)) == NOTHING
-    assert at_place(gate, 3, ("s", 20)) == NOTHING
-    assert at_place(gate, 4, ("t", True)) == Progress(20)
+    valve = WatermarkValve([SOURCE])
+    assert at_place(valve, 0, ("s", 10), ("t", 5)) == Progress(5)
+    assert at_place(valve, 1, ("t", True)) == Progress(10)
+    assert at_place(valve, 2, ("t", False)) == NOTHING
+    assert at_place(valve, 3, ("s", 20)) == NOTHING
+    assert at_place(valve, 4, ("t", True)) == Progress(20)
 
 
 def test_when_all_splits_are_idle_the_highest_counts_and_a_higher_watermark_wakes_the_source():
-    gate = Gate([SOURCE])
-    assert at_place(gate, 0, ("s", 10), ("t", 7)) == Progress(7)
-    assert at_place(gate, 1, ("s", True), ("t", True)) == Progress(10, idle=True)
-    assert at_place(gate, 2, ("t", 9)) == NOTHING
-    assert gate.idle
-    assert at_place(gate, 3, ("t", 11)) == Progress(11, idle=False)
+    valve = WatermarkValve([SOURCE])
+    assert at_place(valve, 0, ("s", 10), ("t", 7)) == Progress(7)
+    assert at_place(valve, 1, ("s", True), ("t", True)) == Progress(10, idle=True)
+    assert at_place(valve, 2, ("t", 9)) == NOTHING
+    assert valve.idle
+    assert at_place(valve, 3, ("t", 11)) == Progress(11, idle=False)
 
 
-def in_run(gate, run, clock):
-    gate.restart()
-    gate.gate.begin_run(run)
-    return gate.end_batch(clock)
+def in_run(valve, run, clock):
+    valve.restart()
+    valve.valve.begin_run(run)
+    return valve.end_batch(clock)
 
 
 def test_the_time_between_two_runs_is_no_silence():
-    gate = Told([TIMED])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 20)
-    assert in_run(gate, "first", 0) == Progress(10)
-    gate.report(1, "s", 1_000)
-    assert in_run(gate, "second", 1_000) == Progress(20), "t counts, although it was not heard of for a second"
-    assert in_run(gate, "second", 1_099) == NOTHING
-    gate.report(1, "s", 1_001)
-    assert in_run(gate, "second", 1_100) == Progress(1_001)
-    gate.report(1, "s", 2_000)
-    assert in_run(gate, "third", 2_000) == NOTHING, "t counts again"
-    gate.report(1, "t", 1_500)
-    assert in_run(gate, "third", 2_001) == Progress(1_500)
+    valve = Told([TIMED])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 20)
+    assert in_run(valve, "first", 0) == Progress(10)
+    valve.report(1, "s", 1_000)
+    assert in_run(valve, "second", 1_000) == Progress(20), "t counts, although it was not heard of for a second"
+    assert in_run(valve, "second", 1_099) == NOTHING
+    valve.report(1, "s", 1_001)
+    assert in_run(valve, "second", 1_100) == Progress(1_001)
+    valve.report(1, "s", 2_000)
+    assert in_run(valve, "third", 2_000) == NOTHING, "t counts again"
+    valve.report(1, "t", 1_500)
+    assert in_run(valve, "third", 2_001) == Progress(1_500)
 
 
-def test_without_a_name_for_its_run_a_gate_goes_on_counting():
-    gate = Told([TIMED])
-    gate.report(1, "s", 10)
-    gate.report(1, "t", 20)
-    assert in_run(gate, None, 0) == Progress(10)
-    gate.report(1, "s", 1_000)
-    assert in_run(gate, None, 1_000) == Progress(1_000)
+def test_without_a_name_for_its_run_a_valve_goes_on_counting():
+    valve = Told([TIMED])
+    valve.report(1, "s", 10)
+    valve.report(1, "t", 20)
+    assert in_run(valve, None, 0) == Progress(10)
+    valve.report(1, "s", 1_000)
+    assert in_run(valve, None, 1_000) == Progress(1_000)

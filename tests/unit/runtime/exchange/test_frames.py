@@ -10,14 +10,14 @@ from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.reports import Report
+from eventide.runtime.exchange.reports import WatermarkReport
 
 MS = st.integers(MIN_MS, MAX_MS)
 CONTENT = {
     Signal.ELEMENTS: st.binary(),
     Signal.REPORTS: st.lists(
         st.builds(
-            Report,
+            WatermarkReport,
             st.text(),
             st.integers(0, 9),
             st.none() | MS,

@@ -9,7 +9,7 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.exchange.inbox import Inbox
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 
 CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
 TABLES = TableCodec()
@@ -90,14 +90,17 @@ def test_parts_come_by_edge_channel_task_and_number_whatever_the_order_of_frames
 
 def test_points_are_where_something_is_reported_and_the_end_in_any_case():
     assert inbox().points() == [END_OF_BATCH]
-    box = inbox(reports(Report("t", 3, 10), Report("s", 3, 11), Report("s", END_OF_BATCH, 12)), reports(Report("u", 1)))
+    box = inbox(
+        reports(WatermarkReport("t", 3, 10), WatermarkReport("s", 3, 11), WatermarkReport("s", END_OF_BATCH, 12)),
+        reports(WatermarkReport("u", 1)),
+    )
     assert box.points() == [1, 3, END_OF_BATCH]
-    assert box.reports(3) == [(1, Report("s", 3, 11)), (1, Report("t", 3, 10))]
+    assert box.reports(3) == [(1, WatermarkReport("s", 3, 11)), (1, WatermarkReport("t", 3, 10))]
     assert box.reports(2) == []
 
 
 def test_what_one_channel_says_at_one_point_keeps_its_order():
-    said = [Report("s", 3, 10), Report("s", 3, idle=True), Report("s", 3, 11, idle=False)]
+    said = [WatermarkReport("s", 3, 10), WatermarkReport("s", 3, idle=True), WatermarkReport("s", 3, 11, idle=False)]
     assert [report for _, report in inbox(reports(*said)).reports(3)] == said
 
 

@@ -15,8 +15,8 @@ from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.frames import Signal
-from eventide.runtime.exchange.outlets import Together
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Report
+from eventide.runtime.exchange.partitioners import ForwardPartitioner
+from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,
@@ -77,7 +77,7 @@ def part(split, start, end, *, ended, joined=False):
 def sent(source, ranges, ends=False):
     """The frames of a task for the one subtask after it: signals, round, channel, and elements or content."""
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
-    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec), by_element=True),))
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, ForwardPartitioner(codec), by_element=True),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
     return [
         (f.signal, f.point, f.channel, codec.decode(f.content).values if f.signal is Signal.ELEMENTS else f.content)
@@ -174,7 +174,7 @@ def test_a_replay_of_a_range_gives_the_same_frames():
         == sent(source, ranges)
         == [
             (Signal.ELEMENTS, BY_ELEMENT, "a", ["a1", "a2", "a3"]),
-            (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True)]),
+            (Signal.REPORTS, END_OF_BATCH, "", [WatermarkReport("a", spoke=True)]),
         ]
     )
 
@@ -182,7 +182,7 @@ def test_a_replay_of_a_range_gives_the_same_frames():
 def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
     assert sent(Growing({"a": 1}), [part("a", 0, 1, ended=True)], ends=True) == [
         (Signal.ELEMENTS, BY_ELEMENT, "a", ["a0"]),
-        (Signal.REPORTS, END_OF_BATCH, "", [Report("a", spoke=True, ended=True)]),
+        (Signal.REPORTS, END_OF_BATCH, "", [WatermarkReport("a", spoke=True, ended=True)]),
         (Signal.END_OF_SOURCE, END_OF_INPUT, "", None),
     ]
 
@@ -214,11 +214,18 @@ class Operator(Yields):
 @pytest.mark.parametrize(
     ("items", "said"),
     [
-        ([1, 2], [Report("s", -1, idle=False), Report("s", spoke=True)]),
-        ([IDLE, 1], [Report("s", -1, idle=False), Report("s", spoke=True)]),
-        ([1, IDLE], [Report("s", -1, idle=False), Report("s", idle=True, spoke=True)]),
-        ([Watermark(3), 1], [Report("s", -1, idle=False), Report("s", -1, watermark=3), Report("s", spoke=True)]),
-        ([IDLE], [Report("s", idle=True)]),
+        ([1, 2], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", spoke=True)]),
+        ([IDLE, 1], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", spoke=True)]),
+        ([1, IDLE], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", idle=True, spoke=True)]),
+        (
+            [Watermark(3), 1],
+            [
+                WatermarkReport("s", -1, idle=False),
+                WatermarkReport("s", -1, watermark=3),
+                WatermarkReport("s", spoke=True),
+            ],
+        ),
+        ([IDLE], [WatermarkReport("s", idle=True)]),
         ([], []),
     ],
 )
@@ -239,7 +246,9 @@ def test_a_batch_of_rows_may_have_a_column_of_timestamps():
     type_info = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()])
     source = Yields([TimestampedBatch(batch, pa.array([10, 20]))], type_info)
     codec = ElementCodec(type_info)
-    spec = SourceSpec("src", type_info, ChainNode(edges=(Edge(0, 0, "src", 1, Together(codec)),)), source=source)
+    spec = SourceSpec(
+        "src", type_info, ChainNode(edges=(Edge(0, 0, "src", 1, ForwardPartitioner(codec)),)), source=source
+    )
     first, *_ = SourceTask(spec).read_ranges(source, [part("s", 0, 2, ended=False)], False)
     assert codec.decode(first.content).timestamps == [10, 20]
 
@@ -280,9 +289,9 @@ def test_a_source_may_read_all_splits_of_a_task_at_once_and_each_keeps_its_order
     assert given == {"a": [f"a{i}" for i in range(5)], "b": [f"b{i}" for i in range(3)]}
     assert len(frames) == (3 if waiting == 1_000 else 5)
     assert frames[-1][-1] == [
-        Report("a", spoke=True),
-        Report("b", spoke=True, ended=True),
-        Report("still", START_OF_BATCH, joined=True),
+        WatermarkReport("a", spoke=True),
+        WatermarkReport("b", spoke=True, ended=True),
+        WatermarkReport("still", START_OF_BATCH, joined=True),
     ]
 
 
@@ -426,7 +435,7 @@ def test_a_timestamp_that_is_none_fails_where_the_source_is_read(timestamp, what
 def test_timestamps_of_a_source_are_integers_of_64_bits_or_none():
     source = Yields([TimestampedValue("a", np.int64(5)), TimestampedValue("b"), TimestampedValue("c", 2**63 - 1)])
     codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
-    root = ChainNode(edges=(Edge(1, 9, "src", 1, Together(codec)),))
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, ForwardPartitioner(codec)),))
     task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
     frames = task.read_ranges(source, [part("s", 0, 3, ended=False)], ends_source=False)
     (elements,) = (codec.decode(frame.content) for frame in frames if frame.signal is Signal.ELEMENTS)

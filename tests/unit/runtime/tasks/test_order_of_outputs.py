@@ -5,7 +5,7 @@ import pytest
 from eventide.aggregates import collect_list
 from eventide.common import PunctuatedWatermarks, Row, Time, Types, WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.runtime.tasks.level import LevelRun
+from eventide.runtime.tasks.stage import StageRun
 from eventide.testing import local_environment
 from twin import Contents, Values, plan_of, run, values
 
@@ -45,7 +45,7 @@ def on_columns():
 @pytest.mark.parametrize("reverses", [False, True])
 @pytest.mark.parametrize("build", [on_elements, behind_an_assigner, on_columns])
 def test_results_of_several_watermarks_keep_their_order(build, reverses, monkeypatch):
-    handle = LevelRun.run
+    handle = StageRun.run
     if reverses:
-        monkeypatch.setattr(LevelRun, "run", lambda level, frames: handle(level, [*frames][::-1]))
+        monkeypatch.setattr(StageRun, "run", lambda stage, frames: handle(stage, [*frames][::-1]))
     assert values(run(plan_of(build()))) == [[0, 10]]

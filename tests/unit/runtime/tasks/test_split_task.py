@@ -9,7 +9,7 @@ from eventide.common.ms import MAX_MS
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, Report
+from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.sources.task import SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import Idle, ScriptedSource, local_environment
@@ -96,11 +96,14 @@ def test_elements_of_one_split_from_several_tasks_interleave_by_number_and_are_n
 def test_every_split_is_asked_at_the_end_of_every_batch_with_the_clock_alone_too():
     stage = Stage(plan(source()))
     assert reports(stage.run(*stage.rows(0, ("s", elements((3, 0))))))[:1] == [
-        Report("s", END_OF_BATCH, 301, idle=False, spoke=True)
+        WatermarkReport("s", END_OF_BATCH, 301, idle=False, spoke=True)
     ]
     assert stage.next_clock_ms == 1
     said = reports(stage.run(clock_ms=1))
-    assert said == [Report("s", END_OF_BATCH, 302, idle=False), Report("t", END_OF_BATCH, 2, idle=False)]
+    assert said == [
+        WatermarkReport("s", END_OF_BATCH, 302, idle=False),
+        WatermarkReport("t", END_OF_BATCH, 2, idle=False),
+    ]
 
 
 def test_a_split_that_its_source_calls_idle_is_not_asked_until_it_has_elements():
@@ -123,7 +126,7 @@ def test_splits_of_one_name_of_two_sources_are_two():
 def test_the_input_ends_with_the_last_of_several_sources_and_says_so_once():
     stage = Stage(plan(source(splits=["s"]), source(splits=["s"])))
     for edge, given in [(1, []), (2, [Signal.END_OF_SOURCE])]:
-        ends = Frame(1, 0, Signal.REPORTS, END_OF_BATCH, edge, "", [Report("s", ended=True)])
+        ends = Frame(1, 0, Signal.REPORTS, END_OF_BATCH, edge, "", [WatermarkReport("s", ended=True)])
         frames = stage.run(ends, Frame(1, 0, Signal.END_OF_SOURCE, END_OF_INPUT, edge, ""))
         assert [frame.signal for frame in frames if frame.signal is not Signal.REPORTS] == given
     assert stage.next_clock_ms is None
@@ -135,6 +138,6 @@ def test_a_split_that_has_ended_leaves_no_generator_behind():
     stage.run(*stage.rows(0, ("file", elements((3, 0)))))
     (kept,) = pickle.loads(stage.backend.values["generators"])[1].values()
     assert kept[0] == ("Asked", False, ({"last": 3, "asked": 1}, []))
-    stage.run(Frame(1, 0, Signal.REPORTS, END_OF_BATCH, 1, "", [Report("file", ended=True)]))
+    stage.run(Frame(1, 0, Signal.REPORTS, END_OF_BATCH, 1, "", [WatermarkReport("file", ended=True)]))
     assert pickle.loads(stage.backend.values["generators"])[1] == {}
     assert stage.next_clock_ms is None

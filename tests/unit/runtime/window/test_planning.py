@@ -26,8 +26,8 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from eventide.errors import ProgramError
-from eventide.runtime.exchange.outlets import ByKey
-from eventide.runtime.window.reducing_outlet import ReducingOutlet
+from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
+from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
 from eventide.testing import local_environment
 from twin import plan_of, run, timed, values
 
@@ -63,9 +63,9 @@ def edge_of(plan):
 @pytest.mark.parametrize("assigner", [TENS, SlidingEventTimeWindows.of(10, 5), SlidingEventTimeWindows.of(10, 10)])
 def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
     plan = reduced(assigner)
-    assert isinstance(edge_of(plan).outlet, ReducingOutlet)
+    assert isinstance(edge_of(plan).partitioner, ReducingPartitioner)
     assert "reduced before the shuffle, because a function is Python" in plan.operators[0].speed
-    assert "reduced before the shuffle to one for each key and pane" in edge_of(plan).outlet.describe()
+    assert "reduced before the shuffle to one for each key and pane" in edge_of(plan).partitioner.describe()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
 )
 def test_windows_that_need_each_element_are_not(assigner, change, why):
     plan = reduced(assigner, change)
-    assert isinstance(edge_of(plan).outlet, ByKey)
+    assert isinstance(edge_of(plan).partitioner, KeyGroupPartitioner)
     speed = plan.operators[0].speed
     assert speed.startswith("element by element, because a function is Python")
     assert "; not reduced before the shuffle, because " in speed
@@ -105,7 +105,7 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
 def test_a_function_that_is_not_said_to_be_associative_is_not_called_before_the_shuffle(function, why):
     keyed = timed(local_environment(), [("a", 1), ("a", 2)]).key_by(lambda e: e[0], Types.STRING())
     plan = plan_of(keyed.window(TENS).reduce(function))
-    assert isinstance(edge_of(plan).outlet, ByKey)
+    assert isinstance(edge_of(plan).partitioner, KeyGroupPartitioner)
     assert re.search(f"; not reduced before the shuffle, because {why}", plan.operators[0].speed)
 
 

@@ -12,10 +12,10 @@ from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
-from eventide.runtime.window import reducing_outlet
+from eventide.runtime.window import reducing_partitioner
 from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.partials import PartialsCodec
-from eventide.runtime.window.reducing_outlet import ReducingOutlet
+from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
 TENS, BY_FIVE = Panes(10, 10), Panes(10, 5)
@@ -25,9 +25,9 @@ def joined(a, b):
     return a[0], a[1] + b[1]
 
 
-def outlet(panes=TENS, function=joined, select=lambda e: e[0], kind=PICKLED):
+def partitioner(panes=TENS, function=joined, select=lambda e: e[0], kind=PICKLED):
     reduced = Reduced(ReduceFunction.of(function))
-    return ReducingOutlet("sums", reduced, panes, PartialsCodec(kind, PICKLED), select, max_parallelism=16)
+    return ReducingPartitioner("sums", reduced, panes, PartialsCodec(kind, PICKLED), select, max_parallelism=16)
 
 
 def elements(*entries):
@@ -49,7 +49,7 @@ class Task:
         return self.sent()
 
     def parts(self):
-        return [(f.subtask, self.edge.outlet.codec.decode(f.content)) for f in self.router.element_frames(0)]
+        return [(f.subtask, self.edge.partitioner.codec.decode(f.content)) for f in self.router.element_frames(0)]
 
     def sent(self):
         """The frames that left: each pane, key and value; and how many elements there were."""
@@ -59,7 +59,7 @@ class Task:
 
 
 def test_one_value_leaves_for_each_key_and_window():
-    task = Task(outlet())
+    task = Task(partitioner())
     task.send(elements((("a", "1"), 3), (("b", "2"), 12), (("a", "3"), 9)))
     task.send(elements((("a", "4"), 0)))
     assert task.sent() == ([(0, "a", ("a", "134")), (10, "b", ("b", "2"))], 4)
@@ -67,7 +67,7 @@ def test_one_value_leaves_for_each_key_and_window():
 
 
 def test_where_windows_overlap_a_key_is_reduced_as_long_as_its_elements_are_of_one_pane():
-    task = Task(outlet(BY_FIVE))
+    task = Task(partitioner(BY_FIVE))
     task.send(elements((("a", "1"), 3), (("a", "2"), 4), (("b", "x"), 9)))
     task.send(elements((("a", "3"), 7), (("a", "4"), 2), (("b", "y"), 8), (("a", "5"), 0)))
     assert task.sent() == (
@@ -77,7 +77,7 @@ def test_where_windows_overlap_a_key_is_reduced_as_long_as_its_elements_are_of_o
 
 
 def test_each_key_goes_to_its_subtask_and_elements_are_counted_in_one_of_them():
-    task = Task(outlet(), subtasks=3)
+    task = Task(partitioner(), subtasks=3)
     keys = [f"k{i}" for i in range(20)]
     task.send(elements(*[((key, "x"), 1) for key in keys], *[((key, "y"), 11) for key in keys]))
     parts = task.parts()
@@ -88,15 +88,15 @@ def test_each_key_goes_to_its_subtask_and_elements_are_counted_in_one_of_them():
 
 
 def test_without_keys_all_elements_are_one():
-    task = Task(outlet(select=None))
+    task = Task(partitioner(select=None))
     task.send(elements((("a", "1"), 3), (("b", "2"), 4)))
     assert task.sent() == ([(0, None, ("a", "12"))], 2)
 
 
 def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
-    monkeypatch.setattr(reducing_outlet, "_VALUES_OF_A_FRAME", 2)
-    monkeypatch.setattr(reducing_outlet, "_VALUES_AT_ONCE", 4)
-    task = Task(outlet(function=lambda a, b: (a[0], f"({a[1]}{b[1]})")))
+    monkeypatch.setattr(reducing_partitioner, "_VALUES_OF_A_FRAME", 2)
+    monkeypatch.setattr(reducing_partitioner, "_VALUES_AT_ONCE", 4)
+    task = Task(partitioner(function=lambda a, b: (a[0], f"({a[1]}{b[1]})")))
     for i in range(3):
         task.send(elements(*[((key, str(i)), 1) for key in "abcde"]))
     parts = [part for _, part in task.parts()]
@@ -108,20 +108,20 @@ def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
 
 def test_elements_become_what_they_are_declared_to_be_before_the_function_sees_them():
     kind = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.DOUBLE()])
-    task = Task(outlet(function=lambda a, b: Row(k=a.k, n=a.n + b.n), select=lambda e: e["k"], kind=kind))
+    task = Task(partitioner(function=lambda a, b: Row(k=a.k, n=a.n + b.n), select=lambda e: e["k"], kind=kind))
     task.send(elements(({"k": "a", "n": 1}, 1), ({"k": "a", "n": 2}, 2)))
     assert task.sent() == ([(0, "a", Row(k="a", n=3.0))], 2)
 
 
 def test_columns_are_reduced_with_the_times_that_they_have():
     kind = Types.TUPLE([Types.STRING(), Types.STRING()])
-    task = Task(outlet(kind=kind))
+    task = Task(partitioner(kind=kind))
     task.send(Columns(kind, kind.to_arrow([("a", "1"), ("a", "2")]), pa.array([5, 6]), pa.array([0, 1])))
     assert task.sent() == ([(0, "a", ("a", "12"))], 2)
 
 
 def test_a_function_that_raises_is_named_with_the_element():
-    task = Task(outlet(function=lambda a, b: 1 / b))
+    task = Task(partitioner(function=lambda a, b: 1 / b))
     with pytest.raises(
         UserFunctionError,
         match=r"in operator 'sums', while it handled an element \(key 'a', element \('a', 2\)\): .*TypeError",
@@ -131,11 +131,11 @@ def test_a_function_that_raises_is_named_with_the_element():
 
 def test_an_element_without_a_timestamp_is_named():
     with pytest.raises(DataError, match=r"in operator 'sums'.*\(element \('b', 1\)\): the element has no timestamp"):
-        Task(outlet()).send(elements((("a", 1), 1), (("b", 1), None)))
+        Task(partitioner()).send(elements((("a", 1), 1), (("b", 1), None)))
 
 
 def test_an_element_that_does_not_have_its_declared_type_is_named():
-    task = Task(outlet(kind=Types.TUPLE([Types.STRING(), Types.INT()])))
+    task = Task(partitioner(kind=Types.TUPLE([Types.STRING(), Types.INT()])))
     said = r"in operator 'events', when its elements were brought to their declared type: element 1, field f1"
     with pytest.raises(DataError, match=said):
         task.send(elements((("a", 1), 1), (("b", 1.5), 1)))
@@ -145,6 +145,6 @@ def test_an_element_that_does_not_have_its_declared_type_is_named():
     ("key", "said"), [([1], "is a list that cannot be hashed"), (object(), "no hash that is the same in every process")]
 )
 def test_a_bad_key_is_refused(key, said):
-    task = Task(outlet(select=lambda e: key))
+    task = Task(partitioner(select=lambda e: key))
     with pytest.raises(DataError, match=rf"in operator 'events', when a key was extracted.*{said}"):
         task.sent_of(elements((("a", 1), 1)))

@@ -1,4 +1,4 @@
-"""The gate of one subtask: splits, then the channels of an input, then the inputs of the operator, to one watermark."""
+"""The watermark valve of a subtask: splits, then channels of an input, then inputs, become one watermark."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from eventide.common.ms import MAX_MS
-from eventide.runtime.eventtime.combiner import Combiner, Members, Progress
+from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
 from eventide.runtime.eventtime.event_time_log import Holder
 from eventide.runtime.eventtime.idleness import Idleness
-from eventide.runtime.exchange.reports import Report, Rest
+from eventide.runtime.exchange.reports import Rest, WatermarkReport
 
-Reports: TypeAlias = Sequence[tuple[int, Report]]
+Reports: TypeAlias = Sequence[tuple[int, WatermarkReport]]
 """Reports of channels at one point, each with the number of the edge that it came on."""
 
 
 @dataclass(frozen=True, slots=True)
-class GateEdge:
+class ValveEdge:
     """One way into an operator: from the splits of a source, or from the subtasks of an operator.
 
     ``edge`` is its number in frames, ``name`` what its state is kept under: that stays when the program around it
@@ -41,7 +41,7 @@ class GateEdge:
     has_own_watermarks: bool = False
 
 
-class Gate:
+class WatermarkValve:
     """Keeps the watermark of one subtask, in three steps.
 
     The splits of each source combine first, as in Flink's source operator. What comes out of that is one channel of an
@@ -50,16 +50,18 @@ class Gate:
     together. With ``in_batch``, nothing is heard but the end: no watermark comes before it.
     """
 
-    def __init__(self, edges: Sequence[GateEdge], *, in_batch: bool = False) -> None:
+    def __init__(self, edges: Sequence[ValveEdge], *, in_batch: bool = False) -> None:
         self._in_batch = in_batch
         self._edges = {e.edge: e for e in edges}
         self._idleness = {e.edge: Idleness(e.idle_after_ms) for e in edges if e.idle_after_ms is not None}
-        self._splits = {e.edge: Combiner(_members(e), e.channels) for e in edges if e.is_source}
+        self._splits = {e.edge: WatermarkCombiner(_members(e), e.channels) for e in edges if e.is_source}
         self._channels = {
-            number: Combiner(Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)])
+            number: WatermarkCombiner(
+                Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)]
+            )
             for number in sorted({e.input for e in edges})
         }
-        self._inputs = Combiner(Members.INPUTS, map(str, self._channels))
+        self._inputs = WatermarkCombiner(Members.INPUTS, map(str, self._channels))
         self._run: str | None = None
 
     @property
@@ -101,7 +103,7 @@ class Gate:
                     return Holder(edge.name, channel.removeprefix(f"{edge.name}/"))
         return None
 
-    def _edge_of(self, channel: str) -> GateEdge:
+    def _edge_of(self, channel: str) -> ValveEdge:
         """The edge that a channel of an input is one of."""
         return next(e for e in self._edges.values() if channel in _channels_of(e))
 
@@ -110,7 +112,7 @@ class Gate:
         sources = ((self._edges[edge].name, splits) for edge, splits in self._splits.items())
         return [(name, split) for name, splits in sources for split in splits.watermarks()]
 
-    def splits_of(self, edge: int) -> Combiner:
+    def splits_of(self, edge: int) -> WatermarkCombiner:
         """How the splits of one source have combined, by the number of its edge."""
         return self._splits[edge]
 
@@ -214,7 +216,7 @@ class Gate:
         """Whether a channel has been silent for too long, so that what its generator says by the clock is not asked."""
         return edge in self._idleness and channel in self._idleness[edge].silent
 
-    def _combiner(self, edge: int, channel: str) -> tuple[Combiner, str]:
+    def _combiner(self, edge: int, channel: str) -> tuple[WatermarkCombiner, str]:
         """Return the combiner that a channel reports to, and the channel's name there."""
         e = self._edges[edge]
         return (self._splits[edge], channel) if e.is_source else (self._channels[e.input], f"{e.name}/{channel}")
@@ -223,7 +225,7 @@ class Gate:
         splits = self._splits.get(edge)
         return [*self._edges[edge].channels] if splits is None else [*splits.watermarks()]
 
-    def _end_splits(self, edge: int, splits: Combiner, ended: list[str]) -> None:
+    def _end_splits(self, edge: int, splits: WatermarkCombiner, ended: list[str]) -> None:
         if not ended:
             return
         last = splits.furthest(ended)
@@ -272,21 +274,21 @@ class Gate:
                     keeper.restore(snapshot[what][name])
 
 
-def _unasked(report: Report) -> Report:
+def _unasked(report: WatermarkReport) -> WatermarkReport:
     """The part of a report that counts for a split whose generator is not asked."""
     return report._replace(watermark=None, idle=report.idle or None)
 
 
-def _members(source: GateEdge) -> Members:
+def _members(source: ValveEdge) -> Members:
     return Members.CHANNELS if source.active_by_elements else Members.SPLITS
 
 
-def _channels_of(edge: GateEdge) -> list[str]:
+def _channels_of(edge: ValveEdge) -> list[str]:
     """The channels that an edge is for its input: one for a source, whose splits have combined, or each subtask."""
     return [edge.name] if edge.is_source else [f"{edge.name}/{channel}" for channel in edge.channels]
 
 
-def _hand_on(combiner: Combiner, member: str, progress: Progress) -> None:
+def _hand_on(combiner: WatermarkCombiner, member: str, progress: Progress) -> None:
     """Hand on what a combiner came to; a watermark comes before an idle status, and after an active one."""
     if progress.idle is False:
         combiner.mark_active(member)

@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnOutlet:
+class ColumnPartitioner:
     """Elements leave as tables for an operator on columns.
 
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
@@ -57,9 +57,9 @@ class ColumnOutlet:
         """None: nothing here is the user's own code."""
         return []
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
-        """An empty outbox of the task with a slot."""
-        return _Outbox(self, producer, subtasks)
+    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+        """An empty writer of the task with a slot."""
+        return _RecordWriter(self, producer, subtasks)
 
     def table(self, columns: Columns) -> pa.Table:
         """Elements as the table that leaves, or that is aggregated first."""
@@ -91,9 +91,9 @@ def unpacked(rows: pa.Table, keys: tuple[str, ...], columns: Iterable[str]) -> p
     return pa.table({**beside, **{name: rows.column(name) for name in rows.column_names}})
 
 
-class _Outbox:
-    def __init__(self, outlet: ColumnOutlet, producer: str, subtasks: int) -> None:
-        self._outlet = outlet
+class _RecordWriter:
+    def __init__(self, partitioner: ColumnPartitioner, producer: str, subtasks: int) -> None:
+        self._partitioner = partitioner
         self._producer = producer
         self._subtasks = subtasks
         self._rows: list[pa.Table] = []
@@ -102,13 +102,13 @@ class _Outbox:
         self.size = 0
 
     def add(self, batch: Batch) -> None:
-        outlet = self._outlet
-        columns = Columns.of(batch, outlet.value_type)
+        partitioner = self._partitioner
+        columns = Columns.of(batch, partitioner.value_type)
         with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(outlet.table(columns))
+            self._rows.append(partitioner.table(columns))
             self.size += len(batch)
-            if outlet.first is not None and self.size >= _ROWS_AT_ONCE:
-                self._aggregate(outlet.first)
+            if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
+                self._aggregate(partitioner.first)
 
     def _aggregate(self, first: PaneAggregation) -> None:
         if self._rows:
@@ -116,28 +116,28 @@ class _Outbox:
         self._rows, self.size = [], 0
 
     def take(self) -> Iterator[tuple[int, bytes]]:
-        outlet = self._outlet
-        if outlet.first is not None:
-            self._aggregate(outlet.first)
+        partitioner = self._partitioner
+        if partitioner.first is not None:
+            self._aggregate(partitioner.first)
         waiting = self._partials or self._rows
         self._rows, self._partials, self.size = [], [], 0
         if not waiting:
             return
         table = pa.concat_tables(waiting)
-        if outlet.first is not None and len(waiting) > 1:
-            table = outlet.first.merge(table)
+        if partitioner.first is not None and len(waiting) > 1:
+            table = partitioner.first.merge(table)
         for subtask, part in self._dealt_out(table):
             for start, rows in frame_slices(len(part), part.nbytes):
                 self._sent += 1
-                yield subtask, outlet.codec.encode(part.slice(start, rows), self._sent)
+                yield subtask, partitioner.codec.encode(part.slice(start, rows), self._sent)
 
     def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        outlet = self._outlet
+        partitioner = self._partitioner
         by: Mapping[str, pa.ChunkedArray] | pa.Table = table
-        if outlet.whole:
-            by = value_columns(table.column(VALUE).combine_chunks(), outlet.keys, ())
-        columns = [by[name] for name in key_names(len(outlet.keys))]
-        owner = owners(columns, outlet.max_parallelism, self._subtasks)
+        if partitioner.whole:
+            by = value_columns(table.column(VALUE).combine_chunks(), partitioner.keys, ())
+        columns = [by[name] for name in key_names(len(partitioner.keys))]
+        owner = owners(columns, partitioner.max_parallelism, self._subtasks)
         if owner is None:
             yield 0, table
             return

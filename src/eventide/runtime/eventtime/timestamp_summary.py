@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
 from eventide.runtime.eventtime.time_counts import TimeCounts
-from eventide.runtime.lengths import EIGHTHS, Lengths
 
 FIRST = 32
 """Number of timestamps that go on as they are: their disorder depends on the elements before the micro-batch."""
@@ -19,10 +19,10 @@ _COUNTED = 32
 """One block in this many is counted; others are looked at if an element is further out of order than any before."""
 
 
-class Arrivals:
+class TimestampSummary:
     """The timestamps of a split in the order in which its elements came, summed up.
 
-    >>> arrivals = Arrivals()
+    >>> arrivals = TimestampSummary()
     >>> arrivals.see(np.array([1_000, 5_000, 4_000]))
     >>> arrivals.rows, arrivals.newest, arrivals.first
     (3, 5000, [1000, 5000, 4000])
@@ -36,7 +36,7 @@ class Arrivals:
         """The largest distance of one of them from the newest before it; the rise of the newest in a block may lack."""
         self._blocks = 0
         self.first: list[int] = []
-        self.behind = Lengths(EIGHTHS)
+        self.behind = DurationHistogram(EIGHTHS)
         """The distance of each of the others from the newest before it."""
         self._times = TimeCounts()
 
@@ -91,12 +91,12 @@ class Arrivals:
         return ends if brief else [*ends, self.first, self.behind.snapshot(), self._times.snapshot()]
 
     @classmethod
-    def of(cls, snapshot: list[Any]) -> Arrivals:
+    def of(cls, snapshot: list[Any]) -> TimestampSummary:
         """The inverse of :meth:`snapshot`."""
         arrivals = cls()
         arrivals.rows, arrivals.newest, arrivals.oldest, arrivals.largest, *rest = snapshot
         if rest:
             arrivals.first, behind, times = rest
             arrivals._times = TimeCounts.of(times)
-            arrivals.behind = Lengths.of(behind)
+            arrivals.behind = DurationHistogram.of(behind)
         return arrivals

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from eventide.api.dead_letters import ADVICE
-from eventide.runtime.chain.steps import HANDLING
+from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
-from eventide.runtime.exchange.outlets import SubtasksOfKeys, extracted_keys, selectors
+from eventide.runtime.exchange.partitioners import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.window.contents import AtElement, Reduced, Times
 from eventide.runtime.window.grouping import Indices, by_pane
@@ -28,7 +28,7 @@ _VALUES_OF_A_FRAME = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class ReducingOutlet:
+class ReducingPartitioner:
     """Elements leave reduced, whatever their number: one value for each key and pane, or few.
 
     The reduce function is associative, so that it may work on parts: of each key and pane, the elements of a task are
@@ -56,17 +56,17 @@ class ReducingOutlet:
         """The key selector, and the reduce function, which is opened and closed in the tasks that send too."""
         return [*selectors(self.select), (self.operator, self.reduced.user_function)]
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _Outbox:
-        """An empty outbox of the task with a slot."""
-        return _Outbox(self, subtasks)
+    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+        """An empty writer of the task with a slot."""
+        return _RecordWriter(self, subtasks)
 
 
-class _Outbox:
-    def __init__(self, outlet: ReducingOutlet, subtasks: int) -> None:
-        self._outlet = outlet
-        self._subtask_of = SubtasksOfKeys(outlet.max_parallelism, subtasks)
-        self._values = (ByPane if outlet.panes.slide == outlet.panes.size else InRuns)(outlet.reduced)
-        self._only_looks = only_looks(outlet.reduced.function.reduce)
+class _RecordWriter:
+    def __init__(self, partitioner: ReducingPartitioner, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
+        self._values = (ByPane if partitioner.panes.slide == partitioner.panes.size else InRuns)(partitioner.reduced)
+        self._only_looks = only_looks(partitioner.reduced.function.reduce)
         self._counts: Counter[int] = Counter()
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
@@ -87,11 +87,11 @@ class _Outbox:
         yield from packed
 
     def _add(self, elements: Elements, values: list[Any]) -> None:
-        outlet = self._outlet
+        partitioner = self._partitioner
         timestamps = self._timestamps(elements)
-        keys = [None] * len(values) if outlet.select is None else extracted_keys(outlet.select, elements)
+        keys = [None] * len(values) if partitioner.select is None else extracted_keys(partitioner.select, elements)
         keys = keys if self._only_looks else own_each(keys)
-        groups = by_pane(outlet.panes, timestamps)
+        groups = by_pane(partitioner.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)
         try:
@@ -113,11 +113,11 @@ class _Outbox:
 
     def _failed(self, error: Exception, **what: Any) -> Exception:
         """Return the error for an element that the windows cannot take."""
-        return user_function_error(self._outlet.operator, error, during=HANDLING, advice=ADVICE, **what)
+        return user_function_error(self._partitioner.operator, error, during=HANDLING, advice=ADVICE, **what)
 
     def _as_declared(self, elements: Elements) -> list[Any]:
         """The values as they would be after the shuffle: of their declared type."""
-        kind = self._outlet.codec.value_type
+        kind = self._partitioner.codec.value_type
         if kind.is_pickled or elements.columns is not None:
             return elements.values
         return kind.as_declared(elements.values)
@@ -135,9 +135,9 @@ class _Outbox:
                     [keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, self._sent
                 )
                 counts = []  # the first frame tells them
-                yield subtask, self._outlet.codec.encode(part)
+                yield subtask, self._partitioner.codec.encode(part)
 
     def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
-        if self._outlet.select is None or not keys:
+        if self._partitioner.select is None or not keys:
             return iter([(0, None)])
         return self._subtask_of.dealt_out(keys, lambda: values)

@@ -8,15 +8,15 @@ from typing import Any
 
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.metrics import add_up
-from eventide.runtime.state.backend import StateBackend
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.operators import OperatorStates
 from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """The operators whose inputs all come from sources and from levels before; ``number`` counts from 1."""
+class Stage:
+    """The operators whose inputs all come from sources and from stages before; ``number`` counts from 1."""
 
     number: int
     tasks: tuple[TaskSpec, ...]
@@ -40,21 +40,21 @@ class Level:
         """Identity of each operator's state, by the operator's id."""
         return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
 
-    def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Level:
+    def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Stage:
         """Return a copy with functions that may ask for these parameters."""
         return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
 
-    def with_storage(self, location: str | None) -> Level:
+    def with_storage(self, location: str | None) -> Stage:
         """Return a copy for a job that keeps, below a location, the progress of sources that wait for each other."""
         tasks = (replace(t, storage=location) if isinstance(t, AlignmentTaskSpec) else t for t in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
     @property
     def storage(self) -> str | None:
-        """Where the host keeps that, if an operator of this level says it."""
+        """Where the host keeps that, if an operator of this stage says it."""
         return next((task.storage for task in self.tasks if isinstance(task, AlignmentTaskSpec)), None)
 
-    def run(self, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None) -> LevelRun:
+    def run(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> StageRun:
         """Open one of its subtasks for a micro-batch.
 
         Args:
@@ -63,23 +63,21 @@ class Level:
             clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
             run: a name for the run of the job that planned the micro-batch; None if runs cannot be told apart.
         """
-        return LevelRun(self, subtask, backend, clock_ms, run)
+        return StageRun(self, subtask, backend, clock_ms, run)
 
 
-class LevelRun:
-    """One subtask of all operators of a level during one micro-batch.
+class StageRun:
+    """One subtask of all operators of a stage during one micro-batch.
 
     An operator runs if there are frames for it, or if its time by the clock has come; the others cost nothing.
     """
 
-    def __init__(
-        self, level: Level, subtask: int, backend: StateBackend, clock_ms: int, run: str | None = None
-    ) -> None:
-        self._level = level
+    def __init__(self, stage: Stage, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> None:
+        self._stage = stage
         self._subtask = subtask
         self._clock_ms = clock_ms
         self._run = run
-        self._states = OperatorStates(backend, level.program())
+        self._states = OperatorStates(backend, stage.program())
         self.passed: dict[str, list[int]] = {}
 
     @property
@@ -88,7 +86,7 @@ class LevelRun:
         return min(self._states.clocks.values(), default=None)
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Handle the frames of a micro-batch for this subtask, give those for other levels, and store the state.
+        """Handle the frames of a micro-batch for this subtask, give those for other stages, and store the state.
 
         There are no frames where only the clock has gone on.
         """
@@ -97,7 +95,7 @@ class LevelRun:
             mine.setdefault(frame.target, []).append(frame)
         counted: list[Mapping[str, Any]] = []
         due = self._states.due(self._clock_ms)
-        for spec in self._level.tasks:
+        for spec in self._stage.tasks:
             if spec.number in mine or spec.id in due:
                 task = spec.task(self._subtask, self._states.of(spec.id), self._clock_ms, self._run)
                 yield from task.run(mine.get(spec.number, ()))
@@ -115,7 +113,7 @@ class LevelRun:
 
 
 def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the counts of the tasks of a level."""
+    """Merge the counts of the tasks of a stage."""
     content: dict[str, Any] = {"operators": add_up([one["operators"] for one in counted])}
     for what in ("functions", "held"):
         parts = [part for one in counted for part in one.get(what, ())]

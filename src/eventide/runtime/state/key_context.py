@@ -19,7 +19,7 @@ FUNCTION_STATE = "global:"
 """The beginning of the names of functions' state: windows have others beside it."""
 
 
-class KeyAtHand:
+class KeyContext:
     """The key that a function is called for, and where what is kept of it is found.
 
     It stays for as long as the function is open, while each micro-batch has its own view of the state: the operator
@@ -75,8 +75,8 @@ class KeyAtHand:
         name = FUNCTION_STATE + name
         return _CellOfKey(self, name + SUFFIX, name, lambda plain: with_times(plain, ttl, form)), ttl
 
-    def __reduce__(self) -> tuple[type[KeyAtHand], tuple[()]]:
-        return KeyAtHand, ()
+    def __reduce__(self) -> tuple[type[KeyContext], tuple[()]]:
+        return KeyContext, ()
 
 
 class _CellOfKey:
@@ -88,7 +88,7 @@ class _CellOfKey:
 
     __slots__ = ("_at", "_converted", "_name", "_other")
 
-    def __init__(self, at: KeyAtHand, name: str, other: str, converted: Callable[[Any], Any]) -> None:
+    def __init__(self, at: KeyContext, name: str, other: str, converted: Callable[[Any], Any]) -> None:
         self._at = at
         self._name = name
         self._other = other

@@ -12,7 +12,7 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
-from eventide.runtime.exchange.outlets import encoded, selectors
+from eventide.runtime.exchange.partitioners import encoded, selectors
 from eventide.runtime.invoke import last_of, user_function_error
 
 
@@ -30,7 +30,7 @@ class Dealing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn:
+class RebalancePartitioner:
     """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
@@ -106,13 +106,13 @@ class DealtOut:
         return self.dealing.user_functions()
 
     def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:
-        """An empty outbox of the task with a slot."""
+        """An empty writer of the task with a slot."""
         return _DealtOut(self, producer, slot, subtasks)
 
 
 class _DealtOut:
-    def __init__(self, outlet: DealtOut, producer: str, slot: int, subtasks: int) -> None:
-        self._outlet = outlet
+    def __init__(self, partitioner: DealtOut, producer: str, slot: int, subtasks: int) -> None:
+        self._partitioner = partitioner
         self._producer = producer
         self._first = slot
         self._subtasks = subtasks
@@ -123,7 +123,7 @@ class _DealtOut:
         elements = as_elements(batch)
         self.size += len(elements)
         of_subtask: defaultdict[int, list[int]] = defaultdict(list)
-        subtasks = self._outlet.dealing.subtasks_of(elements.values, self._first, self._subtasks)
+        subtasks = self._partitioner.dealing.subtasks_of(elements.values, self._first, self._subtasks)
         self._first += len(elements)
         values = iter(elements.values)
         try:
@@ -140,5 +140,5 @@ class _DealtOut:
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, defaultdict(list), 0
         for subtask in sorted(waiting):
-            for content in encoded(self._outlet.codec, [*waiting[subtask]], []):
+            for content in encoded(self._partitioner.codec, [*waiting[subtask]], []):
                 yield subtask, content

@@ -23,7 +23,7 @@ Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
 """Gives what comes of one element, or raises."""
 
 
-class Step(Protocol):
+class ChainedOperator(Protocol):
     """A function on elements that keeps no state."""
 
     @property

@@ -15,7 +15,7 @@ EIGHTHS = 3
 _LONGEST = 1 << 52  # up to here a float, whose first bits are the step, is exact: 140,000 years
 
 
-class Lengths:
+class DurationHistogram:
     """Counts lengths of whole milliseconds, in steps that grow with the length.
 
     Each power of two has ``1 << bits`` steps, so that a length is known to a thousandth of itself, or to an eighth;
@@ -29,7 +29,7 @@ class Lengths:
         bits: how fine the steps are: ``THOUSANDTHS`` or ``EIGHTHS``.
         longest_ms: the longest, exactly; 0 where there is none.
 
-    >>> lengths = Lengths()
+    >>> lengths = DurationHistogram()
     >>> lengths.add(np.array([0, 0, 0, 5, 7_000_000]))
     >>> lengths.total, lengths.longer_than(5), lengths.longest_ms
     (5, 1, 7000000)
@@ -65,7 +65,7 @@ class Lengths:
         """Take note that there was one so long, without counting it."""
         self.longest_ms = max(self.longest_ms, min(length_ms, _LONGEST))
 
-    def merge(self, other: Lengths, further_ms: int = 0) -> None:
+    def merge(self, other: DurationHistogram, further_ms: int = 0) -> None:
         """Add what another has counted, in the same steps; each longer by `further_ms`.
 
         Raises:
@@ -119,7 +119,7 @@ class Lengths:
         return [self.bits, self.longest_ms, there.tolist(), self._counts[there].tolist()]
 
     @classmethod
-    def of(cls, snapshot: list[Any]) -> Lengths:
+    def of(cls, snapshot: list[Any]) -> DurationHistogram:
         """The inverse of :meth:`snapshot`."""
         bits, longest_ms, steps, counts = snapshot
         lengths = cls(bits)

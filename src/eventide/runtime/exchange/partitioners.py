@@ -46,7 +46,7 @@ class Codec(Protocol):
         """The content of a frame."""
 
 
-class Outbox(Protocol):
+class RecordWriter(Protocol):
     """Gathers what leaves on one edge; ``size`` is how many elements are waiting."""
 
     size: int
@@ -68,7 +68,7 @@ class Outbox(Protocol):
         """
 
 
-class Outlet(Protocol):
+class StreamPartitioner(Protocol):
     """Describes how elements leave on an edge; picklable.
 
     ``mixes_splits`` says that elements of several splits may leave together, because their order does not matter.
@@ -80,7 +80,7 @@ class Outlet(Protocol):
 
     @property
     def mixes_splits(self) -> bool:
-        """Whether one outbox serves all splits of a task."""
+        """Whether one writer serves all splits of a task."""
 
     @property
     def max_parallelism(self) -> int:
@@ -92,12 +92,12 @@ class Outlet(Protocol):
     def user_functions(self) -> list[tuple[str, Any]]:
         """The user's functions that work before elements leave, with their operator: to be opened and closed."""
 
-    def open(self, producer: str, slot: int, subtasks: int) -> Outbox:
-        """An empty outbox of the task with a slot."""
+    def open(self, producer: str, slot: int, subtasks: int) -> RecordWriter:
+        """An empty writer of the task with a slot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class ForwardPartitioner:
     """Elements stay together: at their place on the way to a sink, in the one subtask of windows without keys."""
 
     codec: ElementCodec
@@ -113,7 +113,7 @@ class Together:
         return []
 
     def open(self, producer: str, slot: int, subtasks: int) -> _Together:
-        """An empty outbox of the task with a slot."""
+        """An empty writer of the task with a slot."""
         return _Together(self.codec, slot % subtasks)
 
 
@@ -151,7 +151,7 @@ class ToAll:
         return []
 
     def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
-        """An empty outbox of the task with a slot."""
+        """An empty writer of the task with a slot."""
         return _ToAll(_Together(self.codec, 0), subtasks)
 
 
@@ -196,7 +196,7 @@ def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class ByKey:
+class KeyGroupPartitioner:
     """Each element goes to the subtask of its key, which travels with it.
 
     ``key_columns`` are the fields that the key consists of, if it was given by them: then it is found in columns,
@@ -218,25 +218,25 @@ class ByKey:
         return selectors(self.select)
 
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
-        """An empty outbox of the task with a slot."""
+        """An empty writer of the task with a slot."""
         return _ByKey(self, subtasks)
 
 
 class _ByKey:
-    def __init__(self, outlet: ByKey, subtasks: int) -> None:
-        self._outlet = outlet
-        self._subtasks = SubtasksOfKeys(outlet.max_parallelism, subtasks)
+    def __init__(self, partitioner: KeyGroupPartitioner, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._subtasks = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
         self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
 
     def add(self, batch: Batch) -> None:
         self.size += len(batch)
-        names = self._outlet.key_columns
+        names = self._partitioner.key_columns
         if isinstance(batch, Columns) and names and not batch.values.null_count:
-            self._deal_out(batch, keys_in(batch, names, self._outlet.codec.key_type))
+            self._deal_out(batch, keys_in(batch, names, self._partitioner.codec.key_type))
             return
         for elements in pieces(batch):
-            keys = extracted_keys(self._outlet.select, elements)
+            keys = extracted_keys(self._partitioner.select, elements)
             self._deal_out(elements.columns or elements, keys)
 
     def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
@@ -256,7 +256,7 @@ class _ByKey:
         for subtask, parts in enumerate(waiting):
             if parts:
                 keys = list(chain.from_iterable(keys for _, keys in parts))
-                for content in encoded(self._outlet.codec, [batch for batch, _ in parts], keys):
+                for content in encoded(self._partitioner.codec, [batch for batch, _ in parts], keys):
                     yield subtask, content
 
 

@@ -28,7 +28,7 @@ _LOOK_S = 0.1
 """How often it is looked how far the program has come."""
 
 
-class Taking:
+class ResultConsumer:
     """Takes the results of a job, each micro-batch once it is committed, in a thread of its own.
 
     They are deleted at the server when the program has all elements of their micro-batch, and not when they are in this
