@@ -15,7 +15,7 @@ from benchmarks.queries import TUMBLING, Job, sums
 from eventide.common import Types
 from eventide.datastream.connectors import FileSource
 from eventide.local.runner import LocalRunner
-from eventide.runtime.eventtime.timestamp_summary import Arrivals
+from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.testing import local_environment
 
 _ROUNDS = 7
@@ -41,7 +41,7 @@ def _cpu_s(files: Path, remembers: bool) -> float:
     source = FileSource.parquet(str(files), type_info=_ROW).set_max_files_per_batch(FILES_PER_BATCH).build()
     job = Job(files, TUMBLING)
     runner = LocalRunner(env.get_plan(sums(env.from_source(source, job.strategy(), "events"), job)))
-    nothing = patch.object(Arrivals, "see", lambda arrivals, timestamps: None)
+    nothing = patch.object(TimestampSummary, "see", lambda arrivals, timestamps: None)
     with nullcontext() if remembers else nothing:
         started = time.process_time()
         for _ in runner.batches():

@@ -102,7 +102,7 @@ ON_THIS_MACHINE = (
     "eventide.advisor",
     "eventide.cli",
     "eventide.dashboard.app",
-    "eventide.datastream.formats.avro",
+    "eventide.connectors.formats.avro",
     "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",

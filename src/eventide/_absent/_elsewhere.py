@@ -40,7 +40,8 @@ _HOMES = {
     "JobManagerCheckpointStorage",
     "eventide.datastream.checkpointing_mode": "CheckpointingMode",
     "eventide.datastream.connectors.base": "DeliveryGuarantee Sink Source",
-    "eventide.datastream.connectors.file_system": "FilePathFilter FileProcessingMode StreamFormat",
+    "eventide.datastream.connectors.file_system": "BulkFormat BulkWriterFactory FilePathFilter FileProcessingMode "
+    "StreamFormat",
     "eventide.datastream.data_stream": "AllWindowedStream BroadcastConnectedStream BroadcastStream ConnectedStreams "
     "DataStream DataStreamSink KeyedStream WindowedStream",
     "eventide.datastream.execution_mode": "RuntimeExecutionMode",

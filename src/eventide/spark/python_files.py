@@ -84,8 +84,8 @@ def ship(spark: SparkSession) -> None:
         digest = _digest(Path(folder))
         if _shipped.get(folder, digest) != digest:
             raise ProgramError(
-                "what the program's functions import is another than for the first job of this session, and "
-                "executors that start later may get that of then: call add_python_file(...) and "
+                "the program's functions import other files than the first job of this session, and executors "
+                "that start later may get the first ones: call add_python_file(...) and "
                 "set_python_requirements(...) before the first job; or stop the session, and make a new environment"
             )
         if folder not in _shipped:

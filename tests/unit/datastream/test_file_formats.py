@@ -279,7 +279,7 @@ def test_json_values_are_brought_to_the_declared_types_however_deep(tmp_path):
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_lines_are_whole_whatever_is_read_at_a_time(tmp_path, monkeypatch, block):
     monkeypatch.setattr("eventide.connectors.file_system.format.BLOCK", block)
-    monkeypatch.setattr("eventide.datastream.formats.json.BLOCK", block)
+    monkeypatch.setattr("eventide.connectors.formats.json.BLOCK", block)
     text = "ab\r\n\n\rü\n\n\nlast"
     (tmp_path / "f.txt").write_bytes(text.encode())
     source = FileSource.text(tmp_path).build()

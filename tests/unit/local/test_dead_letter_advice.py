@@ -338,7 +338,7 @@ OF_EVENTS = {
     },
 }
 OF_STREAM = {
-    "the same, with a strategy; `assign_timestamps_and_watermarks`": {
+    "`from_source` with a strategy; `assign_timestamps_and_watermarks`": {
         "no timestamp": (THIS, with_time(lambda e, _: e[1] if e[2] else None)),
         "a timestamp out of range": (THIS, with_time(lambda e, _: e[1] if e[2] else 1 << 70)),
         "a timestamp that is none": (THIS, with_time(lambda e, _: e[1] if e[2] else "noon")),

@@ -24,7 +24,7 @@ from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.runtime.elements.keys import subtask_of
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.reports import Report
+from eventide.runtime.exchange.reports import WatermarkReport
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.tasks.remembered import remembered
@@ -162,7 +162,7 @@ def test_what_a_source_remembers_goes_to_its_place_in_the_program_once(saved, tm
 
 def test_a_savepoint_that_was_replaced_is_not_taken_for_the_one_before(saved):
     assert opened_savepoint(saved.location, saved.digest).offsets_of("source") == saved.offsets_of("source")
-    with pytest.raises(StateError, match="is another one"):
+    with pytest.raises(StateError, match="has changed since the job was started"):
         opened_savepoint(saved.location, "of another")
 
 
@@ -204,8 +204,14 @@ def test_new_channels_begin_where_the_lowest_old_one_that_counts_stood():
         return WatermarkValve([ValveEdge(1, "before", tuple(map(str, range(subtasks))), is_source=False)])
 
     old = valve(3)
-    old.advance([(1, Report("0", watermark=20)), (1, Report("1", watermark=30)), (1, Report("2", watermark=10))])
-    old.advance([(1, Report("2", idle=True))])
+    old.advance(
+        [
+            (1, WatermarkReport("0", watermark=20)),
+            (1, WatermarkReport("1", watermark=30)),
+            (1, WatermarkReport("2", watermark=10)),
+        ]
+    )
+    old.advance([(1, WatermarkReport("2", idle=True))])
     assert old.watermark == 20
     for subtasks in (1, 2, 5):
         new = valve(subtasks)
@@ -214,7 +220,7 @@ def test_new_channels_begin_where_the_lowest_old_one_that_counts_stood():
         assert new.watermark == 20
         for channel in range(subtasks):
             assert new.watermark == 20
-            new.advance([(1, Report(str(channel), watermark=40))])
+            new.advance([(1, WatermarkReport(str(channel), watermark=40))])
         assert new.watermark == 40
 
 

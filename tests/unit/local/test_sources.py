@@ -9,7 +9,7 @@ import pytest
 
 from eventide.common import Duration, PunctuatedWatermarks, Types, Watermark, WatermarkStrategy
 from eventide.datastream import MapFunction, OutputTag
-from eventide.datastream.connectors import FileSource, SavepointRestoreSettings, SideOutput, Source
+from eventide.datastream.connectors import Beginning, FileSource, SideOutput, Source
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
@@ -189,7 +189,7 @@ class Named(Topic):
     resumed = None
 
     def beginnings(self, parts):
-        return {part: SavepointRestoreSettings(0, identity=f"first {part}") for part in parts}
+        return {part: Beginning(0, identity=f"first {part}") for part in parts}
 
     def resume(self, identities):
         self.resumed = dict(identities)

@@ -66,7 +66,7 @@ class AvroSchema:
         """The schema that a text describes.
 
         Raises:
-            ProgramError: It is no schema of Avro, or fastavro is not installed.
+            ProgramError: It is not an Avro schema, or fastavro is not installed.
         """
         schema = AvroSchema(json_schema)
         _ = schema.parsed
@@ -92,7 +92,7 @@ class AvroSchema:
         try:
             return avro.parse_schema(_without_strange_types(json.loads(self.text)))
         except Exception as error:
-            raise ProgramError(f"{self.text!r:.200} is no schema of Avro: {error!r}") from error
+            raise ProgramError(f"{self.text!r:.200} is not an Avro schema: {error!r}") from error
 
     def type_info(self) -> TypeInformation:
         """The type of what the schema describes: of a record, a row. Flink: ``AvroSchemaConverter``.

@@ -44,7 +44,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
             registry_configs: Properties of confluent-kafka's registry client, such as ``basic.auth.user.info``.
 
         Raises:
-            ProgramError: It is no schema of Avro, describes no record, or has a part without a type.
+            ProgramError: It is not an Avro schema, describes no record, or has a part without a type.
 
         ::
 

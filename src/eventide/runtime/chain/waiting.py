@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
+from eventide.api.functions.asynchronous import NO_RETRY_STRATEGY
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.errors import UserFunctionError
 from eventide.runtime.chain.chained_operators import Call, as_results
 from eventide.runtime.elements.columns import Batch, as_elements

@@ -17,8 +17,8 @@ from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import job as job_module
+from eventide.spark import result_consumer as module
 from eventide.spark import results as results_module
-from eventide.spark import taking as module
 from eventide.spark.collected import Collected
 from eventide.spark.hand_over import HandOver
 from eventide.spark.job import StreamingJob
