@@ -22,8 +22,7 @@ from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.reports import BY_ELEMENT
+from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
 from eventide.spark.collected import Collected
 from eventide.spark.data_frame import DataFrameReader
 from eventide.spark.frame_rows import FRAME_SCHEMA

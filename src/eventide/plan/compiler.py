@@ -32,8 +32,7 @@ from eventide.plan.pruning import used_fields
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.exchange.partitioners import ForwardPartitioner
-from eventide.runtime.exchange.silent import ReportsAlone
+from eventide.runtime.exchange.partitioners import ForwardPartitioner, ReportsAlone
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO
 from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec

@@ -24,7 +24,7 @@ from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.runtime.elements.keys import subtask_of
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.reports import WatermarkReport
+from eventide.runtime.exchange.frames import WatermarkReport
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.tasks.remembered import remembered

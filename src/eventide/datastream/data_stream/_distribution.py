@@ -11,8 +11,14 @@ from eventide.common.type_variables import K, T_co
 from eventide.datastream.data_stream._checks import function_of
 from eventide.plan.graph import OperationTransformation, Transformation
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.partitioners import StreamPartitioner, ToAll
-from eventide.runtime.exchange.rebalancing import ByPartitioner, DealtOut, RebalancePartitioner, ToFirst
+from eventide.runtime.exchange.partitioners import (
+    ByPartitioner,
+    DealtOut,
+    RebalancePartitioner,
+    StreamPartitioner,
+    ToAll,
+    ToFirst,
+)
 from eventide.runtime.process.redistribution import Redistribution
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from eventide.runtime.chain.key_check import EXTRACTING
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
-from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import OperatorCounters
 

@@ -23,7 +23,7 @@ from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.invoke import calling, last_of, user_function_error
 from eventide.runtime.state.backend import Backend
 

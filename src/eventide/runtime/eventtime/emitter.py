@@ -10,7 +10,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_generator import BatchWatermarkOutput
 from eventide.errors import DataError
-from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, START_OF_BATCH, WatermarkReport
 
 
 class Emitter(BatchWatermarkOutput):

@@ -10,7 +10,7 @@ from eventide.common.ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
 from eventide.runtime.eventtime.event_time_log import Holder
 from eventide.runtime.eventtime.idleness import Idleness
-from eventide.runtime.exchange.reports import Rest, WatermarkReport
+from eventide.runtime.exchange.frames import Rest, WatermarkReport
 
 Reports: TypeAlias = Sequence[tuple[int, WatermarkReport]]
 """Reports of channels at one point, each with the number of the edge that it came on."""

@@ -1,7 +1,8 @@
-"""How elements leave a task: kept together, or dealt out by key, and encoded for the way."""
+"""How elements leave a task: kept together, dealt out by key or without one, or not at all; and encoded for the way."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,14 +13,14 @@ import pyarrow as pa
 
 from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import own_each
-from eventide.runtime.invoke import last_of
+from eventide.runtime.invoke import last_of, user_function_error
 
 
 class Payload(Protocol):
@@ -117,23 +118,6 @@ class ForwardPartitioner:
         return _Together(self.codec, slot % subtasks)
 
 
-class _Together:
-    def __init__(self, codec: ElementCodec, subtask: int) -> None:
-        self._codec = codec
-        self._subtask = subtask
-        self._waiting: list[Batch] = []
-        self.size = 0
-
-    def add(self, batch: Batch) -> None:
-        self._waiting.append(batch)
-        self.size += len(batch)
-
-    def take(self) -> Iterator[tuple[int, bytes]]:
-        waiting, self._waiting, self.size = self._waiting, [], 0
-        for content in encoded(self._codec, waiting, []) if waiting else ():
-            yield self._subtask, content
-
-
 @dataclass(frozen=True, slots=True)
 class ToAll:
     """Every subtask has all elements."""
@@ -153,24 +137,6 @@ class ToAll:
     def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
         """An empty writer of the task with a slot."""
         return _ToAll(_Together(self.codec, 0), subtasks)
-
-
-class _ToAll:
-    def __init__(self, together: _Together, subtasks: int) -> None:
-        self._together = together
-        self._subtasks = subtasks
-        self.size = 0
-
-    def add(self, batch: Batch) -> None:
-        self._together.add(batch)
-        self.size = self._together.size
-
-    def take(self) -> Iterator[tuple[int, bytes]]:
-        contents = [content for _, content in self._together.take()]
-        self.size = 0
-        for subtask in range(self._subtasks):
-            for content in contents:
-                yield subtask, content
 
 
 def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Iterator[bytes]:
@@ -220,44 +186,6 @@ class KeyGroupPartitioner:
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
         """An empty writer of the task with a slot."""
         return _ByKey(self, subtasks)
-
-
-class _ByKey:
-    def __init__(self, partitioner: KeyGroupPartitioner, subtasks: int) -> None:
-        self._partitioner = partitioner
-        self._subtasks = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
-        self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
-        self.size = 0
-
-    def add(self, batch: Batch) -> None:
-        self.size += len(batch)
-        names = self._partitioner.key_columns
-        if isinstance(batch, Columns) and names and not batch.values.null_count:
-            self._deal_out(batch, keys_in(batch, names, self._partitioner.codec.key_type))
-            return
-        for elements in pieces(batch):
-            keys = extracted_keys(self._partitioner.select, elements)
-            self._deal_out(elements.columns or elements, keys)
-
-    def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
-        def values() -> list[Any]:
-            return as_elements(batch).values
-
-        for subtask, at in self._subtasks.dealt_out(keys, values):
-            if at is None:
-                self._waiting[subtask].append((batch, keys))
-                continue
-            indices = at.tolist()
-            part = batch.at(pa.array(at)) if isinstance(batch, Columns) else batch.at(indices)
-            self._waiting[subtask].append((part, [keys[i] for i in indices]))
-
-    def take(self) -> Iterator[tuple[int, bytes]]:
-        waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
-        for subtask, parts in enumerate(waiting):
-            if parts:
-                keys = list(chain.from_iterable(keys for _, keys in parts))
-                for content in encoded(self._partitioner.codec, [batch for batch, _ in parts], keys):
-                    yield subtask, content
 
 
 class SubtasksOfKeys(dict[Any, int]):
@@ -346,3 +274,247 @@ def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any
         return [select(value) for value in values]
     except Exception as error:
         raise NoKey(error, element=last_of(elements.values, values)) from error
+
+
+class Dealing(Protocol):
+    """Says which subtask each element goes to; picklable."""
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The user's functions, each with a name, to be opened and closed."""
+
+    def describe(self) -> str:
+        """How elements are dealt out, for ``explain``."""
+
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """Give the subtask of each element, of `subtasks` subtasks; ``first`` counts the elements that went before."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancePartitioner:
+    """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
+
+    def describe(self) -> str:
+        """In turn."""
+        return "to one subtask after the other"
+
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """One after the other."""
+        return (number % subtasks for number in range(first, first + len(values)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToFirst:
+    """All elements go to the first subtask."""
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
+
+    def describe(self) -> str:
+        """To one."""
+        return "to the first subtask"
+
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """Always the first."""
+        return (0 for _ in values)
+
+
+@dataclass(frozen=True, slots=True)
+class ByPartitioner:
+    """A user function says where a key goes."""
+
+    partition: Callable[[Any, int], int]
+    select: Callable[[Any], Any]
+    partitioner: Any
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The partitioner and the key selector."""
+        return [("partitioner", self.partitioner), *selectors(self.select)]
+
+    def describe(self) -> str:
+        """By a function."""
+        return "as a partitioner says"
+
+    def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
+        """The partitioner's result for the key; the partitioner and the key selector see copies."""
+        for value in own_each([*values]):
+            subtask = self.partition(self.select(value), subtasks)
+            if not 0 <= subtask < subtasks:
+                raise ProgramError(f"the partitioner gave {subtask!r}, and there are subtasks 0 to {subtasks - 1}")
+            yield subtask
+
+
+@dataclass(frozen=True, slots=True)
+class DealtOut:
+    """How elements leave that are dealt out without a key."""
+
+    codec: ElementCodec
+    dealing: Dealing
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.dealing.describe()}, {self.codec.value_type} as {self.codec.describe()}"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The user's functions of the dealing."""
+        return self.dealing.user_functions()
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:
+        """An empty writer of the task with a slot."""
+        return _DealtOut(self, producer, slot, subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsAlone:
+    """The partitioner of such an edge. Flink: the way of ``ReportedWatermarkEvent``."""
+
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    @property
+    def codec(self) -> Codec:
+        """A codec that refuses: there is nothing to read."""
+        return _NoElements()
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return "watermarks alone"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
+
+    def open(self, producer: str, slot: int, subtasks: int) -> NoRecordWriter:
+        """A writer that stays empty."""
+        return NoRecordWriter()
+
+
+class NoRecordWriter:
+    """Lets elements go where others take them."""
+
+    size = 0
+
+    def add(self, batch: Batch) -> None:
+        """Take nothing."""
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        """Give nothing."""
+        return iter(())
+
+
+class _Together:
+    def __init__(self, codec: ElementCodec, subtask: int) -> None:
+        self._codec = codec
+        self._subtask = subtask
+        self._waiting: list[Batch] = []
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+        self.size += len(batch)
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, [], 0
+        for content in encoded(self._codec, waiting, []) if waiting else ():
+            yield self._subtask, content
+
+
+class _ToAll:
+    def __init__(self, together: _Together, subtasks: int) -> None:
+        self._together = together
+        self._subtasks = subtasks
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        self._together.add(batch)
+        self.size = self._together.size
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        contents = [content for _, content in self._together.take()]
+        self.size = 0
+        for subtask in range(self._subtasks):
+            for content in contents:
+                yield subtask, content
+
+
+class _ByKey:
+    def __init__(self, partitioner: KeyGroupPartitioner, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._subtasks = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
+        self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        self.size += len(batch)
+        names = self._partitioner.key_columns
+        if isinstance(batch, Columns) and names and not batch.values.null_count:
+            self._deal_out(batch, keys_in(batch, names, self._partitioner.codec.key_type))
+            return
+        for elements in pieces(batch):
+            keys = extracted_keys(self._partitioner.select, elements)
+            self._deal_out(elements.columns or elements, keys)
+
+    def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
+        def values() -> list[Any]:
+            return as_elements(batch).values
+
+        for subtask, at in self._subtasks.dealt_out(keys, values):
+            if at is None:
+                self._waiting[subtask].append((batch, keys))
+                continue
+            indices = at.tolist()
+            part = batch.at(pa.array(at)) if isinstance(batch, Columns) else batch.at(indices)
+            self._waiting[subtask].append((part, [keys[i] for i in indices]))
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
+        for subtask, parts in enumerate(waiting):
+            if parts:
+                keys = list(chain.from_iterable(keys for _, keys in parts))
+                for content in encoded(self._partitioner.codec, [batch for batch, _ in parts], keys):
+                    yield subtask, content
+
+
+class _DealtOut:
+    def __init__(self, partitioner: DealtOut, producer: str, slot: int, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._producer = producer
+        self._first = slot
+        self._subtasks = subtasks
+        self._waiting: defaultdict[int, list[Elements]] = defaultdict(list)
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        elements = as_elements(batch)
+        self.size += len(elements)
+        of_subtask: defaultdict[int, list[int]] = defaultdict(list)
+        subtasks = self._partitioner.dealing.subtasks_of(elements.values, self._first, self._subtasks)
+        self._first += len(elements)
+        values = iter(elements.values)
+        try:
+            for index, (_, subtask) in enumerate(zip(values, subtasks, strict=True)):
+                of_subtask[subtask].append(index)
+        except Exception as error:
+            element = last_of(elements.values, values)
+            raise user_function_error(
+                self._producer, error, during="when an element was dealt out", element=element
+            ) from error
+        for subtask, indices in of_subtask.items():
+            self._waiting[subtask].append(elements.at(indices))
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        waiting, self._waiting, self.size = self._waiting, defaultdict(list), 0
+        for subtask in sorted(waiting):
+            for content in encoded(self._partitioner.codec, [*waiting[subtask]], []):
+                yield subtask, content
+
+
+class _NoElements:
+    def decode(self, data: bytes) -> Payload:
+        raise DataError("elements have come on an edge that carries only watermarks")

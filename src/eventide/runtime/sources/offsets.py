@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from eventide.api.source import PartRange, Source
-from eventide.runtime.exchange.reports import Rest
+from eventide.runtime.exchange.frames import Rest
 from eventide.runtime.sources.alignment import AlignmentStanding
 from eventide.runtime.sources.waiting import planned_together, rest_of, with_rests
 

@@ -12,8 +12,7 @@ from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
-from eventide.runtime.exchange.frames import Frame
-from eventide.runtime.exchange.reports import START_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from eventide.api.source import Source
-from eventide.runtime.exchange.reports import Rest
+from eventide.runtime.exchange.frames import Rest
 from eventide.runtime.sources.alignment import AlignmentStanding
 from eventide.runtime.sources.leveling import Leveling
 

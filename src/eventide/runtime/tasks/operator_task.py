@@ -18,10 +18,9 @@ from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.event_time_log import EventTimeLog
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.eventtime.valve import WatermarkValve
-from eventide.runtime.exchange.frames import Frame
+from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.partitioners import Codec
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 from eventide.runtime.invoke import calling
 from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up

@@ -15,8 +15,8 @@ from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.exchange.frames import END_OF_BATCH, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner
-from eventide.runtime.exchange.reports import END_OF_BATCH, WatermarkReport
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 

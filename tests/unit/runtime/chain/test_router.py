@@ -14,9 +14,8 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
-from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, WatermarkReport
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 

@@ -16,7 +16,7 @@ from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import Generators
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.reports import END_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, WatermarkReport
 from eventide.runtime.state.backend import MemoryBackend
 
 

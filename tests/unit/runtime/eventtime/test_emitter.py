@@ -8,7 +8,7 @@ from eventide.common import Watermark
 from eventide.common.ms import MIN_MS
 from eventide.errors import DataError
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.exchange.reports import END_OF_BATCH, START_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, START_OF_BATCH, WatermarkReport
 
 
 def at_work(*, is_split=True, watermark=MIN_MS, idle=False):

@@ -8,7 +8,7 @@ import pytest
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.reports import END_OF_INPUT, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_INPUT, WatermarkReport
 
 NOTHING = Progress()
 SOURCE = ValveEdge(1, "1", ("s", "t"), is_source=True)

@@ -9,8 +9,7 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.reports import WatermarkReport
+from eventide.runtime.exchange.frames import Frame, Signal, WatermarkReport
 
 MS = st.integers(MIN_MS, MAX_MS)
 CONTENT = {

@@ -7,9 +7,16 @@ from eventide.common import Types
 from eventide.runtime.columnar.layout import SEQUENCE, TableCodec, TablePayload
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.frames import (
+    BY_ELEMENT,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    START_OF_BATCH,
+    Frame,
+    Signal,
+    WatermarkReport,
+)
 from eventide.runtime.exchange.inbox import Inbox
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 
 CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
 TABLES = TableCodec()

@@ -14,9 +14,15 @@ from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.exchange.frames import (
+    BY_ELEMENT,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    START_OF_BATCH,
+    Signal,
+    WatermarkReport,
+)
 from eventide.runtime.exchange.partitioners import ForwardPartitioner
-from eventide.runtime.exchange.reports import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, WatermarkReport
 from eventide.runtime.sources.offsets import (
     PartRange,
     SplitRange,

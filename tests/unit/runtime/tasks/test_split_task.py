@@ -8,8 +8,7 @@ from eventide.common import Row, Types, Watermark, WatermarkGenerator, Watermark
 from eventide.common.ms import MAX_MS
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.runtime.exchange.reports import END_OF_BATCH, END_OF_INPUT, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.sources.task import SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import Idle, ScriptedSource, local_environment
