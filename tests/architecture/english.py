@@ -69,7 +69,7 @@ NOT_YET: tuple[str, ...] = (
     "src/eventide/plan/dead_letters.py",
     "src/eventide/runtime/chain/guarded.py",
     "src/eventide/runtime/chain/letters.py",
-    "src/eventide/runtime/dead_letters.py",
+    "src/eventide/runtime/chain/outputs.py",
     "src/eventide/runtime/function_metrics.py",
     "src/eventide/runtime/joins/interval.py",
     "src/eventide/runtime/metrics.py",

@@ -19,7 +19,7 @@ from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDese
 from eventide.errors import DataError, ProgramError
 from eventide.plan.description import describe
 from eventide.plan.explain import explain
-from eventide.runtime.dead_letters import dead_letter
+from eventide.runtime.chain.outputs import dead_letter
 from eventide.testing import local_environment
 
 SECRET = "hunter2"

@@ -20,7 +20,7 @@ from eventide.connectors.kafka import (
     KafkaSource,
 )
 from eventide.errors import ProgramError
-from eventide.runtime.dead_letters import cannot_be_read
+from eventide.runtime.chain.outputs import cannot_be_read
 
 _TIME = "time"
 

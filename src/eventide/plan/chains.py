@@ -20,8 +20,7 @@ from eventide.plan.graph import (
     UnionTransformation,
 )
 from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.dead_letter_step import DeadLetterStep, SingleStep
-from eventide.runtime.chain.key_check import KeyCheck
+from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
 

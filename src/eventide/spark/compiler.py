@@ -17,7 +17,7 @@ from eventide.errors import ProgramError
 from eventide.pickling.pickles import bring
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
-from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.modules import Modules
 from eventide.runtime.pickles import classes_of, dumps_program

@@ -44,8 +44,7 @@ from eventide.plan.graph import (
     UnionTransformation,
     why_without_parallelism,
 )
-from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Projection
-from eventide.runtime.chain.process import Process
+from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:

@@ -3,24 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from eventide.api.dead_letters import ADVICE
-from eventide.common.typeinfo import TypeInformation
-from eventide.errors import DataError
-from eventide.runtime.chain.contexts import ElementContext
+from eventide.api.functions import CoProcessFunction, KeySelector, ProcessFunction
+from eventide.api.functions.timer_service import TimerService
+from eventide.common.ms import MIN_MS
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
 from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import FIXED, all_fixed, own, own_in_turn
+from eventide.runtime.elements.keys import stable_hash, unhashable
+from eventide.runtime.elements.ownership import FIXED, all_fixed, own, own_each, own_in_turn
 from eventide.runtime.invoke import last_of, no_results, user_function_error
+from eventide.runtime.metrics import Metrics
+
+
+class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
+    """The operator or task as a function without keys sees it; ``time_ms`` is the time of the element at hand."""
+
+    def __init__(self, moment: Moment) -> None:
+        self.time_ms: int | None = None
+        self._timers: TimerService = Times(moment)
+
+    def timer_service(self) -> TimerService:
+        """The times that the operator knows."""
+        return self._timers
+
+    def timestamp(self) -> int | None:
+        """The time of the element or timer at hand."""
+        return self.time_ms
+
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
 """Gives what comes of one element, or raises."""
+
+HANDLING = "while it handled an element"
+
+EXTRACTING = "when a key was extracted"
+
+
+class Moment:
+    """Where an operator stands, in milliseconds."""
+
+    __slots__ = ("processing_time", "watermark")
+
+    def __init__(self, watermark: int = MIN_MS, processing_time: int = MIN_MS) -> None:
+        self.watermark = watermark
+        self.processing_time = processing_time
+
+
+class Times(TimerService):
+    """The times of an operator or task; there are no timers without keys."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def current_processing_time(self) -> int:
+        """The time of the micro-batch."""
+        return self._moment.processing_time
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._moment.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        raise _no_timers()
 
 
 class ChainedOperator(Protocol):
@@ -40,9 +107,6 @@ class ChainedOperator(Protocol):
 
     def apply(self, batch: Batch) -> Batch:
         """The elements that come out."""
-
-
-HANDLING = "while it handled an element"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +230,144 @@ class FlatMap:
         return out
 
 
-def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:
-    """Turn results of a function into values of its declared type: so the next function finds its fields.
-
-    Raises:
-        DataError: naming the operator, and the first value that does not fit.
-    """
-    if type_info is None:
-        return values
-    try:
-        return type_info.converted(values)
-    except DataError as error:
-        during = "when its results were brought to their declared type"
-        raise user_function_error(operator, error, during=during, advice=advice) from error
-
-
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:
     """Return the error of a function that took its elements one by one from the iterator ``handled``."""
     element = last_of(elements.values, handled)
     return user_function_error(name, error, during=HANDLING, advice=ADVICE, element=element)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A ``ProcessFunction``, which has side outputs; ``type_info`` is the declared type of what comes out."""
+
+    name: str
+    call: Callable[[Any, ElementContext], Any]
+    user_function: Any
+    takes_columns: bool = False
+    type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+
+    during: ClassVar[str] = HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function, which may go on while its results are taken."""
+        call = self.call
+
+        def results_of(value: Any, context: ElementContext) -> Iterable[Any]:
+            results = call(value, context)
+            return () if results is None else results
+
+        return results_of
+
+    def outputs(self, batch: Batch, moment: Moment) -> dict[str | None, Elements]:
+        """Call the function with each element; its results keep the element's timestamp and number."""
+        elements, call = as_elements(batch), self.call
+        context, out = ElementContext(moment), Collector(self.name, self.type_info)
+        values = iter(elements.values)
+        try:
+            for value, context.time_ms, number in zip(values, elements.timestamps, elements.sequence, strict=True):
+                results = call(value, context)
+                if results is not None:
+                    out.put_results(results, context.time_ms, number)
+        except Exception as error:
+            raise element_error(self.name, error, elements, values) from error
+        return out.take()
+
+    def apply(self, batch: Batch) -> Elements:
+        """The elements that come out of the main output."""
+        return self.outputs(batch, Moment()).get(None, Elements())
+
+
+class SingleStep(ChainedOperator, Protocol):
+    """A step that can be taken with a single element."""
+
+    @property
+    def during(self) -> str:
+        """Its work on an element, in words."""
+
+    @property
+    def type_info(self) -> TypeInformation | None:
+        """The type that was declared for what comes out; None where nothing was, or elements stay as they are."""
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function to call with each of these elements, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterStep:
+    """A step whose bad elements go to the side output ``tag``: of each element, all comes out or nothing."""
+
+    step: SingleStep
+    tag: str
+    takes_columns: bool = False
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+        return self.step.name
+
+    @property
+    def user_function(self) -> Any:
+        """The user's function, to be opened and closed."""
+        return self.step.user_function
+
+    def outputs(self, batch: Batch, moment: Moment, metrics: Metrics) -> dict[str | None, Elements]:
+        """The results of the good elements, by side output, and a dead letter for each of the others."""
+        step, elements = self.step, as_elements(batch)
+        values, columns = elements.values, elements.columns
+        originals = own_each(values) if columns is None else values  # those of columns can be made once more
+        context, out = ElementContext(moment), Collector(step.name, step.type_info)
+        letters = DeadLetterOutput(step.name, self.tag, out, metrics)
+        put = out.put_results if isinstance(step, Process) else out.put_values
+        call = step.caller(values)
+        rows = zip(values, elements.timestamps, elements.sequence, strict=True)
+        for place, (value, context.time_ms, number) in enumerate(rows):
+            before = out.mark()
+            try:
+                put(call(value, context), context.time_ms, number)
+                out.check_from(before)
+            except Exception as error:
+                original = originals[place] if columns is None else columns.slice(place, 1).to_elements().values[0]
+                letters.put(before, step.during, error, context.time_ms, number, element=original)
+        return out.take()
+
+    def apply(self, batch: Batch) -> Elements:
+        """The elements that come out of the main output."""
+        return self.outputs(batch, Moment(), Metrics()).get(None, Elements())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """Hands on the elements that have a key; the key is found once more where they are dealt out."""
+
+    name: str
+    select: Callable[[Any], Any]
+    key_type: TypeInformation
+    user_function: KeySelector | None = None
+    takes_columns: bool = False
+    type_info: ClassVar[None] = None
+    during: ClassVar[str] = EXTRACTING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The element itself, or an error."""
+        select, key_type = self.select, self.key_type
+
+        def checked(value: Any, _: Any) -> list[Any]:
+            key = select(value)
+            try:
+                hash(key)
+                stable_hash(key)
+            except TypeError as error:
+                raise unhashable(key) from error
+            if not key_type.is_pickled:
+                key_type.as_declared([key])
+            return [value]
+
+        return checked
+
+    def apply(self, batch: Batch) -> Batch:
+        """The elements as they are."""
+        return batch
+
+
+def _no_timers() -> ProgramError:
+    return ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

@@ -25,7 +25,7 @@ from eventide.common.timestamp_assigner import (
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
-from eventide.runtime.dead_letters import dead_letter
+from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.columns import Batch, Columns, as_elements
 from eventide.runtime.elements.elements import Elements

@@ -14,7 +14,8 @@ from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.api.functions.asynchronous import NO_RETRY_STRATEGY
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import UserFunctionError
-from eventide.runtime.chain.chained_operators import Call, as_results
+from eventide.runtime.chain.chained_operators import Call
+from eventide.runtime.chain.outputs import as_results
 from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own

@@ -12,9 +12,7 @@ from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.runtime.chain.collector import Collector
-from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
-from eventide.runtime.dead_letters import described
+from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, described
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, in_time_order, interleave
 from eventide.runtime.elements.ownership import own

@@ -10,8 +10,8 @@ from eventide.api.functions import BroadcastProcessFunction, KeyedBroadcastProce
 from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
-from eventide.runtime.chain.collector import Collector
-from eventide.runtime.chain.contexts import ElementContext, Moment
+from eventide.runtime.chain.chained_operators import ElementContext, Moment
+from eventide.runtime.chain.outputs import Collector
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.exchange.partitioners import ToAll

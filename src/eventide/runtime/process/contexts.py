@@ -8,7 +8,7 @@ from eventide.api.functions import KeyedCoProcessFunction, KeyedProcessFunction
 from eventide.api.functions.time_domain import TimeDomain
 from eventide.common.ms import whole_ms
 from eventide.errors import ProgramError
-from eventide.runtime.chain.contexts import ElementContext, Moment, Times
+from eventide.runtime.chain.chained_operators import ElementContext, Moment, Times
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 

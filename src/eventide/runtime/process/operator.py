@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions.time_domain import TimeDomain
 from eventide.common.ms import MIN_MS
-from eventide.runtime.chain.chained_operators import HANDLING
-from eventide.runtime.chain.collector import Collector
-from eventide.runtime.chain.contexts import ElementContext, Moment
-from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
+from eventide.runtime.chain.chained_operators import HANDLING, ElementContext, Moment
+from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own

@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.runtime.dead_letters import described
+from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
-from eventide.runtime.chain.contexts import Moment
-from eventide.runtime.chain.router import Router, arrival_frames, count_frames, packed, report_frames
+from eventide.runtime.chain.chain import (
+    ChainNode,
+    ChainRun,
+    Edge,
+    Router,
+    arrival_frames,
+    count_frames,
+    packed,
+    report_frames,
+)
+from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.emitter import Emitter

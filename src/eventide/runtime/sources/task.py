@@ -10,9 +10,8 @@ from eventide.api.dead_letters import DEAD_LETTER, advised
 from eventide.api.source import Counted, SideOutput, Source, Unreadable
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.chain.router import end_frames
-from eventide.runtime.dead_letters import cannot_be_read, dead_letter
+from eventide.runtime.chain.chain import ChainNode, end_frames
+from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error

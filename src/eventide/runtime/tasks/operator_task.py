@@ -9,9 +9,8 @@ from typing import Any
 
 from eventide.api.functions import RuntimeContext
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.runtime.chain.chain import ChainRun, Edge
-from eventide.runtime.chain.contexts import Moment
-from eventide.runtime.chain.router import Router, report_frames
+from eventide.runtime.chain.chain import ChainRun, Edge, Router, report_frames
+from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.combiner import Progress

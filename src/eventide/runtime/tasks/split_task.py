@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.runtime.chain.router import end_frames
+from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec

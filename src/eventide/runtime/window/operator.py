@@ -11,8 +11,7 @@ from eventide.api.windows import Evictor, TimestampedValue, TriggerResult, Windo
 from eventide.common.ms import MIN_MS
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import HANDLING
-from eventide.runtime.chain.collector import Collector
-from eventide.runtime.chain.dead_letter_output import DeadLetterOutput
+from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each

@@ -22,7 +22,7 @@ from eventide.api.windows import (
     WindowAssigner,
 )
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.runtime.dead_letters import described
+from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext

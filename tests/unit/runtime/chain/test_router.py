@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.router import Router, end_frames, report_frames
+from eventide.runtime.chain.chain import ChainNode, Edge, Router, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements

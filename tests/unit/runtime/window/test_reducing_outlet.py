@@ -6,8 +6,7 @@ import pytest
 from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.router import Router
+from eventide.runtime.chain.chain import ChainNode, Edge, Router
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements

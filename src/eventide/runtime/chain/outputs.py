@@ -1,0 +1,302 @@
+"""Outputs of the functions of an operator: results, and dead letters in place of what cannot be handled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, TypeAlias
+
+from eventide._secrets import without_secrets
+from eventide.api.dead_letters import ADVICE, DEAD_LETTER
+from eventide.api.functions.output_tag import OutputTag
+from eventide.api.source import Unreadable
+from eventide.common.typeinfo import TypeInformation
+from eventide.common.types import Row
+from eventide.errors import DataError, UserFunctionError
+from eventide.pickling.pickles import dumps
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import own
+from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
+from eventide.runtime.metrics import DEAD_LETTERS, Metrics
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
+
+Mark: TypeAlias = tuple[int, dict[str, int]]
+"""How many elements have come out of the main output, and of each side output."""
+
+FIELDS = tuple(DEAD_LETTER.names or ())
+
+_LONGEST = 300
+
+
+class Collector:
+    """Gathers elements by side output (None: the main one).
+
+    A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
+    main one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says
+    of results that are not of their declared type. Flink: ``Collector``.
+    """
+
+    def __init__(
+        self, operator: str, type_info: TypeInformation | None, *, copies: bool = True, advice: str = ADVICE
+    ) -> None:
+        self._operator = operator
+        self._advice = advice
+        self._copies = copies
+        self._main = Elements()
+        self._beside: defaultdict[str, Elements] = defaultdict(Elements)
+        self._types: dict[str | None, TypeInformation | None] = {None: type_info}
+        self._is_typed = type_info is not None and not type_info.is_pickled
+
+    def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+        """Put one element out on a side output; without a number, it has that of its place there."""
+        self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
+
+    def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+        """Put one element out on a side output, without a copy: it has no other owner."""
+        output = self._beside[tag]
+        output.append(value, timestamp, len(output) if number is None else number)
+
+    def put_values(self, values: Iterable[Any], timestamp: int | None, number: int) -> None:
+        """Put out what a function gave that has no side outputs."""
+        for value in values:
+            self._main.append(own(value), timestamp, number)
+
+    def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
+        """Put out what a function gave; without a number, elements have those of their places."""
+        main, copies = self._main, self._copies
+        values = main.values
+        before = len(values)
+        for result in results:
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                tag, value = result
+                self._types[tag.tag_id] = kind = tag.type_info
+                self._is_typed = self._is_typed or not kind.is_pickled
+                self.put_beside(tag.tag_id, value, timestamp, number)
+            else:
+                values.append(own(result) if copies else result)
+        behind = len(values)
+        if behind == before:
+            return
+        main.timestamps.extend(repeat(timestamp, behind - before))
+        main.sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
+
+    def mark(self) -> Mark:
+        """How much has come out since the last :meth:`take`."""
+        in_main, beside = len(self._main.values), self._beside
+        return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
+
+    def cut(self, mark: Mark) -> None:
+        """Take back what came out after a mark."""
+        in_main, beside = mark
+        self._main.shorten(in_main)
+        for tag, output in self._beside.items():
+            output.shorten(beside.get(tag, 0))
+
+    def check_from(self, mark: Mark) -> None:
+        """Bring what came out after a mark to the declared types.
+
+        Raises:
+            DataError: if a value does not fit; also one that would be found out only when it is sent.
+        """
+        if self._is_typed:
+            in_main, beside = mark
+            self._check(None, self._main, in_main)
+            for tag, output in self._beside.items():
+                self._check(tag, output, beside.get(tag, 0))
+
+    def _check(self, tag: str | None, output: Elements, begin: int) -> None:
+        kind = self._types.get(tag)
+        if kind is not None and not kind.is_pickled and len(output.values) > begin:
+            output.values[begin:] = kind.as_declared(output.values[begin:])
+
+    def take(self) -> dict[str | None, Elements]:
+        """Give away what came out since the last call, by side output, brought to the declared types.
+
+        Raises:
+            DataError: if a value does not fit the type of its output.
+        """
+        outputs: dict[str | None, Elements] = {None: self._main} if self._main else {}
+        outputs.update(self._beside)
+        self._main, self._beside = Elements(), defaultdict(Elements)
+        for tag, elements in outputs.items():
+            elements.values = as_results(self._operator, elements.values, self._types.get(tag), self._advice)
+        return outputs
+
+
+def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:
+    """Turn results of a function into values of its declared type: so the next function finds its fields.
+
+    Raises:
+        DataError: naming the operator, and the first value that does not fit.
+    """
+    if type_info is None:
+        return values
+    try:
+        return type_info.converted(values)
+    except DataError as error:
+        during = "when its results were brought to their declared type"
+        raise user_function_error(operator, error, during=during, advice=advice) from error
+
+
+class DeadLetterOutput:
+    """Puts the dead letters of an operator out beside its results, and counts them.
+
+    Args:
+        operator: the operator's name.
+        tag: the side output.
+        out: where the results go.
+        metrics: what counts the letters.
+        keyed: the state of the operator; where it has transactions, what fails is rolled back.
+    """
+
+    def __init__(
+        self, operator: str, tag: str, out: Collector, metrics: Metrics, keyed: KeyedState | None = None
+    ) -> None:
+        self._operator = operator
+        self._tag = tag
+        self._out = out
+        self._metrics = metrics
+        self._state = keyed if isinstance(keyed, TransactionalState) else None
+
+    def attempt(
+        self,
+        act: Callable[..., Iterable[Any] | None],
+        args: tuple[Any, ...],
+        during: str,
+        time_ms: int | None,
+        key: Any = None,
+        *,
+        element: Any = None,
+        window: Any = None,
+    ) -> bool:
+        """Do something as a whole, with the results that it gives, or put out its dead letter.
+
+        Args:
+            act: the function to call; its results are put out.
+            args: its arguments.
+            during: its work, in words.
+            time_ms: the time of the results, and of the letter.
+            key: the key at hand.
+            element: the element of the letter, as it was.
+            window: the window at hand.
+
+        Returns:
+            whether it was done.
+
+        Raises:
+            Exception: what the function raised, if the data is not to blame.
+        """
+        out, state = self._out, self._state
+        before = out.mark()
+        if state is not None:
+            state.begin(key)
+        try:
+            results = act(*args)
+            if results is not None:
+                out.put_results(results, time_ms)
+            out.check_from(before)
+        except Exception as error:
+            if state is not None:
+                state.rollback()
+            if not is_of_the_data(error):
+                raise
+            self.put(before, during, error, time_ms, key=key, element=element, window=window)
+            return False
+        if state is not None:
+            state.commit()
+        return True
+
+    def put(
+        self, before: Mark, during: str, error: Exception, time_ms: int | None, number: int | None = None, **what: Any
+    ) -> None:
+        """Put out a dead letter in place of all that came out after a mark.
+
+        Raises:
+            EventideError: if the data is not to blame for the error.
+        """
+        letter = dead_letter(self._operator, during, error, timestamp=time_ms, **what)
+        self._out.cut(before)
+        self._out.put_letter(self._tag, letter, time_ms, number)
+        self._metrics.count(self._operator, DEAD_LETTERS)
+
+
+def dead_letter(operator: str, during: str, error: Exception, *, window: Any = None, **what: Any) -> Row:
+    """The dead letter that tells of an error; ``what`` are its other fields, as far as they are known.
+
+    A ``window`` that could not fire is named in ``during``.
+
+    Raises:
+        EventideError: if the data is not to blame: the program or its state is wrong, or memory is short.
+
+    >>> letter = dead_letter("parse", "while it handled an element", ValueError("no number"), element="x")
+    >>> letter.error_type, letter.error, letter.element, letter.key
+    ('ValueError', 'no number', 'x', None)
+    """
+    if not is_of_the_data(error):
+        raise user_function_error(operator, error, during=during, **what) from error
+    cause = error.__cause__ if isinstance(error, UserFunctionError) and error.__cause__ is not None else error
+    fields = dict.fromkeys(FIELDS) | what
+    fields |= {
+        "operator": operator,
+        "during": during if window is None else f"when the window {shown(window)} fired",
+        "error_type": type(cause).__name__,
+        "error": without_secrets(_text(cause, str)),
+    }
+    fields["text"] = as_text(fields["element"])
+    for name in ("error", "text", "split"):
+        fields[name] = _in_unicode(fields[name])
+    if not _can_travel(fields["element"]):
+        fields["element"] = None
+    return Row(**fields)
+
+
+def as_text(element: Any) -> str | None:
+    r"""An element of any type as text; None stays None.
+
+    >>> as_text(b"caf\xc3\xa9 \xff"), as_text("one"), as_text(("a", 1))
+    ('café \\xff', 'one', "('a', 1)")
+    """
+    if element is None or isinstance(element, str):
+        return element
+    if isinstance(element, bytes | bytearray):
+        return element.decode("utf-8", "backslashreplace")
+    return _text(element, repr)
+
+
+def cannot_be_read(bad: Unreadable) -> DataError:
+    """The error of a source that cannot read a record."""
+    where = ["record" if bad.position is None else f"record {bad.position}", *([bad.split] if bad.split else [])]
+    said = str(bad.error) if isinstance(bad.error, DataError) else repr(bad.error)
+    cut = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    return DataError(f"{' of '.join(where)} cannot be read: {cut}")
+
+
+def described(tag: str | None) -> list[tuple[str, str]]:
+    """The line of ``explain`` about an operator's dead letters; no line where it has none."""
+    return [] if tag is None else [("bad data", f"to side output {tag!r}, as dead letters")]
+
+
+def _text(value: Any, form: Callable[[Any], str]) -> str:
+    try:
+        return form(value)
+    except Exception as error:
+        return f"<a {type(value).__name__} whose text raised {repr_of(error)}>"
+
+
+def _in_unicode(text: str | None) -> str | None:
+    r"""A text that a column can hold: a surrogate without its other half, as JSON allows it, is written out.
+
+    >>> _in_unicode("\ud83d!")
+    '\\ud83d!'
+    """
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _can_travel(element: Any) -> bool:
+    try:
+        dumps(element)
+    except Exception:  # whatever a user's class raises, or what is too deep to be pickled
+        return False
+    return True
