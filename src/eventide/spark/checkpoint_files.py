@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.errors import StateError
-from eventide.runtime.sources.packing import unpacked
+from eventide.runtime.sources.offsets import unpacked
 from eventide.storage.opening import opened
 
 _PLANNED = "offsets"

@@ -18,7 +18,7 @@ from pyspark.sql import types as spark
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.elements.columns import Columns
-from eventide.runtime.sources.reading import columns_of
+from eventide.runtime.sources.splits import columns_of
 from eventide.runtime.sources.task import SourceTask
 from eventide.spark.clock import time_of_batch
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches

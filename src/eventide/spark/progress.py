@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
 
-from eventide.runtime.sources.packing import unpacked
+from eventide.runtime.sources.offsets import unpacked
 
 OBSERVATION = "eventide"
 """Spark's name for the reports of tasks in a micro-batch, among all that is observed of a query."""

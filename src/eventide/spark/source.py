@@ -16,14 +16,16 @@ from eventide.runtime.invoke import calling
 from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (
     Offsets,
+    clock_of,
     dealt_out,
     everything,
     identities,
     next_offsets,
+    packed,
     ranges_between,
     source_ends,
+    unpacked,
 )
-from eventide.runtime.sources.packing import clock_of, packed, unpacked
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.frame_rows import FRAME_SCHEMA, frame_batches
 from eventide.spark.planner import call_before_the_end

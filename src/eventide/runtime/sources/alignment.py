@@ -1,12 +1,14 @@
-"""Which splits of a source wait for others: Flink's rule, from what the last micro-batch has reached."""
+"""Sources that wait for each other: which splits are held, by Flink's rule, and how far others are planned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eventide.common.ms import add_ms
+from eventide.api.source import Source
+from eventide.common.ms import MAX_MS, add_ms
+from eventide.runtime.exchange.frames import Rest
 
 Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts about aligned sources after a micro-batch, by their names, as JSON values.
@@ -15,6 +17,12 @@ Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
 those of which nothing more is read in this run; ``ended`` says that the source has. Where splits come and go, as files
 do, ``reached`` is how far the source as a whole has come, if it counts: a split without a watermark stands there.
 """
+
+_REST = "rest"
+
+_LEAST_STEP_MS = 1_000
+_GROWTH = 4
+_HALVINGS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +111,245 @@ def lowest(source: Mapping[str, Any]) -> int | None:
     done = source.get("done", ())
     counting = [ms for split, ms in source.get("splits", {}).items() if split not in done]
     return min(counting, default=source.get("reached"))
+
+
+def planned_together(
+    source: Source,
+    standing: AlignmentStanding,
+    now: Mapping[str, Mapping[str, Any]],
+    limit_of: Mapping[str, int | None],
+    max_rows: int | None,
+) -> dict[str, int]:
+    """Where those parts end that need not wait: at one time, if the source knows about time; else one by one.
+
+    A split that nothing was read of gives its first row: from that it is known where it stands.
+
+    Args:
+        source: the source.
+        standing: where it and its group stand.
+        now: where its parts stand.
+        limit_of: for each part, what must not be passed; None for nothing.
+        max_rows: how many rows to read at most.
+    """
+    unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
+    split_of = {part: source.split_of(part) for part in unread}
+    begun = {split_of[part] for part in unread if now[part]["position"] != now[part]["start"]}
+    new = {
+        part: position
+        for part, position in unread.items()
+        if split_of[part] not in begun and standing.watermark_of(split_of[part]) is None
+    }
+    first = source.next_positions(new, 1) if new else {}
+    unread = {part: position for part, position in unread.items() if part not in new}
+    by_time = standing.alignment.by_time
+    if by_time is not None:
+
+        def ends_of(parts: Collection[str]) -> dict[str, int]:
+            latest, limits = source.ends(parts), {part: limit_of[part] for part in parts}
+            return {part: end if (limit := limits[part]) is None else min(limit, end) for part, end in latest.items()}
+
+        def is_over(part: str, position: int) -> bool:
+            limit, may_grow = limit_of[part], not source.is_bounded() and split_of[part] != part
+            return (limit is not None and position >= limit) or (not may_grow and source.has_ended(part, position))
+
+        level = Leveling(source, standing, by_time, split_of, ends_of, is_over).plan(unread, max_rows)
+        if level is not None:
+            return {**first, **level}
+    free = {part: position for part, position in unread.items() if not standing.is_held(split_of[part])}
+    return {**first, **source.next_positions(free, max_rows)} if free else first
+
+
+def with_rests(
+    source: Source,
+    standing: AlignmentStanding | None,
+    now: Mapping[str, Mapping[str, Any]],
+    end: dict[str, dict[str, Any]],
+    target: Mapping[str, int] | None,
+) -> dict[str, dict[str, Any]]:
+    """The offsets at the end of a micro-batch, with what has to rest; nothing has, where the source does not wait.
+
+    A part is held if it might be read further, and is not. Where a run ends with what was there at its start, all that
+    it has read is done: no other waits for it.
+    """
+
+    def is_read(part: str) -> bool:
+        return end[part]["ended"] or (target is not None and end[part]["position"] >= target.get(part, 0))
+
+    if standing is None and not any(_REST in at for at in end.values()):
+        return end
+    is_over = target is not None and all(map(is_read, end))
+    rested: dict[str, dict[str, Any]] = {}
+    for part, at in end.items():
+        split, moves = source.split_of(part), at["position"] != now[part]["position"]
+        rested[part] = {what: value for what, value in at.items() if what != _REST or now[part]["ended"]}
+        if standing is None:
+            continue
+        if target is not None and is_read(part) and (not at["ended"] or (is_over and moves)):
+            rested[part][_REST] = Rest.DONE.value
+        elif not at["ended"] and not moves and standing.knows(split) and standing.is_held(split):
+            rested[part][_REST] = Rest.HELD.value
+    return rested
+
+
+def rest_of(source: Source, offsets: Mapping[str, Mapping[str, Any]]) -> dict[str, Rest]:
+    """The splits that rest: held with any part of theirs, done with all."""
+    if not any(_REST in at for at in offsets.values()):
+        return {}
+    rests: dict[str, set[str]] = {}
+    for part, at in offsets.items():
+        if not at["ended"] or _REST in at:
+            rests.setdefault(source.split_of(part), set()).add(at.get(_REST, Rest.NONE.value))
+    held = {split: Rest.HELD for split, some in rests.items() if Rest.HELD.value in some}
+    return held | {split: Rest.DONE for split, some in rests.items() if some == {Rest.DONE.value}}
+
+
+class Leveling:
+    """Plans the parts of a source up to one time, and each of their splits by one row further.
+
+    The one row is what brings the watermark of every split over that time, so that all before it is complete, and no
+    split stands still at a gap. What is allowed is always good enough as that time. It may be later, as long as no
+    split runs out of rows before it that may have more one day: then all have passed it, and are as near to each other
+    as their rows let them. Only what other sources allow is never passed.
+
+    Args:
+        source: the source.
+        standing: where it stands.
+        by_time: how its positions follow from event time.
+        split_of: the split of each part.
+        ends_of: gives the positions that parts may be read up to.
+        is_over: whether a split has nothing after a position of one of its parts, so that no other waits for it then.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        standing: AlignmentStanding,
+        by_time: ByTime,
+        split_of: Mapping[str, str],
+        ends_of: Callable[[Collection[str]], Mapping[str, int]],
+        is_over: Callable[[str, int], bool],
+    ) -> None:
+        self._source = source
+        self._standing = standing
+        self._by_time = by_time
+        self._split_of = split_of
+        self._ends_of = ends_of
+        self._is_over = is_over
+        self._found: dict[int, dict[str, int] | None] = {}
+        self._ends: dict[str, int] = {}
+        self._unread: Mapping[str, int] = {}
+
+    def plan(self, unread: Mapping[str, int], max_rows: int | None) -> dict[str, int] | None:
+        """Where the next micro-batch ends, in those parts that it reads something of.
+
+        Args:
+            unread: the parts that have not ended, with their positions.
+            max_rows: how many rows to read at most, but for one of each split.
+
+        Returns:
+            None, if the source cannot say what comes before a time, or nothing is known of any split.
+        """
+        self._unread = unread
+        times = {split: self._time_of(split) for split in {self._split_of[part] for part in unread}}
+        known = [ms for ms in times.values() if ms is not None]
+        if not known or self._standing.allowed_ms is None:
+            return None
+        sure = add_ms(self._standing.allowed_ms, self._by_time.lag_ms)
+        begun = self._positions(sure)
+        if begun is None:
+            return None
+        splits = {self._split_of[part] for part in begun}
+        budget = None if max_rows is None else max(1, max_rows - len(splits))
+        level = self._latest(min(known), sure, budget)
+        planned = {} if level == min(known) else self._up_to(level, sure, times)
+        moves = any(position != unread[part] for part, position in planned.items())
+        return planned if moves else self._shared_out(sure, budget)
+
+    def _up_to(self, level: int, sure: int, times: Mapping[str, int | None]) -> dict[str, int]:
+        """All splits up to one time, and those that stood before it by one row further."""
+        # A split at the allowed time is read, as by the rule.
+        before = add_ms(level, 1) if level == sure else level
+        behind = {part: at for part, at in self._unread.items() if _is_before(times[self._split_of[part]], before)}
+        planned = {part: reached for part in self._unread if (reached := self._reached(part, level)) is not None}
+        return self._with_one_more(planned, behind)
+
+    def _shared_out(self, sure: int, budget: int | None) -> dict[str, int]:
+        """Plan up to the allowed time, where not even the oldest rows have room: each split gets a share."""
+        free = {part: at for part, at in self._unread.items() if not self._standing.is_held(self._split_of[part])}
+        limited = self._source.next_positions(free, budget) if free else {}
+        planned = {part: min(at, self._reached(part, sure) or free[part]) for part, at in limited.items()}
+        return self._with_one_more(planned, free)
+
+    def _with_one_more(self, planned: dict[str, int], parts: Mapping[str, int]) -> dict[str, int]:
+        """Add one row for some parts to the plan; a part that is not yet begun is named only if that begins it."""
+        further = {part: planned.get(part, at) for part, at in parts.items()}
+        return {**planned, **(self._source.next_positions(further, 1) if further else {})}
+
+    def _time_of(self, split: str) -> int | None:
+        """The highest timestamp of a split; None if that is not known, or does not count."""
+        watermark = self._standing.watermark_of(split)
+        return None if watermark is None else add_ms(watermark, self._by_time.lag_ms)
+
+    def _latest(self, oldest: int, sure: int, budget: int | None) -> int:
+        """The latest time that fits, as far as few questions tell; the oldest of all if none does."""
+        good, bad = oldest, sure
+        last = self._last_of_all(sure)
+        if self._fits(sure, sure, budget):
+            good, step = sure, max(sure - oldest, _LEAST_STEP_MS)
+            while good < last:
+                step = min(step * _GROWTH, MAX_MS)
+                bad = min(last, add_ms(oldest, step))
+                if not self._fits(bad, sure, budget):
+                    break
+                good = bad
+                if self._is_all(good):
+                    return good
+            else:
+                return good
+        for _ in range(_HALVINGS):
+            middle = good + (bad - good) // 2
+            if self._fits(middle, sure, budget):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    def _last_of_all(self, sure: int) -> int:
+        """The time that must not be passed: what other sources allow."""
+        allowed = self._standing.allowed_by_others_ms
+        return MAX_MS if allowed is None else max(sure, add_ms(allowed, self._by_time.lag_ms))
+
+    def _fits(self, time_ms: int, sure: int, budget: int | None) -> bool:
+        """Whether there is room for all rows up to a time, and no split ends before it, unless it is sure."""
+        rows = 0
+        goes_on: dict[str, bool] = {}
+        for part, position in self._unread.items():
+            reached, split = self._reached(part, time_ms), self._split_of[part]
+            rows += 0 if reached is None else self._source.rows_between(part, position, reached)
+            more = reached is None or time_ms <= sure or reached < self._ends[part] or self._is_over(part, reached)
+            goes_on[split] = goes_on.get(split, False) or more
+        stopped = [self._time_of(split) for split, is_more in goes_on.items() if not is_more]
+        return (budget is None or rows <= budget) and all(ms is None or ms >= time_ms for ms in stopped)
+
+    def _is_all(self, time_ms: int) -> bool:
+        """Whether nothing is left behind a time."""
+        reached = ((part, self._reached(part, time_ms)) for part in self._unread)
+        return all(position is not None and position == self._ends[part] for part, position in reached)
+
+    def _positions(self, time_ms: int) -> dict[str, int] | None:
+        if time_ms not in self._found:
+            found = self._source.positions_at(time_ms, self._unread, self._by_time.column)
+            self._found[time_ms] = found
+            if new := (found or {}).keys() - self._ends.keys():
+                self._ends.update(self._ends_of(new))
+        return self._found[time_ms]
+
+    def _reached(self, part: str, time_ms: int) -> int | None:
+        """The position of a part before what is later; None for one that is not to be begun yet."""
+        position = (self._positions(time_ms) or {}).get(part)
+        return None if position is None else max(self._unread[part], min(position, self._ends[part]))
+
+
+def _is_before(split_ms: int | None, time_ms: int) -> bool:
+    """Whether a split has still to come to a time; one that does not count is read like those that have."""
+    return split_ms is None or split_ms < time_ms

@@ -1,7 +1,15 @@
-"""Where sources stand, and what the next micro-batch reads of them: plain values, planned beside the driver."""
+"""Where sources stand, and what the next micro-batch reads of them: plain values, planned beside the driver.
+
+What has been read stays known for as long as its source names it, and every micro-batch says so again. Spark keeps the
+offsets of a micro-batch several times: in its log, in each report of progress, and on the way to the planner. So they
+are logged with the time of their micro-batch, and compressed if many parts have ended.
+"""
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b85decode, b85encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +18,7 @@ from typing import Any, TypeAlias
 
 from eventide.api.source import PartRange, Source
 from eventide.runtime.exchange.frames import Rest
-from eventide.runtime.sources.alignment import AlignmentStanding
-from eventide.runtime.sources.waiting import planned_together, rest_of, with_rests
+from eventide.runtime.sources.alignment import AlignmentStanding, planned_together, rest_of, with_rests
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
 """Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
@@ -27,6 +34,14 @@ so that every subtask runs, also if there is nothing to read.
 That something has ended is said once. An operator that a changed program has beside the old ones has not heard it, and
 would wait for ever. So what has ended is said again to another audience, in a micro-batch of its own if need be.
 """
+
+_RESTORED = "restored"
+
+_FEW = 100
+"""Number of ended parts that stay legible."""
+_PACKED = "\0ended"
+_CLOCK = "\0clock"
+"""Names that no part has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +64,6 @@ class SplitRange:
     def length(self) -> int:
         """How far it goes, in the positions of its source; a measure of the work."""
         return sum(part.end - part.start for part in self.parts)
-
-
-_RESTORED = "restored"
 
 
 def restored(offsets: Offsets) -> Offsets:
@@ -150,6 +162,56 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
     return ranges
 
 
+def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]]:
+    """Deal whole splits out to `count` tasks, so that the work is even: the longest first, to the idlest task."""
+    tasks: list[list[SplitRange]] = [[] for _ in range(count)]
+    loads = [(0, place) for place in range(count)]
+    for part in sorted(ranges, key=lambda part: (-part.length, part.split)):
+        load, place = heappop(loads)
+        tasks[place].append(part)
+        heappush(loads, (load + max(1, part.length), place))
+    return tasks
+
+
+def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
+    """Whether the whole source ends between two offsets."""
+    done = source.may_end() and all(at["ended"] for at in end.values())
+    return done and not (start and all(part in start and _is_known(start[part], at) for part, at in end.items()))
+
+
+def packed(offsets: Offsets, clock_ms: int | None = None) -> dict[str, Any]:
+    r"""Return offsets for the log; those of parts that have ended are compressed where they are many.
+
+    Args:
+        offsets: where the source stands after a micro-batch.
+        clock_ms: the time of that micro-batch by the clock, in milliseconds since the epoch. It is logged with the
+            offsets, so that a micro-batch that is run again has the same time. None if there is no micro-batch.
+
+    >>> offsets = {f"file-{n:03}": {"start": 0, "position": n, "ended": n < 500} for n in range(501)}
+    >>> sorted(packed(offsets))
+    ['\x00ended', 'file-500']
+    >>> unpacked(packed(offsets)) == offsets
+    True
+    >>> clock_of(packed(offsets, clock_ms=1_000))
+    1000
+    """
+    logged = _small(offsets)
+    return logged if clock_ms is None else {**logged, _CLOCK: {"ms": clock_ms}}
+
+
+def clock_of(logged: Mapping[str, Any]) -> int | None:
+    """Return the time of the micro-batch that ends at these offsets, in milliseconds; None if none was logged."""
+    return logged[_CLOCK]["ms"] if _CLOCK in logged else None
+
+
+def unpacked(logged: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the offsets that were given to :func:`packed`; offsets of another kind are returned as they are."""
+    offsets = {part: at for part, at in logged.items() if part not in {_CLOCK, _PACKED}}
+    if _PACKED not in logged:
+        return offsets
+    return offsets | dict(json.loads(zlib.decompress(b85decode(logged[_PACKED]["content"]))))
+
+
 def _new_rests(source: Source, start: Offsets, end: Offsets) -> dict[str, str]:
     """The splits that are treated in another way from now on, or of which others hear now."""
     before, after = rest_of(source, start), rest_of(source, end)
@@ -172,23 +234,6 @@ def _open_splits(source: Source, offsets: Offsets) -> set[str]:
     return {split for part, split in split_of.items() if not offsets[part]["ended"] or (may_grow and part != split)}
 
 
-def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]]:
-    """Deal whole splits out to `count` tasks, so that the work is even: the longest first, to the idlest task."""
-    tasks: list[list[SplitRange]] = [[] for _ in range(count)]
-    loads = [(0, place) for place in range(count)]
-    for part in sorted(ranges, key=lambda part: (-part.length, part.split)):
-        load, place = heappop(loads)
-        tasks[place].append(part)
-        heappush(loads, (load + max(1, part.length), place))
-    return tasks
-
-
-def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
-    """Whether the whole source ends between two offsets."""
-    done = source.may_end() and all(at["ended"] for at in end.values())
-    return done and not (start and all(part in start and _is_known(start[part], at) for part, at in end.items()))
-
-
 def _known(at: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts about a part that are kept after the first micro-batch."""
     return {what: value for what, value in at.items() if what != _RESTORED}
@@ -206,3 +251,11 @@ def _beginnings(source: Source, parts: Sequence[str]) -> Offsets:
         known = {"stop": at.stop, "identity": at.identity}
         found[part] |= {name: value for name, value in known.items() if value is not None}
     return found
+
+
+def _small(offsets: Offsets) -> dict[str, Any]:
+    ended = {part: at for part, at in offsets.items() if at["ended"]}
+    if len(ended) <= _FEW:
+        return offsets
+    content = b85encode(zlib.compress(json.dumps(sorted(ended.items())).encode())).decode()
+    return {part: at for part, at in offsets.items() if part not in ended} | {_PACKED: {"content": content}}

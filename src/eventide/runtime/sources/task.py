@@ -18,8 +18,7 @@ from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
-from eventide.runtime.sources.reading import SourceOutput, SplitReader
-from eventide.runtime.sources.splits import ChainedSourceOutputs
+from eventide.runtime.sources.splits import ChainedSourceOutputs, SourceOutput, SplitReader
 
 _WAITING = 262_144
 READING = "while it read its source"

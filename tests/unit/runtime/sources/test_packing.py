@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.sources.packing import packed, unpacked
+from eventide.runtime.sources.offsets import packed, unpacked
 
 POSITIONS = st.fixed_dictionaries(
     {"start": st.integers(0, 3), "position": st.integers(3), "ended": st.booleans()},

@@ -283,7 +283,7 @@ class AllAtOnce(Growing):
 @pytest.mark.parametrize("waiting", [3, 1_000])
 def test_a_source_may_read_all_splits_of_a_task_at_once_and_each_keeps_its_order(waiting, monkeypatch):
     monkeypatch.setattr("eventide.runtime.sources.task._WAITING", waiting)
-    monkeypatch.setattr("eventide.runtime.sources.reading._CHUNK", 2)
+    monkeypatch.setattr("eventide.runtime.sources.splits._CHUNK", 2)
     source = AllAtOnce({"a": 5, "b": 3, "still": 0})
     ranges = [part("a", 0, 5, ended=False), part("b", 0, 3, ended=True), part("still", 0, 0, ended=False, joined=True)]
     frames = sent(source, ranges)
