@@ -20,8 +20,7 @@ from eventide.plan.graph import (
     heads,
 )
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.identity import ID_LENGTH, differences, numbered
-from eventide.runtime.state.operators import FORMAT, check_format, check_program
+from eventide.runtime.state.operators import FORMAT, ID_LENGTH, check_format, check_program, differences, numbered
 from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 

@@ -12,9 +12,8 @@ from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.common.typeinfo.texts import type_of_text
 from eventide.errors import StateError
 from eventide.runtime.columnar.spec import ColumnarWindow
-from eventide.runtime.identity import follows_from_the_program
 from eventide.runtime.state.declared import obstacle_between
-from eventide.runtime.state.operators import changes_of
+from eventide.runtime.state.operators import changes_of, follows_from_the_program
 from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec

@@ -18,7 +18,7 @@ from eventide.runtime.state.bucket import Bucket, Column, owned
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.timer_columns import NUMBERS, PLACES, TimerColumns, timers_of
+from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 from eventide.savepoint.rows import KEYED, TIMERS, VALUE, WINDOW, text_of, text_of_value
 

@@ -11,7 +11,7 @@ from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.timer_columns import timers_of
+from eventide.runtime.state.timers import timers_of
 from eventide.why.times import moment
 
 _TIMERS = ("timer of event time", "timer of processing time")

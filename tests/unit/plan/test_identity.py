@@ -13,7 +13,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.explain import explain
 from eventide.plan.identity import check_identity, name_of
-from eventide.runtime.identity import differences
+from eventide.runtime.state.operators import differences
 from eventide.runtime.window.planning import described
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed

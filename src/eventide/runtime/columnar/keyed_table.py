@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.key_columns import hashes_of_columns
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, without_collection
 from eventide.runtime.state.bucket_store import BucketStore, addresses
-from eventide.runtime.state.collection import without_collection
 
 _BUCKET = "__bucket"
 _BUCKET_BYTES = 32_768

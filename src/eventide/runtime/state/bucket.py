@@ -12,8 +12,7 @@ import numpy as np
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.timer_columns import NO_PLACE, Numbers, TimerColumns, TimersInOrder, count_of, earliest_of
-from eventide.runtime.state.timers import Timers
+from eventide.runtime.state.timers import NO_PLACE, Numbers, TimerColumns, Timers, TimersInOrder, count_of, earliest_of
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""

@@ -15,7 +15,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.metrics import KEYS, TIMERS
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, without_collection
 from eventide.runtime.state.bucket import (
     EXPIRY,
     NO_BUCKET,
@@ -28,11 +28,9 @@ from eventide.runtime.state.bucket import (
     unpickled,
 )
 from eventide.runtime.state.bucket_store import BucketStore, address, addresses
-from eventide.runtime.state.collection import without_collection
 from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.timer_columns import placed
-from eventide.runtime.state.timers import timers_of_kinds
+from eventide.runtime.state.timers import placed, timers_of_kinds
 
 _BUCKET_BYTES = 1_024
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})

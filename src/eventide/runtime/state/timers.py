@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from eventide.common.ms import MAX_MS
-from eventide.runtime.state.timer_columns import ByTime, Numbers, TimerColumns, TimersInOrder, rows_of, timers_of
-from eventide.runtime.state.waiting_timers import WaitingTimers
+from eventide.common.ms import MAX_MS, MIN_MS
+
+_Entry: TypeAlias = tuple[int, int, Any, Hashable]
+"""Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
+
+_FEW = 8
+"""New times are few if the heap has this many times as many."""
+_MANY = 32
+"""So many are taken from a sorted list at once, which moves all that stay."""
+
+Timer: TypeAlias = tuple[int, Any]
+"""Time and key."""
+
+ByTime: TypeAlias = dict[int, dict[Any, int]]
+"""Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""
+
+TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
+"""The places of the keys among those of a bucket, the times, the numbers, and the namespaces where there are any."""
+
+PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
+"""The places of the keys among all keys, the times, and the numbers."""
+
+NO_PLACE = -1
+"""The place of a key that is left out."""
 
 
 class Keys(Protocol):
@@ -38,15 +61,6 @@ class Keys(Protocol):
 
     def group_of(self, key: Any) -> int:
         """The key group of a key at hand."""
-
-
-_Timer: TypeAlias = tuple[int, int, Any, Hashable]
-"""Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
-
-_FEW = 8
-"""New times are few if the heap has this many times as many."""
-_MANY = 32
-"""So many are taken from a sorted list at once, which moves all that stay."""
 
 
 class Timers:
@@ -77,7 +91,7 @@ class Timers:
         self._earliest_new = MAX_MS
         self._looked_at = 0
         self._firing_until: int | None = None
-        self._meanwhile: list[tuple[int, _Timer]] = []
+        self._meanwhile: list[tuple[int, _Entry]] = []
         self.number = number
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
@@ -204,19 +218,19 @@ class Timers:
             else:
                 of_time[owner] = number
 
-    def _in_order(self, time_ms: int) -> list[_Timer]:
+    def _in_order(self, time_ms: int) -> list[_Entry]:
         """The timers of a time, in the order in which they fire."""
         plain, spaced = self._at.get(time_ms, {}), self._spaced_at.get(time_ms, {})
         if len(plain) == 1 and not spaced:
             [(key, number)] = plain.items()
             return [(0, number, key, None)]  # the only one: its group does not matter
         group_of = self._keys.group_of
-        timers: list[_Timer] = [(group_of(key), number, key, None) for key, number in plain.items()]
+        timers: list[_Entry] = [(group_of(key), number, key, None) for key, number in plain.items()]
         timers += [(group_of(key), number, key, namespace) for (key, namespace), number in spaced.items()]
         timers.sort()
         return timers
 
-    def _fired(self, time_ms: int, timer: _Timer) -> Iterator[tuple[int, Any, Hashable]]:
+    def _fired(self, time_ms: int, timer: _Entry) -> Iterator[tuple[int, Any, Hashable]]:
         """A timer that was set meanwhile, if it was not deleted since."""
         _, number, key, namespace = timer
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
@@ -305,3 +319,182 @@ def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Se
     for timers in kinds:
         timers.kinds = kinds
     return kinds
+
+
+class WaitingTimers:
+    """Timers without a namespace of the buckets that were read, each taken out once, when it is due.
+
+    Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
+    again, would cost as much as to fire it.
+    """
+
+    def __init__(self, keys: list[Any]) -> None:
+        self._keys = keys
+        self._new: list[tuple[int, TimerColumns]] = []
+        self._runs: list[tuple[int, int, _Run]] = []
+        """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        """Whether there may be any."""
+        return bool(self._new or self._runs)
+
+    def add(self, first: int, columns: TimerColumns) -> None:
+        """Have the timers of one more bucket wait; ``first`` is the place of its first key among all keys."""
+        self._new.append((first, columns))
+
+    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
+        """Take out those at or before a time, with their numbers."""
+        self._settle()
+        while self._runs and self._runs[0][0] <= until_ms:
+            _, _, run = heapq.heappop(self._runs)
+            yield from run.due(until_ms)
+            self._push(run, run.next_ms(()))
+
+    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+        """The earliest time, in milliseconds, but for those that were deleted; None if there is none."""
+        self._settle()
+        while self._runs:
+            known_ms, _, run = self._runs[0]
+            next_ms = run.next_ms(deleted)
+            if next_ms == known_ms:
+                return known_ms
+            heapq.heappop(self._runs)
+            self._push(run, next_ms)
+        return None
+
+    def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
+        """Return the timers that still wait, given the places of all keys."""
+        self._settle()
+        return [run.rows(places, deleted) for _, _, run in self._runs]
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._new.clear()
+        self._runs.clear()
+
+    def _settle(self) -> None:
+        if self._new:
+            run = _Run(self._keys, self._new)
+            self._push(run, run.next_ms(()))
+            self._new = []
+
+    def _push(self, run: _Run, next_ms: int | None) -> None:
+        if next_ms is not None:
+            self._count += 1
+            heapq.heappush(self._runs, (next_ms, self._count, run))
+
+
+class TimersInOrder:
+    """The timers of those keys that have a place, by place; those of a key in the order of time.
+
+    One beyond the end of time, or before its beginning, is set for there.
+    """
+
+    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
+        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        order = np.lexsort((numbers, times, found) if has_namespaces else (times, found))
+        order = order[np.count_nonzero(found == NO_PLACE) :]
+        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
+            places, at = found[order], times[order]
+            order = order[np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1]))]
+        self.places = found[order]
+        self._times = times[order]
+        self._numbers = numbers[order]
+        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
+        self._cuts: list[int] = []
+
+    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        """Leave out some places, of which none has a timer."""
+        self.places = (np.cumsum(those) - 1)[self.places]
+
+    def cut(self, bounds: Numbers) -> None:
+        """Cut it where a bucket ends."""
+        self._cuts = np.searchsorted(self.places, bounds).tolist()
+
+    def between(self, i: int, first_place: int) -> TimerColumns | None:
+        """The columns of one bucket; None if it has no timers."""
+        begin, end = self._cuts[i], self._cuts[i + 1]
+        if begin == end:
+            return None
+        places = (self.places[begin:end] - first_place).astype(PLACES)
+        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
+        return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
+
+
+def rows_of(by_time: ByTime, places: Numbers) -> Rows:
+    """Timers that are at hand by time, given the places of their keys, one after the other."""
+    parts = by_time.values()
+    try:
+        times = np.fromiter(by_time, NUMBERS, len(by_time))
+    except OverflowError:
+        times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
+    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
+    return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
+
+
+def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
+    """The earliest time of some timers, in milliseconds; None if there are none."""
+    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
+    return min((int(part.min()) for part in times), default=None)
+
+
+def count_of(columns: Iterable[TimerColumns | None]) -> int:
+    """How many timers there are in some columns."""
+    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
+
+
+def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
+    """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
+    places, times, numbers, namespaces = columns
+    of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
+    owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
+    return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
+
+
+def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
+    """Return the timers with other places of their keys, each that of its number."""
+    if columns is None:
+        return None
+    found, times, numbers, namespaces = columns
+    return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
+
+
+class _Run:
+    """The timers of the buckets that were read together, in the order of time."""
+
+    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
+        self._keys = keys
+        places = b"".join(columns[0] for _, columns in buckets)
+        times = b"".join(columns[1] for _, columns in buckets)
+        numbers = b"".join(columns[2] for _, columns in buckets)
+        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
+        owners = np.frombuffer(places, PLACES) + np.repeat(np.array([first for first, _ in buckets]), counts)
+        times_ms = np.frombuffer(times, NUMBERS)
+        order = np.argsort(times_ms, kind="stable")
+        self._owners: Numbers = owners[order]
+        self._times: Numbers = times_ms[order]
+        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)[order]
+        self._at = 0
+
+    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
+        begin = self._at
+        self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
+        keys = map(self._keys.__getitem__, self._owners[begin:end].tolist())
+        return zip(self._times[begin:end].tolist(), keys, self._numbers[begin:end].tolist(), strict=True)
+
+    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+        while self._at < len(self._times):
+            time_ms = int(self._times[self._at])
+            if (time_ms, self._keys[self._owners[self._at]]) not in deleted:
+                return time_ms
+            self._at += 1
+        return None
+
+    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
+        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
+        found = places[owners]
+        if deleted:
+            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
+            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
+        return found, times, numbers

@@ -10,8 +10,7 @@ from eventide.api.state import StateDescriptor
 from eventide.api.windows import Evictor, Trigger, Window, WindowAssigner
 from eventide.common.ms import MIN_MS, whole_ms
 from eventide.errors import ProgramError
-from eventide.runtime.state.handles import handles_under
-from eventide.runtime.state.key_context import KeyContext
+from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
 
 TRIGGER_STATE = "trigger:"

@@ -11,9 +11,8 @@ import numpy as np
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.ownership import own
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, without_collection
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.state.collection import without_collection
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
 KeyGroupPartitioner: TypeAlias = dict[Any, Any]

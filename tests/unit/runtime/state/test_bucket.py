@@ -8,7 +8,7 @@ from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import NO_BUCKET, NO_TIMES, Bucket, Pickled, buckets_of, column, live, owned
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.timer_columns import earliest_of, timers_of
+from eventide.runtime.state.timers import earliest_of, timers_of
 
 VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)
 KEPT = st.dictionaries(

@@ -13,7 +13,7 @@ from eventide.datastream.state import (
 )
 from eventide.errors import ProgramError
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.handles import handles_under
+from eventide.runtime.state.key_context import handles_under
 from eventide.runtime.state.keyed import KeyedState
 
 

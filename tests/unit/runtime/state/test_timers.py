@@ -7,7 +7,7 @@ from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.waiting_timers import _Run
+from eventide.runtime.state.timers import _Run
 from unit.runtime.state.fakes import CountingBackend
 
 
