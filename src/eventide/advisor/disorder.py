@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eventide.runtime.duration_histogram import DurationHistogram
+from eventide.runtime.eventtime.histograms import DurationHistogram
 
 
 @dataclass(slots=True)

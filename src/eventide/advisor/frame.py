@@ -13,7 +13,7 @@ from eventide.advisor.disorder import Disorder, Split
 from eventide.advisor.meter import DisorderMeter, Fronts, Stretch, fronts_of
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads, register
-from eventide.runtime.duration_histogram import DurationHistogram
+from eventide.runtime.eventtime.histograms import DurationHistogram
 
 _AT_A_TIME = 1 << 18
 

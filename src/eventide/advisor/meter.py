@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from eventide.advisor.disorder import Disorder, Split
 from eventide.common.ms import MIN_MS
-from eventide.runtime.duration_histogram import Ints
+from eventide.runtime.eventtime.histograms import Ints
 
 _TOLERANCE_MS = 1_000
 _LEAP_MS = 3_600_000

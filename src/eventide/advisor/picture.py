@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
-from eventide.runtime.duration_histogram import DurationHistogram
+from eventide.runtime.eventtime.histograms import DurationHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

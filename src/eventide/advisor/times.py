@@ -14,7 +14,7 @@ from eventide.common.words import moment
 from eventide.connectors.file_system.columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
-from eventide.runtime.duration_histogram import Ints
+from eventide.runtime.eventtime.histograms import Ints
 
 Unit: TypeAlias = Literal["s", "ms", "us", "ns"]
 """Unit of whole numbers: seconds, milliseconds, microseconds or nanoseconds since the epoch."""

@@ -7,11 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eventide.runtime.chain.watermarks import Kept, gathered, lowest
+from eventide.runtime.eventtime.event_time_log import (
+    EVENT_TIME,
+    LATE,
+    NUMBERS,
+    REMEMBERED,
+    Lateness,
+    remembered,
+    stored,
+)
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import add_up
 from eventide.runtime.state.declared import DECLARED, declared_together
-from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, REMEMBERED, remembered, stored
 from eventide.runtime.tasks.split_task import subtask_of_split
 from eventide.runtime.tasks.task import TaskSpec
 

@@ -12,13 +12,11 @@ from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
 from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
-from eventide.runtime.eventtime.event_time_log import EventTimeLog
-from eventide.runtime.lateness import Lateness
+from eventide.runtime.eventtime.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.state.bucket_store import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
-from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, remembered
 
 Json: TypeAlias = dict[str, Any]
 

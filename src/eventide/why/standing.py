@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.eventtime.event_time_log import Holder, SplitRecord
-from eventide.runtime.lateness import Lateness
+from eventide.runtime.eventtime.event_time_log import Holder, Lateness, SplitRecord
 from eventide.why.evidence import Evidence, Json, ValveState
 
 

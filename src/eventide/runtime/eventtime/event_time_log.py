@@ -1,7 +1,9 @@
-"""Log of the splits before an operator, which explains why its watermark stands where it does."""
+"""Memory of an operator for questions about its watermark and its late elements: results depend on none of it."""
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,10 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
+from eventide.runtime.eventtime.histograms import EIGHTHS, DurationHistogram
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 
 _MOVES = 64
+
+_KEPT = 8
+
+EVENT_TIME, LATE, NUMBERS = "event time", "late", "numbers"
+"""The names of the values: the log of splits and of the watermark, what came too late, what was counted and is held."""
+
+REMEMBERED = (EVENT_TIME, LATE, NUMBERS)
+
+_FORM = 2
 
 
 class Holder(NamedTuple):
@@ -170,3 +181,81 @@ class EventTimeLog:
             holder, since = snapshot["holder"]
             log.holder = Holder(*holder), since
         return log
+
+
+class LateOne(NamedTuple):
+    """A late element, or several that were summed up before they came: all times are in milliseconds.
+
+    ``timestamp`` is the event time, of several the latest that one of them can have; ``watermark`` is the one that had
+    passed them; ``clock`` is when that was.
+    """
+
+    timestamp: int
+    watermark: int
+    clock: int
+    elements: int = 1
+
+
+class Lateness:
+    """Late elements of a subtask since its state began.
+
+    >>> late = Lateness()
+    >>> late.add([1_000, 4_000], 5_000, clock_ms=0)
+    >>> late.behind.total, late.behind.longest_ms
+    (2, 4000)
+    """
+
+    def __init__(self) -> None:
+        self.behind = DurationHistogram(EIGHTHS)
+        """How far they were behind the watermark."""
+        self.last: deque[LateOne] = deque(maxlen=_KEPT)
+        """The last late elements, oldest first."""
+        self.from_panes = False
+        """Whether some had been summed up before they came, so that the end of their pane stands for their times."""
+
+    def __bool__(self) -> bool:
+        return bool(self.last)
+
+    def add(self, timestamps: Any, watermark: int, clock_ms: int, counts: Any = None) -> None:
+        """Take late elements by their event times, or sums of several, each with its count."""
+        times = np.asarray(timestamps, np.int64)
+        if len(times) == 0:
+            return
+        self.behind.add(np.maximum(watermark - times, 0), counts)
+        self.from_panes = self.from_panes or counts is not None
+        for i in range(max(len(times) - _KEPT, 0), len(times)):
+            self.last.append(LateOne(int(times[i]), watermark, clock_ms, 1 if counts is None else int(counts[i])))
+
+    def take(self, other: Lateness) -> None:
+        """Take all of another."""
+        self.behind.merge(other.behind)
+        self.from_panes = self.from_panes or other.from_panes
+        self.last = deque(sorted([*self.last, *other.last], key=lambda one: one.clock), _KEPT)
+
+    def snapshot(self) -> list[Any]:
+        """All that must survive a restart, as JSON values."""
+        return [self.behind.snapshot(), list(self.last), self.from_panes]
+
+    @classmethod
+    def of(cls, snapshot: list[Any]) -> Lateness:
+        """The inverse of :meth:`snapshot`."""
+        late = cls()
+        behind, last, late.from_panes = snapshot
+        late.behind = DurationHistogram.of(behind)
+        late.last.extend(LateOne(*one) for one in last)
+        return late
+
+
+def stored(content: Any) -> bytes:
+    """A value as it is stored, of JSON values."""
+    return json.dumps({"form": _FORM, "content": content}).encode()
+
+
+def remembered(value: bytes | None) -> Any:
+    """The inverse of :func:`stored`; None where nothing is, or a version stored it in another form: it begins anew.
+
+    >>> remembered(stored([1, 2])), remembered(b"[1, 2]"), remembered(None)
+    ([1, 2], None, None)
+    """
+    found = None if value is None else json.loads(value)
+    return found["content"] if isinstance(found, dict) and found.get("form") == _FORM else None

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.duration_histogram import EIGHTHS, DurationHistogram
-from eventide.runtime.eventtime.time_counts import TimeCounts
+from eventide.runtime.eventtime.histograms import EIGHTHS, DurationHistogram, TimeCounts
 
 FIRST = 32
 """Number of timestamps that go on as they are: their disorder depends on the elements before the micro-batch."""

@@ -14,18 +14,24 @@ from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
 from eventide.runtime.eventtime.combiner import Progress
-from eventide.runtime.eventtime.event_time_log import EventTimeLog
+from eventide.runtime.eventtime.event_time_log import (
+    EVENT_TIME,
+    LATE,
+    NUMBERS,
+    EventTimeLog,
+    Lateness,
+    remembered,
+    stored,
+)
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.eventtime.valve import WatermarkValve
 from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.partitioners import Codec
 from eventide.runtime.invoke import calling
-from eventide.runtime.lateness import Lateness
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
-from eventide.runtime.tasks.remembered import EVENT_TIME, LATE, NUMBERS, remembered, stored
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
