@@ -10,9 +10,8 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TablePayload
+from eventide.runtime.columnar.layout import TablePayload, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator
-from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.metrics import KEYS, Metrics
 from eventide.runtime.state.backend import Backend
 

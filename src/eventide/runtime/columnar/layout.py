@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.elements.codec import decode_table, encode_table
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 SEQUENCE = "__sequence"
 """int64: the index of a row in its split within the micro-batch."""
@@ -117,3 +120,24 @@ def slices_by(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
         (value, table.slice(start, end - start))
         for value, start, end in zip(distinct.tolist(), bounds[:-1], bounds[1:], strict=True)
     ]
+
+
+def key_numbers(table: pa.Table, keys: Sequence[str]) -> Array:
+    """Each key of a table as a number from 0; 0 throughout where there are no keys."""
+    numbers = np.zeros(len(table), np.int64)
+    for position, name in enumerate(keys):
+        encoded = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode")
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        if position == 0:
+            numbers = codes
+        else:
+            _, numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)
+    return numbers
+
+
+def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> tuple[Array, Array]:
+    """The keys of two tables as numbers, equal keys by equal numbers."""
+    if not keys:
+        return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
+    numbers = key_numbers(pa.concat_tables([left.select(keys), right.select(keys)]), keys)
+    return numbers[: len(left)], numbers[len(left) :]

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.api.windows import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
 from eventide.common.ms import MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
+from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.layout import PANE, key_names
 from eventide.runtime.window.rules import last_late, last_reached, latest_late_time, passes_one_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -206,3 +209,25 @@ def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:
     if isinstance(assigner, SlidingEventTimeWindows):
         return Panes(assigner.size, assigner.slide, assigner.offset)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class PaneAggregation:
+    """Puts rows into panes and aggregates each pane by key.
+
+    Whether a window is late is a property of the window and not of its elements, so that lateness can be judged after
+    the shuffle, for many elements at once.
+    """
+
+    panes: Panes
+    keys: int
+    aggregation: Aggregation
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        """One row for each key and pane, whatever the number of rows."""
+        starts = self.panes.start_of(rows.column(TIMESTAMP).to_numpy())
+        return self.aggregation.partial(rows.append_column(PANE, pa.array(starts)), [*key_names(self.keys), PANE])
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        """One row for each key and pane, of partial aggregates that may have several."""
+        return self.aggregation.merge(partials, [*key_names(self.keys), PANE])

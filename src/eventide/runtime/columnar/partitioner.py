@@ -13,7 +13,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TableCodec, key_names
-from eventide.runtime.columnar.pane_aggregation import PaneAggregation
+from eventide.runtime.columnar.panes import PaneAggregation
 from eventide.runtime.elements.columns import Batch, Columns, frame_slices
 from eventide.runtime.elements.key_columns import key_column, owners
 from eventide.runtime.invoke import calling

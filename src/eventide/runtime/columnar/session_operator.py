@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,15 +11,15 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS, add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TablePayload
+from eventide.runtime.columnar.layout import TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator
-from eventide.runtime.columnar.sessionizing import Sessions, key_numbers, numbered_together, sessions_of
 from eventide.runtime.metrics import OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
 if TYPE_CHECKING:
     from eventide.runtime.columnar.spec import ColumnarWindow
+
 
 START, END, _NEW = "__start", "__end", "__new"
 BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
@@ -163,6 +164,43 @@ class SessionOperator(ColumnarOperator):
         return min(due)
 
 
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Intervals put together: ``number`` is the session of each interval; the others have an entry for each session.
+
+    ``first`` is an interval of each session, from which its key can be taken.
+    """
+
+    number: Array
+    first: Array
+    starts: Array
+    ends: Array
+
+
+def sessions_of(keys: Array, starts: Array, ends: Array) -> Sessions:
+    """Put intervals of one key that overlap or touch into one session.
+
+    Args:
+        keys: the key of each interval, as a number from 0.
+        starts: when each begins, in milliseconds.
+        ends: when each ends (exclusive), in milliseconds.
+
+    >>> found = sessions_of(np.array([0, 0, 1, 0]), np.array([0, 10, 5, 21]), np.array([10, 20, 15, 31]))
+    >>> found.number.tolist(), found.starts.tolist(), found.ends.tolist()
+    ([0, 0, 2, 1], [0, 21, 5], [20, 31, 15])
+    """
+    order = _in_order(keys, starts)
+    sorted_keys, sorted_starts = keys[order], starts[order]
+    reach = _highest_so_far(sorted_keys, ends[order])
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (sorted_keys[1:] != sorted_keys[:-1]) | (sorted_starts[1:] > reach[:-1])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(is_first) - 1
+    at = np.flatnonzero(is_first)
+    last = np.append(at[1:], len(order)) - 1 if len(at) else at
+    return Sessions(number, order[at], sorted_starts[at], reach[last])
+
+
 def _column(table: pa.Table, name: str) -> Array:
     column: Array = table.column(name).to_numpy()
     return column
@@ -174,3 +212,27 @@ def _ends(times: Array, gap_ms: int) -> Array:
         return np.where(times > MAX_MS - gap_ms, MAX_MS, times + gap_ms)
     ends: Array = times + gap_ms
     return ends
+
+
+def _in_order(keys: Array, times: Array) -> Array:
+    """The order by key and time: found by sorting plain numbers where key, time and place fit into 64 bits together."""
+    count = len(keys)
+    if not count:
+        return np.zeros(0, np.int64)
+    lowest = int(times.min())
+    span = int(times.max()) - lowest + 1
+    if (int(keys.max()) + 1) * span * count >= 2**63:
+        return np.lexsort((times, keys))
+    packed = (keys * span + (times - lowest)) * count + np.arange(count)
+    packed.sort()
+    order: Array = packed % count
+    return order
+
+
+def _highest_so_far(keys: Array, ends: Array) -> Array:
+    """The highest end up to each interval of its key, of intervals that are sorted by key."""
+    if ((ends[1:] >= ends[:-1]) | (keys[1:] != keys[:-1])).all():
+        return ends
+    distinct, rank = np.unique(ends, return_inverse=True)
+    highest: Array = distinct[np.maximum.accumulate(keys * len(distinct) + rank) % len(distinct)]
+    return highest

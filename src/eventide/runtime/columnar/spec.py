@@ -17,14 +17,12 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import Aggregation
-from eventide.runtime.columnar.continuous_operator import FIRE, ContinuousOperator
 from eventide.runtime.columnar.count_operator import CountOperator
 from eventide.runtime.columnar.layout import key_names, rows_in_time_order
-from eventide.runtime.columnar.pane_aggregation import PaneAggregation
-from eventide.runtime.columnar.pane_operator import PaneOperator
-from eventide.runtime.columnar.panes import Panes, panes_of
+from eventide.runtime.columnar.operator import ResultShape
+from eventide.runtime.columnar.pane_operator import FIRE, ContinuousOperator, PaneOperator
+from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
 from eventide.runtime.columnar.partitioner import ColumnPartitioner
-from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.session_operator import BOUNDS, SessionOperator
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs

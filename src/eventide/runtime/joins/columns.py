@@ -14,9 +14,8 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import TablePayload, joined_rows, key_names
-from eventide.runtime.columnar.operator import whole_elements
+from eventide.runtime.columnar.operator import Gathered, whole_elements
 from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
-from eventide.runtime.columnar.results import Gathered
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.joins.matching import Array
 from eventide.runtime.joins.selection import Selection

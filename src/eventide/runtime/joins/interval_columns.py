@@ -10,8 +10,7 @@ import pyarrow as pa
 from eventide.common.ms import add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import rows_in_time_order
-from eventide.runtime.columnar.sessionizing import numbered_together
+from eventide.runtime.columnar.layout import numbered_together, rows_in_time_order
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
 from eventide.runtime.joins.matching import Array, in_time, later

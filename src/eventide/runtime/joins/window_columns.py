@@ -17,10 +17,9 @@ from eventide.api.windows import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.runtime.columnar.layout import PANE, rows_in_time_order, slices_by
+from eventide.runtime.columnar.layout import PANE, numbered_together, rows_in_time_order, slices_by
+from eventide.runtime.columnar.operator import window_array
 from eventide.runtime.columnar.panes import Panes, arrived
-from eventide.runtime.columnar.results import window_array
-from eventide.runtime.columnar.sessionizing import numbered_together
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
 from eventide.runtime.joins.matching import equal

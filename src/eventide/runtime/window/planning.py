@@ -23,8 +23,8 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.operator import ResultShape
 from eventide.runtime.columnar.panes import panes_of
-from eventide.runtime.columnar.results import ResultShape
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner

@@ -4,8 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.runtime.columnar.pane_store import PaneStore
-from eventide.runtime.columnar.pane_tree import NUMBER, PaneTree
+from eventide.runtime.columnar.pane_store import NUMBER, PaneStore, PaneTree
 from eventide.runtime.state.backend import MemoryBackend
 
 SIZE = 19
