@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.runtime.modules import Modules
+from eventide.runtime.pickles import Modules
 from eventide.spark.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, UNPACKED, PythonFiles, is_local, ship
 from eventide.spark.session import is_found_anyway
 

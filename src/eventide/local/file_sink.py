@@ -11,12 +11,12 @@ import pyarrow as pa
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
+from eventide.connectors.file_system.part_files import PartFiles, new_stage, used_by_another, used_twice
 from eventide.connectors.formats.csv import CsvRowSerializationSchema
 from eventide.connectors.formats.csv_rows import Dialect
 from eventide.connectors.formats.json import JsonRowSerializationSchema
 from eventide.connectors.sink import FormatSink
 from eventide.plan.job import JobPlan, SinkSpec
-from eventide.runtime.part_files import PartFiles, new_stage, used_by_another, used_twice
 
 Write = Callable[[SinkSpec, Sequence[Any], Any], None]
 """Writes the elements of a sink into an open file."""

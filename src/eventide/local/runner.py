@@ -18,8 +18,7 @@ from eventide.pickling.pickles import bring
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import JobMetrics
-from eventide.runtime.progress import gathered
+from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.runtime.sources.alignment import Facts
 from eventide.runtime.sources.offsets import (
     Offsets,

@@ -1,4 +1,4 @@
-"""Counts of a job, by operator: eventide's own counters with Flink's names, and the metrics of functions."""
+"""Counts of a job, by operator: eventide's own counters with Flink's names, the metrics of functions, and progress."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from eventide.common.job import BatchProgress
 from eventide.metrics import MetricGroup
 from eventide.metrics.readings import Reading, merged, value_of
 from eventide.runtime.eventtime.event_time_log import Lateness
@@ -184,3 +185,31 @@ def held_together(subtasks: Sequence[Mapping[str, int]]) -> dict[str, int]:
     names = dict.fromkeys(name for held in subtasks for name in held)
     counts = {name: [held.get(name, 0) for held in subtasks] for name in names}
     return {name: max(of) if name == OPEN_WINDOWS else sum(of) for name, of in counts.items()}
+
+
+def gathered(batch: int, contents: Sequence[Mapping[str, Any]], metrics: JobMetrics, **about: Any) -> BatchProgress:
+    """The progress of a job with a micro-batch.
+
+    Args:
+        batch: its number.
+        contents: what its tasks said, in their order.
+        metrics: those of the job so far, which take note of it.
+        about: when it began, how long it took and on what, as far as the host knows: attributes of the progress.
+    """
+    watermarks: dict[str, int] = {}
+    splits: dict[str, dict[str, int]] = {}
+    for content in contents:
+        metrics.add(content)
+        watermarks |= content.get("watermarks", {})
+        for source, of_source in content.get("splits", {}).items():
+            splits.setdefault(source, {}).update(of_source)
+    return BatchProgress(
+        batch,
+        metrics.values(),
+        watermarks,
+        splits,
+        counted=add_up([content["operators"] for content in contents]),
+        rows_in=sum(content.get("rows", 0) for content in contents),
+        held=metrics.held(),
+        **about,
+    )

@@ -19,8 +19,7 @@ from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import JobSettings
 from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
-from eventide.runtime.modules import Modules
-from eventide.runtime.pickles import classes_of, dumps_program
+from eventide.runtime.pickles import Modules, classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
 from eventide.runtime.sources.task import ChainSpec, SourceSpec

@@ -26,8 +26,7 @@ from eventide.errors import StateError, TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
-from eventide.runtime.metrics import JobMetrics
-from eventide.runtime.progress import gathered
+from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint import (
     fit_checkpoint,

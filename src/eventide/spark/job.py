@@ -27,8 +27,7 @@ from eventide.common.job import (
 )
 from eventide.common.stack import place_in_the_program
 from eventide.errors import TimersLeftWarning
-from eventide.runtime.metrics import JobMetrics, warning_of_timers
-from eventide.runtime.progress import gathered
+from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
 from eventide.spark.collected import Collected, Taken
 from eventide.spark.failures import is_of_a_gone_server, original
 from eventide.spark.progress import about, said_in

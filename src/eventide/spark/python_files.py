@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession, is_remote
 
 import eventide
 from eventide.errors import ProgramError
-from eventide.runtime.modules import NO_MODULES, Modules
+from eventide.runtime.pickles import NO_MODULES, Modules
 from eventide.runtime.python_folder import PythonFolder, new_folder
 
 FOLDER = "spark.eventide.pythonFiles"

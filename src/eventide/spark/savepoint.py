@@ -11,8 +11,8 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from eventide import __version__
+from eventide.connectors.file_system.part_files import PartFiles
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.part_files import PartFiles
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.files import Directory, copy_files
 from eventide.savepoint.header import SOURCES

@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from eventide.connectors.file_system.part_files import used_by_another, used_twice
 from eventide.connectors.kafka import KafkaSink
 from eventide.connectors.sink import DataFrameSink, FormatSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
-from eventide.runtime.part_files import used_by_another, used_twice
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect import over_connect
 from eventide.spark.files import SPARKS_FILES, FileDirectory

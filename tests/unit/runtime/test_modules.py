@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.runtime.modules import NO_MODULES, Modules, bring_modules
-from eventide.runtime.pickles import dumps_program, loads_program
+from eventide.runtime.pickles import NO_MODULES, Modules, bring_modules, dumps_program, loads_program
 
 TRIPS = Modules(
     {

@@ -13,6 +13,7 @@ from eventide.storage.opening import opened
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
+
 _STAGE = "_eventide-"
 
 
