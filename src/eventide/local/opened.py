@@ -7,9 +7,8 @@ from typing import Any
 
 from eventide.runtime.pickles import Copies
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.tasks.lifecycle import close_all, open_all
 from eventide.runtime.tasks.stage import Stage
-from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.tasks.task import TaskSpec, close_all, open_all
 
 
 class OpenedParts:

@@ -1,8 +1,8 @@
 """Parts of a program as bytes, for the way to the workers, and the classes that every worker gets beside them.
 
 Within one process, they are copied in the same way, from bytes that were made once. Modules travel with a program as
-their sources, to processes whose path does not lead to them: Python asks finders for a module that it does not know, and
-the finder here has those of the program that this process serves.
+their sources, to processes whose path does not lead to them: Python asks finders for a module that it does not know,
+and the finder here has those of the program that this process serves.
 """
 
 from __future__ import annotations

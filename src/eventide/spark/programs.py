@@ -9,8 +9,8 @@ from typing import Any
 
 from eventide.plan.job import SinkSpec
 from eventide.runtime.pickles import Program, loads_program
-from eventide.runtime.tasks.lifecycle import close_all, open_all
 from eventide.runtime.tasks.stage import Stage
+from eventide.runtime.tasks.task import close_all, open_all
 from eventide.spark.worker import program_loaded, work_where_archives_are
 
 _UNUSED_S = 600.0

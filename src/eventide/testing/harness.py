@@ -15,8 +15,8 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.partitioners import selectors
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.tasks.lifecycle import close_function, open_function
 from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.tasks.task import close_function, open_function
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.planning import WindowOperation
 
