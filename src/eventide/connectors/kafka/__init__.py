@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from eventide._absent import finder_of_names
 
 if TYPE_CHECKING:
-    from eventide.connectors.kafka._builder import KafkaSourceBuilder
     from eventide.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
     from eventide.connectors.kafka._offsets import (
         KafkaOffsetResetStrategy,
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
         PartitionOffsetsRetriever,
     )
     from eventide.connectors.kafka._records import ConsumerRecord, KafkaRecordDeserializationSchema
-    from eventide.connectors.kafka._source import KafkaSource
+    from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
     from eventide.connectors.kafka.record_serialization import (
         HeaderProvider,
         KafkaPartitioner,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "KafkaSource": "_source",
-    "KafkaSourceBuilder": "_builder",
+    "KafkaSourceBuilder": "_source",
     "FlinkKafkaConsumer": "_flink_kafka",
     "FlinkKafkaProducer": "_flink_kafka",
     "Semantic": "_flink_kafka",

@@ -14,7 +14,6 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.base import DeliveryGuarantee
 from eventide.connectors.function_source import SourceFace
-from eventide.connectors.kafka._builder import KafkaSourceBuilder
 from eventide.connectors.kafka._offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -22,7 +21,7 @@ from eventide.connectors.kafka._offsets import (
 )
 from eventide.connectors.kafka._properties import as_text
 from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
-from eventide.connectors.kafka._source import KafkaSource
+from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
 from eventide.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from eventide.connectors.kafka.sink import KafkaSink
 from eventide.errors import ProgramError

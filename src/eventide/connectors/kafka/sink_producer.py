@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from eventide.connectors.kafka._errors import Complaints, Meaning, Patience, meaning_of, refused
 from eventide.connectors.kafka._properties import ConnectorOptions, librdkafka_properties
-from eventide.connectors.kafka.library import client, library, said
+from eventide.connectors.kafka.library import Complaints, Meaning, Patience, client, library, meaning_of, refused, said
 from eventide.connectors.kafka.sink import KafkaSink
 from eventide.errors import DataError, EventideError
 

@@ -8,8 +8,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from eventide.connectors.kafka._errors import Complaints, Patience
-from eventide.connectors.kafka.library import client, library, said
+from eventide.connectors.kafka.library import Complaints, Patience, client, library, said
 from eventide.connectors.kafka.sink import KafkaSink
 from eventide.connectors.kafka.sink_producer import SinkProducer, connection
 from eventide.connectors.kafka.sink_progress import Mark
