@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     )
     from eventide.connectors.kafka._records import ConsumerRecord, KafkaRecordDeserializationSchema
     from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
-    from eventide.connectors.kafka.record_serialization import (
+    from eventide.connectors.kafka.sink import (
         HeaderProvider,
         KafkaPartitioner,
         KafkaRecordSerializationSchema,
         KafkaRecordSerializationSchemaBuilder,
+        KafkaSink,
+        KafkaSinkBuilder,
         KafkaTopicSelector,
     )
-    from eventide.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 
 _MODULES = {
     "KafkaSource": "_source",
@@ -40,11 +41,11 @@ _MODULES = {
     "ConsumerRecord": "_records",
     "KafkaSink": "sink",
     "KafkaSinkBuilder": "sink",
-    "KafkaRecordSerializationSchema": "record_serialization",
-    "KafkaRecordSerializationSchemaBuilder": "record_serialization",
-    "KafkaTopicSelector": "record_serialization",
-    "KafkaPartitioner": "record_serialization",
-    "HeaderProvider": "record_serialization",
+    "KafkaRecordSerializationSchema": "sink",
+    "KafkaRecordSerializationSchemaBuilder": "sink",
+    "KafkaTopicSelector": "sink",
+    "KafkaPartitioner": "sink",
+    "HeaderProvider": "sink",
 }
 
 __all__ = [

@@ -326,9 +326,9 @@ class KnownPartitions:
             if not short:
                 return {part: ends[place] for part, place in places.items()}
             if self._clock() - began >= GRACE_S:  # a broker that has only just started may not know all of its end
-                said = ", ".join(f"{part} ends at {ends[places[part]]}, before {at}" for part, at in short.items())
+                listed = ", ".join(f"{part} ends at {ends[places[part]]}, before {at}" for part, at in short.items())
                 raise DataError(
-                    f"Kafka at {self._settings.servers} has less than the job has read: {said}. Records were lost "
+                    f"Kafka at {self._settings.servers} has less than the job has read: {listed}. Records were lost "
                     "there; start with a new checkpoint"
                 )
             time.sleep(_BETWEEN_LOOKS_S)
@@ -379,10 +379,10 @@ class KnownPartitions:
         if lost:
             deleted = sorted({repr(place.topic) for place in lost if place.topic not in self._topics})
             what = f"the topic {', '.join(deleted)} was deleted" if deleted else "its topic has fewer partitions now"
-            said = ", ".join(f"{place} up to offset {at}" for place, at in lost.items())
+            listed = ", ".join(f"{place} up to offset {at}" for place, at in lost.items())
             raise DataError(
                 f"Kafka at {self._settings.servers} does not have all that the job reads: {what}. The job has read "
-                f"{said}. Start with a new checkpoint; set_fail_on_data_loss(False) goes on without it"
+                f"{listed}. Start with a new checkpoint; set_fail_on_data_loss(False) goes on without it"
             )
 
 

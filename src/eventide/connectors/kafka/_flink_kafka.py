@@ -22,8 +22,7 @@ from eventide.connectors.kafka._offsets import (
 from eventide.connectors.kafka._properties import as_text
 from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
 from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
-from eventide.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
-from eventide.connectors.kafka.sink import KafkaSink
+from eventide.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from eventide.errors import ProgramError
 
 _RESET, _DISCOVERY, _COMMIT = "auto.offset.reset", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"
