@@ -1,4 +1,4 @@
-"""Writing of a sink's records: producers, transactions of whole micro-batches, and the marks that these leave in Kafka."""
+"""Writing of a sink's records: producers, transactions of whole micro-batches, and the marks that those leave."""
 
 from __future__ import annotations
 
