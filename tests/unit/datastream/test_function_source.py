@@ -7,7 +7,6 @@ from copy import deepcopy
 import pytest
 
 from eventide.common import Watermark
-from eventide.connectors.folder import Folder
 from eventide.connectors.function_source import FunctionSource
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.connectors.function_source._source import Cancelled, Emission, FunctionRun
@@ -16,6 +15,7 @@ from eventide.datastream.connectors import IDLE
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
+from eventide.storage.folder import Folder
 
 PATIENCE_S = 10
 

@@ -15,8 +15,8 @@ from eventide.api.source import shared_out
 from eventide.connectors.file_system.columns import ColumnTimes
 from eventide.connectors.file_system.files import FileInfo, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat
-from eventide.connectors.folder import Folder
 from eventide.errors import ProgramError
+from eventide.storage.folder import Folder
 
 _FOLDER = "files"
 _FILE = "gone"

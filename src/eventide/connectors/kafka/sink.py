@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from eventide._absent import says_what_is_absent
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.base import DeliveryGuarantee
 from eventide.connectors.kafka._properties import as_text, librdkafka_properties
-from eventide.connectors.sink import Sink
+from eventide.connectors.sink import DeliveryGuarantee, Sink
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
