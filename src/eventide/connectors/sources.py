@@ -11,7 +11,7 @@ from eventide.errors import ProgramError
 
 
 class CollectionSource(Source[T_co]):
-    """What ``StreamExecutionEnvironment.from_collection`` reads.
+    """Source that ``StreamExecutionEnvironment.from_collection`` reads.
 
     >>> list(CollectionSource(["a", "b", "c"]).read("collection", 1, 3))
     ['b', 'c']

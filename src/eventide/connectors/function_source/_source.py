@@ -68,7 +68,7 @@ class FunctionSource(Source[T_co]):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> FunctionSource[T_co]:
-        """The same function with a log at this place.
+        """Return a copy with its log at this place.
 
         Raises:
             ProgramError: if there is no place.
@@ -435,7 +435,7 @@ class Emission:
 
 
 def _is_signal(value: object) -> bool:
-    """Whether something that was emitted as an element would be taken for something else by who reads it."""
+    """Whether an element that was emitted would be taken for a watermark or another signal by its reader."""
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)
 
 

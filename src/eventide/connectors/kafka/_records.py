@@ -106,7 +106,7 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class ValueOnly(KafkaRecordDeserializationSchema[T_co]):
-    """What a schema of values makes of them."""
+    """Deserializer of records by a schema of their values."""
 
     schema: DeserializationSchema[T_co]
 
@@ -125,7 +125,7 @@ def sees_batches(deserializer: KafkaRecordDeserializationSchema) -> bool:
 
 
 def check_deserializer(deserializer: object) -> KafkaRecordDeserializationSchema:
-    """What was given for a deserializer of records.
+    """Return a deserializer of records, checked.
 
     Raises:
         ProgramError: if it is none, or has neither of the two methods.
