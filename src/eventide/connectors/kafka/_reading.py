@@ -1,4 +1,10 @@
-"""Reading of ranges of partitions, all at once and each exactly, by consumers that a worker process keeps."""
+"""Reading of ranges of partitions, all at once and each exactly, by consumers that a worker process keeps.
+
+A range is over with a message at or after its last offset, or with the end of the partition at or after its end.
+Nothing else tells: markers of transactions, aborted records and what compaction took away give no message, and any of
+them may be the last of a range. A consumer is made once for each configuration, and kept from micro-batch to
+micro-batch.
+"""
 
 from __future__ import annotations
 
