@@ -12,7 +12,7 @@ import signal
 import sys
 
 from eventide.common import SimpleStringSchema, Types, WatermarkStrategy
-from eventide.connectors.kafka.sink_transactions import Transactions
+from eventide.connectors.kafka.sink_writer import Transactions
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema

@@ -217,7 +217,7 @@ def pickles_are_made_in_few_places(root: Path) -> list[str]:
 
 
 def files_are_opened_in_one_way(root: Path) -> list[str]:
-    """Files that a job reads or keeps may lie in any store: all of them are opened by connectors._storage."""
+    """Files that a job reads or keeps may lie in any store: all of them are opened by eventide.storage.opening."""
 
     def is_of(module: Module, names: tuple[str, ...]) -> bool:
         return any(f"{module.name}.".startswith(f"{name}.") for name in names)

@@ -38,7 +38,7 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
     (
         rules.private_modules_are_private,
         "spark/files.py",
-        "from eventide.connectors.file_system._known import Known",
+        "from eventide.connectors.file_system._planning import Known",
         "spark/files.py:1",
     ),
     (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eventide.connectors.kafka.sink_progress import Mark, Run, first_batch_to_write, temporary
+from eventide.connectors.kafka.sink_writer import Mark, Run, first_batch_to_write, temporary
 from eventide.errors import StateError
 
 MINE, OTHER = "mine", "other"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventide.common import Row, SimpleStringSchema, Types
 from eventide.common.serialization import ByteArraySchema, SerializationSchema
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.kafka.sink_records import RecordEncoder
+from eventide.connectors.kafka.sink import RecordEncoder
 from eventide.datastream.connectors.kafka import (
     HeaderProvider,
     KafkaPartitioner,

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from eventide.common import SimpleStringSchema, Types, WatermarkStrategy
-from eventide.connectors.kafka.sink_transactions import Transactions
+from eventide.connectors.kafka.sink_writer import Transactions
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema

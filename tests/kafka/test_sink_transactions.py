@@ -12,9 +12,7 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from eventide.common import SimpleStringSchema
-from eventide.connectors.kafka.sink_producer import SinkProducer
-from eventide.connectors.kafka.sink_progress import Mark
-from eventide.connectors.kafka.sink_transactions import Transactions
+from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions
 from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
 from eventide.errors import DataError, ProgramError, StateError

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 from tests.stores.store import Store
 
 from eventide.common import WatermarkStrategy
-from eventide.connectors.folder import Folder
 from eventide.datastream.connectors import FileSource
 from eventide.spark.alignment import AlignmentFolder
 from eventide.spark.checkpoint_files import CheckpointFiles
+from eventide.storage.folder import Folder
 from eventide.storage.opening import opened
 from eventide.testing import local_environment
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from eventide.connectors.folder import Folder
 from eventide.errors import ProgramError
 from eventide.spark.alignment import AlignmentFolder
+from eventide.storage.folder import Folder
 
 
 def facts(watermark):

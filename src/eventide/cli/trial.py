@@ -15,7 +15,7 @@ def tried() -> Finding:
     """Sum ten numbers in windows on Spark: that needs a session, Python workers, Arrow, and RocksDB for the state."""
     from eventide.api.windows import TumblingEventTimeWindows
     from eventide.common import Time, Types, WatermarkStrategy
-    from eventide.connectors.number_seq import NumberSequenceSource
+    from eventide.connectors.sources import NumberSequenceSource
     from eventide.datastream import StreamExecutionEnvironment
 
     started = time.monotonic()

@@ -1,12 +1,11 @@
-"""Where results go: descriptions that a host carries out."""
+"""Descriptions of where results go, which a host carries out, and the guarantees that a sink may give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
-
-__all__ = ["CollectSink", "DataFrameSink", "FormatSink", "PrintSink", "Sink"]
 
 
 class Sink:
@@ -56,3 +55,15 @@ class FormatSink(Sink):
 
     format: str
     options: dict[str, str] = field(default_factory=dict)
+
+
+class DeliveryGuarantee(Enum):
+    """How often an element gets where a sink puts it, when a job fails in between.
+
+    A :class:`~eventide.datastream.connectors.kafka.KafkaSink` asks for it. Files are written exactly once; of any other
+    place, the sink says it.
+    """
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2

@@ -20,9 +20,9 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import NoWatermarks
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
-from eventide.connectors.collection import CollectionSource
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
+from eventide.connectors.sources import CollectionSource
 from eventide.datastream._dependencies import Dependencies
 from eventide.datastream._environment_hints import EnvironmentHints
 from eventide.datastream._options import apply_options, split_options

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from eventide.connectors.folder import Folder
 from eventide.runtime.sources.alignment import Facts
+from eventide.storage.folder import Folder
 
 _KEPT = 3
 _LOOKS_AFTER = 100

@@ -21,7 +21,7 @@ from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobI
 from eventide.common.restart_strategy import RestartStrategies
 from eventide.common.stack import level_of_the_program
 from eventide.common.watermark_strategy import WatermarkSpec
-from eventide.connectors.kafka.sink_progress import temporary
+from eventide.connectors.kafka.sink_writer import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec

@@ -11,12 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.connectors.kafka.library import library
-from eventide.connectors.kafka.record_serialization import KafkaTopicSelector
-from eventide.connectors.kafka.sink import KafkaSink
-from eventide.connectors.kafka.sink_producer import SinkProducer
-from eventide.connectors.kafka.sink_progress import Mark, first_batch_to_write
-from eventide.connectors.kafka.sink_records import RecordEncoder
-from eventide.connectors.kafka.sink_transactions import Transactions
+from eventide.connectors.kafka.sink import KafkaSink, KafkaTopicSelector, RecordEncoder
+from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions, first_batch_to_write
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.columns import Columns

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from eventide.connectors.folder import Folder
 from eventide.errors import StateError
 from eventide.plan.job import SinkSpec
 from eventide.spark.failures import FENCED
+from eventide.storage.folder import Folder
 
 PLACE = "eventide-results"
 """The folder of the results, below the checkpoint."""

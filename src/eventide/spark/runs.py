@@ -63,8 +63,8 @@ def begun(location: str, run: str | None) -> Runs | None:
 
 
 def _begun(location: str, run: str | None) -> Runs:
-    from eventide.connectors.folder import Folder  # Spark loads this module with each stateful processor
     from eventide.spark.checkpoint_files import CheckpointFiles
+    from eventide.storage.folder import Folder  # Spark loads this module with each stateful processor
 
     files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
     planned = max(files.planned(), default=-1)

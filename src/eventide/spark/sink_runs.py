@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.connectors.kafka.sink_progress import Mark, Run
+from eventide.connectors.kafka.sink_writer import Mark, Run
 from eventide.savepoint import Outline
 from eventide.spark.locations import texts
 from eventide.spark.records import KAFKA_PLACE

@@ -19,7 +19,7 @@ import pytest
 from eventide.common import Row
 from eventide.common.time_window import TimeWindow
 from eventide.connectors.function_source import _log
-from eventide.connectors.kafka import sink_producer
+from eventide.connectors.kafka import sink_writer
 from eventide.errors import StateError
 from eventide.pickling.pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
 from eventide.pickling.stand_ins import loads_anyway, shown_loads
@@ -55,9 +55,7 @@ def marker(tmp_path):
         lambda path: Calls(pd.read_pickle, path),
         lambda path: Calls(pd.ExcelWriter, path),
         lambda path: Calls(_log.LogWriter, path),
-        lambda path: Calls(
-            sink_producer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})
-        ),
+        lambda path: Calls(sink_writer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})),
     ],
 )
 def test_what_is_no_class_of_data_is_refused_and_not_run(attack, marker):

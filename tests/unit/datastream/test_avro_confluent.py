@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Message
 
 from eventide.common import Types
-from eventide.connectors.kafka._decoding import Decoder
+from eventide.connectors.kafka._records import Decoder
 from eventide.datastream.connectors.kafka import KafkaSource, KafkaTopicPartition
 from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
 from eventide.errors import DataError, ProgramError

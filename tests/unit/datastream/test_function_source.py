@@ -7,16 +7,15 @@ from copy import deepcopy
 import pytest
 
 from eventide.common import Watermark
-from eventide.connectors.folder import Folder
 from eventide.connectors.function_source import FunctionSource
-from eventide.connectors.function_source._emission import Cancelled, Emission
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
-from eventide.connectors.function_source._run import FunctionRun
+from eventide.connectors.function_source._source import Cancelled, Emission, FunctionRun
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
+from eventide.storage.folder import Folder
 
 PATIENCE_S = 10
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import DeserializationSchema, SimpleStringSchema, Types
-from eventide.connectors.kafka._decoding import Decoder
+from eventide.connectors.kafka._records import Decoder
 from eventide.datastream.connectors.kafka import (
     ConsumerRecord,
     KafkaRecordDeserializationSchema,

@@ -1,7 +1,7 @@
 """Files as source and as sink (PyFlink: ``pyflink.datastream.connectors.file_system``)."""
 
-from eventide.connectors.file_system._path_filter import FilePathFilter, FileProcessingMode
 from eventide.connectors.file_system._source import FileSource, FileSourceBuilder
+from eventide.connectors.file_system.files import FilePathFilter, FileProcessingMode
 from eventide.connectors.file_system.format import BulkFormat, StreamFormat
 from eventide.connectors.file_system.sink import (
     BucketAssigner,

@@ -14,12 +14,16 @@ from eventide._secrets import without_secrets
 from eventide.api.source import Source, Unreadable
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.file_system._gone import GoneFiles
-from eventide.connectors.file_system._known import KnownFiles, Unread
-from eventide.connectors.file_system._path_filter import FilePathFilter
-from eventide.connectors.file_system._planning import first_files, next_positions, positions_at
+from eventide.connectors.file_system._planning import (
+    GoneFiles,
+    KnownFiles,
+    Unread,
+    first_files,
+    next_positions,
+    positions_at,
+)
 from eventide.connectors.file_system.columns import check_columns, narrowed
-from eventide.connectors.file_system.files import FileTree
+from eventide.connectors.file_system.files import FilePathFilter, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
 from eventide.errors import ProgramError
 from eventide.storage.opening import absolute

@@ -1,15 +1,16 @@
-"""Files as they are found and opened: paths and URIs through Arrow's file systems."""
+"""Files as they are found and opened: paths and URIs through Arrow's file systems, and the filter of their names."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from eventide._secrets import without_secrets
-from eventide.connectors.file_system._path_filter import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.storage.opening import absolute, opened
 
@@ -17,9 +18,43 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-
 _MANY = 10
 """The number of files from which on a path may not lose most of them."""
+
+
+class FileProcessingMode(Enum):
+    """Whether a source of files ends with those that are there at the start. Flink: ``FileProcessingMode``."""
+
+    PROCESS_ONCE = "once"
+    """Read the files that are there when the job starts, and end with the last of them."""
+
+    PROCESS_CONTINUOUSLY = "continuously"
+    """Run for ever, and look for new files."""
+
+
+class FilePathFilter(ABC):
+    """Says which files a source ignores. It is pickled and sent to the workers. Flink: ``FilePathFilter``.
+
+    >>> class NoReports(FilePathFilter):
+    ...     def filter_path(self, file_path):
+    ...         return file_path.endswith(".report")
+    >>> NoReports().filter_path("/in/a.report")
+    True
+    """
+
+    @abstractmethod
+    def filter_path(self, file_path: str) -> bool:
+        """Return True for a file that is not to be read."""
+
+    @staticmethod
+    def create_default_filter() -> FilePathFilter:
+        """Return the filter that ignores names that begin with ``.`` or ``_``, or contain ``_COPYING_``.
+
+        >>> default = FilePathFilter.create_default_filter()
+        >>> [default.filter_path(path) for path in ("/in/a", "/in/_a", "/in/a._COPYING_")]
+        [False, True, True]
+        """
+        return _DefaultFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +105,6 @@ class File:
             raise DataError(f"the file {self.path} cannot be read: {error}") from error
 
 
-def _gone(path: str) -> DataError:
-    return DataError(
-        f"the file {path} is gone, and it is still to be read; put it back, or start with a new checkpoint. Files must "
-        "stay until the job has read them"
-    )
-
-
 def check_size(file: File, planned: int) -> None:
     """Check that a file is as it was when it was planned.
 
@@ -86,13 +114,6 @@ def check_size(file: File, planned: int) -> None:
     size = file.size()
     if size != planned:
         raise _changed(file.path, f"it had {planned} bytes and has {size}")
-
-
-def _changed(path: str, how: str) -> DataError:
-    return DataError(
-        f"the file {path} has changed since it was found: {how}. A file must be complete when it appears: write it "
-        "under a name that begins with '.' or '_', or elsewhere, and move it in"
-    )
 
 
 def check_rows(file: File, planned: int, rows: int) -> None:
@@ -176,6 +197,20 @@ class FileTree:
         return File(path, file_system, inner + path[len(root) :])
 
 
+def _gone(path: str) -> DataError:
+    return DataError(
+        f"the file {path} is gone, and it is still to be read; put it back, or start with a new checkpoint. Files must "
+        "stay until the job has read them"
+    )
+
+
+def _changed(path: str, how: str) -> DataError:
+    return DataError(
+        f"the file {path} has changed since it was found: {how}. A file must be complete when it appears: write it "
+        "under a name that begins with '.' or '_', or elsewhere, and move it in"
+    )
+
+
 def _shown(path: str) -> str:
     return without_secrets(absolute(path).partition("?")[0].rstrip("/"))
 
@@ -202,3 +237,11 @@ def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:
 def _is_hidden(relative: str) -> bool:
     """Whether a name on the way to a file says that it is not meant to be read, as Spark and Flink take it."""
     return "/." in relative or "/_" in relative
+
+
+class _DefaultFilter(FilePathFilter):
+    """Files that are hidden, or that Hadoop is still copying."""
+
+    def filter_path(self, file_path: str) -> bool:
+        name = file_path.rpartition("/")[2]
+        return name.startswith((".", "_")) or "_COPYING_" in name

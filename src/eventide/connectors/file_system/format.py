@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.connectors.file_system.columns import ColumnTimes
 from eventide.connectors.file_system.files import File, check_size
-from eventide.connectors.file_system.times import ColumnTimes
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 from eventide.common.accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system.columns import (
+    ColumnTimes,
     as_declared,
     check_columns,
     names_to_read,
+    row_groups,
+    tells_time,
     type_of_columns,
 )
 from eventide.connectors.file_system.files import File, check_rows
 from eventide.connectors.file_system.format import BulkFormat
 from eventide.connectors.file_system.sink import BulkWriterFactory
-from eventide.connectors.file_system.times import ColumnTimes, row_groups, tells_time
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eventide.connectors.folder import Folder
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
+from eventide.storage.folder import Folder
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")
 _OURS = re.compile(rf"({_SEGMENT.pattern}|(writer|begun|end)-\d{{8}}-\w+)")

@@ -1,29 +1,42 @@
-"""A function as a source of one split, whose positions are those of its log."""
+"""Functions as sources: a split whose positions are those of a log, the function's thread, and its emissions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from copy import copy
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
 
-from eventide.api.functions import SourceFunction
+from eventide.api.functions import RuntimeContext, SourceContext, SourceFunction
 from eventide.api.source import IDLE, Counted, Source
 from eventide.api.windows import TimestampedValue
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
+from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
-from eventide.connectors.function_source._run import FunctionRun
-from eventide.errors import ProgramError, StateError
-from eventide.pickling.pickles import copied, loads
+from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.pickling.pickles import copied, dumps, loads
 from eventide.storage.opening import absolute
 
 _SPLIT = "function"
 _AVAILABLE_S = 1.0
 
+_MAX_ITEMS = 100_000
+_MAX_BYTES = 64 * 1024 * 1024
+_PATIENCE_S = 1.0
+
+T = TypeVar("T")
+_MOMENT_S = 0.1
+
 
 class FunctionSource(Source[T_co]):
-    """What ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` and the log of what it emitted.
+    """Source that ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` with a log of emissions.
 
     A position is a number of items: elements, watermarks, remarks that it is idle, and readings of its metrics. Where
     micro-batches are planned, the function runs in a thread; each planning writes what has come since the one before
@@ -55,7 +68,7 @@ class FunctionSource(Source[T_co]):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> FunctionSource[T_co]:
-        """The same function with a log at this place.
+        """Return a copy with its log at this place.
 
         Raises:
             ProgramError: if there is no place.
@@ -170,6 +183,286 @@ class FunctionSource(Source[T_co]):
         return {**vars(self), "_run": None}
 
 
+class SourceFace(SourceFunction):
+    """A source function whose `Source` ``env.add_source`` reads, with watermarks for each split."""
+
+    @abstractmethod
+    def as_source(self) -> Source:
+        """Return the source."""
+
+    @abstractmethod
+    def get_watermark_strategy(self) -> WatermarkStrategy:
+        """Return how its splits get timestamps and watermarks."""
+
+    def run(self, ctx: SourceContext) -> None:
+        """Refuse to run.
+
+        Raises:
+            ProgramError: Always: the source is read.
+        """
+        raise ProgramError(f"a {type(self).__name__} is read as a source: hand it to env.add_source(...)")
+
+    def cancel(self) -> None:
+        """Do nothing: the function never runs."""
+
+
+class FunctionRun:
+    """Runs a function from where its log ends, in a thread that keeps no process alive.
+
+    Args:
+        function: the function, which is used up by this.
+        log: where what it emits is written to.
+        operator: the name of its operator.
+        job_parameters: what the function may ask for.
+        max_items: how many items may wait to be written.
+        max_bytes: how many bytes may wait to be written.
+    """
+
+    def __init__(
+        self,
+        function: SourceFunction,
+        log: LogWriter,
+        operator: str,
+        job_parameters: Mapping[str, str] | None = None,
+        *,
+        max_items: int = _MAX_ITEMS,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
+        self._function = function
+        self._log = log
+        self._where = RuntimeContext(operator, 1, 0, job_parameters or {})
+        self._emission = Emission(max_items, max_bytes)
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name=f"eventide {operator}", daemon=True)
+        if log.is_complete:
+            self._emission.finish()
+        else:
+            self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the function has returned, and all that it emitted is written."""
+        return self._log.is_complete
+
+    @property
+    def end(self) -> int:
+        """The position after all that is written."""
+        return self._log.end
+
+    def write_ahead(self, up_to: int | None = None) -> int:
+        """Write what has come so far, unless there is enough; return the position after all that is written.
+
+        Args:
+            up_to: the position up to which the next micro-batch may read; None where there is no limit.
+
+        Raises:
+            Exception: what the function raised, if it did.
+        """
+        is_over = self._emission.is_over
+        if self._failure is not None:
+            raise self._failure
+        if up_to is not None and up_to <= self._log.end:
+            return self._log.end  # so that the function waits in time, and does not fill the disk
+        self._emission.take(self._keep)
+        if is_over and not self._log.is_complete:
+            self._keep(())
+            self._log.complete()
+        return self._log.end
+
+    def write_ahead_for(self, seconds: float) -> int:
+        """Write what comes within some time, or until the end; return the position after it.
+
+        Raises:
+            Exception: what the function raised, if it did.
+        """
+        deadline = time.monotonic() + seconds
+        while not self.has_ended and (left := deadline - time.monotonic()) > 0:
+            self._emission.wait(left, until_full=True)
+            self.write_ahead()
+        return self.write_ahead()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has come, or the end, but no longer than this."""
+        self._emission.wait(seconds)
+
+    def forget(self, position: int) -> None:
+        """Delete what will not be read again."""
+        self._log.forget(position)
+
+    def stop(self) -> None:
+        """Cancel the function, and give it a moment to return. What it emitted and was not yet written is lost."""
+        self._emission.cancel()
+        if self._thread.is_alive():
+            with suppress(Exception, Cancelled):  # no caller is left to be told
+                self._function.cancel()
+            self._emission.cancel()
+            self._thread.join(_PATIENCE_S)
+
+    def _work(self) -> None:
+        try:
+            self._live()
+        except Cancelled:
+            pass
+        except Exception as error:
+            self._failure = error
+        except BaseException as error:
+            self._failure = UserFunctionError(f"run() raised {error!r}")
+        finally:
+            self._emission.finish()
+
+    def _live(self) -> None:
+        state = self._log.state()
+        if state is not None and hasattr(self._function, "restore_state"):
+            self._function.restore_state(loads(state))
+        self._function.open(self._where)
+        try:
+            self._function.run(_Context(self._emission))
+        finally:
+            self._function.close()
+
+    def _keep(self, items: Sequence[bytes]) -> None:
+        items = [*items, *self._counted()]
+        if items:
+            snapshot = getattr(self._function, "snapshot_state", None)
+            self._log.append(items, None if snapshot is None else dumps(snapshot()))
+
+    def _counted(self) -> list[bytes]:
+        """Return the function's counts since the last call, as the item that comes after what it has emitted."""
+        clock_ms = time.time_ns() // 1_000_000
+        metrics = [*self._where.metrics.metrics().items()]  # the function's thread may be making more
+        new = {name: reading for name, metric in metrics if (reading := metric.take(0, clock_ms)) is not None}
+        return [dumps(Counted(new))] if new else []
+
+
+class Cancelled(BaseException):
+    """Ends the thread of a function that emits after its job has stopped; no ``except Exception`` holds it up."""
+
+
+class Emission:
+    """Items in the order in which they were emitted, limited in number and size.
+
+    It is the lock of its function: entered, it keeps others from emitting, and nothing is taken. A thread that has
+    entered it may enter it again. Only a thread that enters it for the first time waits for room, because there the
+    function is not in the midst of something: what is taken in that while fits the state of the function.
+
+    Args:
+        max_items: how many items may wait.
+        max_bytes: how many bytes may wait; one item may have more.
+    """
+
+    def __init__(self, max_items: int, max_bytes: int) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._limits = max_items, max_bytes
+        self._depth = 0
+        self._items: list[bytes] = []
+        self._bytes = 0
+        self._is_over = False
+        self._is_cancelled = False
+
+    def __enter__(self) -> Emission:
+        self._changed.acquire()
+        try:
+            if self._depth == 0:
+                self._changed.wait_for(lambda: self._is_cancelled or not self.is_full())
+            if self._is_cancelled:
+                raise Cancelled
+        except BaseException:
+            self._changed.release()
+            raise
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        self._changed.release()
+
+    def add(self, item: bytes) -> None:
+        """Emit an item.
+
+        Raises:
+            ProgramError: if the function has returned before.
+        """
+        with self:
+            if self._is_over:
+                raise ProgramError("a SourceFunction emitted something after its run() had returned")
+            self._items.append(item)
+            self._bytes += len(item)
+            if len(self._items) == 1 or self.is_full():
+                self._changed.notify_all()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will be emitted any more."""
+        return self._is_over
+
+    def is_full(self) -> bool:
+        """Whether the emitting thread has to wait."""
+        max_items, max_bytes = self._limits
+        return len(self._items) >= max_items or self._bytes >= max_bytes
+
+    def take(self, keep: Callable[[list[bytes]], None]) -> None:
+        """Hand all items over to `keep`, while nothing is emitted; if that fails, they stay."""
+        with self._changed:
+            if self._items:
+                keep(self._items)
+                self._items, self._bytes = [], 0
+                self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Say that nothing will be emitted any more."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def cancel(self) -> None:
+        """Let nothing more be emitted: a thread that tries, or waits for room, is thrown out.
+
+        It does not wait for the thread that has entered, which may take a cancelled function. A thread that waits for
+        room after that one is thrown out when it is called again.
+        """
+        self._is_cancelled = True
+        if self._changed.acquire(timeout=_MOMENT_S):
+            self._changed.notify_all()
+            self._changed.release()
+
+    def wait(self, seconds: float, *, until_full: bool = False) -> None:
+        """Wait until there is something to take, or, with ``until_full``, so much that the function has to wait."""
+        with self._changed:
+            enough = self.is_full if until_full else lambda: bool(self._items)
+            self._changed.wait_for(lambda: self._is_over or enough(), seconds)
+
+
 def _is_signal(value: object) -> bool:
-    """Whether something that was emitted as an element would be taken for something else by who reads it."""
+    """Whether an element that was emitted would be taken for a watermark or another signal by its reader."""
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)
+
+
+class _Context(SourceContext):
+    """Pickles what is emitted at once, so that it may be changed and used again."""
+
+    def __init__(self, emission: Emission) -> None:
+        self._emission = emission
+
+    def collect(self, value: Any) -> None:
+        self._emission.add(dumps((value,)))
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        is_integer = not isinstance(timestamp, bool) and hasattr(timestamp, "__index__")
+        if not (is_integer and MIN_MS < timestamp.__index__() <= MAX_MS):
+            raise ProgramError(
+                f"collect_with_timestamp needs an int of milliseconds since the epoch, not {timestamp!r}"
+            )
+        self._emission.add(dumps((value, timestamp.__index__())))
+
+    def emit_watermark(self, mark: Watermark) -> None:
+        if not isinstance(mark, Watermark):
+            raise ProgramError(f"emit_watermark needs a Watermark, such as Watermark(1_000), not {mark!r}")
+        self._emission.add(dumps(mark))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._emission.add(dumps(IDLE))
+
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        return self._emission

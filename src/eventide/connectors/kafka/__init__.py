@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from eventide._absent import finder_of_names
 
 if TYPE_CHECKING:
-    from eventide.connectors.kafka._builder import KafkaSourceBuilder
     from eventide.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
     from eventide.connectors.kafka._offsets import (
         KafkaOffsetResetStrategy,
@@ -17,19 +16,20 @@ if TYPE_CHECKING:
         PartitionOffsetsRetriever,
     )
     from eventide.connectors.kafka._records import ConsumerRecord, KafkaRecordDeserializationSchema
-    from eventide.connectors.kafka._source import KafkaSource
-    from eventide.connectors.kafka.record_serialization import (
+    from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
+    from eventide.connectors.kafka.sink import (
         HeaderProvider,
         KafkaPartitioner,
         KafkaRecordSerializationSchema,
         KafkaRecordSerializationSchemaBuilder,
+        KafkaSink,
+        KafkaSinkBuilder,
         KafkaTopicSelector,
     )
-    from eventide.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 
 _MODULES = {
     "KafkaSource": "_source",
-    "KafkaSourceBuilder": "_builder",
+    "KafkaSourceBuilder": "_source",
     "FlinkKafkaConsumer": "_flink_kafka",
     "FlinkKafkaProducer": "_flink_kafka",
     "Semantic": "_flink_kafka",
@@ -41,11 +41,11 @@ _MODULES = {
     "ConsumerRecord": "_records",
     "KafkaSink": "sink",
     "KafkaSinkBuilder": "sink",
-    "KafkaRecordSerializationSchema": "record_serialization",
-    "KafkaRecordSerializationSchemaBuilder": "record_serialization",
-    "KafkaTopicSelector": "record_serialization",
-    "KafkaPartitioner": "record_serialization",
-    "HeaderProvider": "record_serialization",
+    "KafkaRecordSerializationSchema": "sink",
+    "KafkaRecordSerializationSchemaBuilder": "sink",
+    "KafkaTopicSelector": "sink",
+    "KafkaPartitioner": "sink",
+    "HeaderProvider": "sink",
 }
 
 __all__ = [

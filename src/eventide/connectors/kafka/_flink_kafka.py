@@ -12,9 +12,7 @@ from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import DeserializationSchema, SerializationSchema
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.connectors.base import DeliveryGuarantee
 from eventide.connectors.function_source import SourceFace
-from eventide.connectors.kafka._builder import KafkaSourceBuilder
 from eventide.connectors.kafka._offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -22,9 +20,9 @@ from eventide.connectors.kafka._offsets import (
 )
 from eventide.connectors.kafka._properties import as_text
 from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
-from eventide.connectors.kafka._source import KafkaSource
-from eventide.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
-from eventide.connectors.kafka.sink import KafkaSink
+from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
+from eventide.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
+from eventide.connectors.sink import DeliveryGuarantee
 from eventide.errors import ProgramError
 
 _RESET, _DISCOVERY, _COMMIT = "auto.offset.reset", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"

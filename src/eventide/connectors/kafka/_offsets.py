@@ -1,14 +1,20 @@
-"""Which offsets a Kafka source starts from, and at which it stops."""
+"""Partitions that a Kafka source reads, from which offset on and up to which, and all its settings."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from eventide.connectors.kafka._properties import ConnectorOptions
 from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
+
+READ_COMMITTED = "read_committed"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -144,6 +150,110 @@ class KafkaOffsetsInitializer(ABC):
         return _Specified(tuple(sorted(offsets.items())), _strategy(offset_reset_strategy))
 
 
+def needs_group(initializer: KafkaOffsetsInitializer) -> bool:
+    """Whether an initializer has no meaning without a group."""
+    return isinstance(initializer, _Specified) and not initializer.given
+
+
+def starting_offsets(
+    initializer: KafkaOffsetsInitializer,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: PartitionOffsetsRetriever,
+) -> dict[KafkaTopicPartition, int]:
+    """Where partitions start, each within what is there: else where the initializer's strategy says.
+
+    Raises:
+        DataError: if one is not, and there is no such strategy.
+    """
+    starts = specified(initializer, partitions, retriever)
+    first, last = retriever.beginning_offsets(partitions), retriever.end_offsets(partitions)
+    strategy = initializer.get_auto_offset_reset_strategy()
+    for partition, offset in starts.items():
+        if first[partition] <= offset <= last[partition]:
+            continue
+        if strategy is KafkaOffsetResetStrategy.NONE:
+            raise DataError(
+                f"{partition} has no offset {offset} to start from: it begins at {first[partition]} and ends at "
+                f"{last[partition]}; start from another one, or give {initializer!r} a KafkaOffsetResetStrategy"
+            )
+        starts[partition] = (first if strategy is KafkaOffsetResetStrategy.EARLIEST else last)[partition]
+    return starts
+
+
+def specified(
+    initializer: KafkaOffsetsInitializer,
+    partitions: Collection[KafkaTopicPartition],
+    retriever: PartitionOffsetsRetriever,
+) -> dict[KafkaTopicPartition, int]:
+    """Return the offsets of an initializer for some partitions.
+
+    Raises:
+        ProgramError: if it does not say it of all of them.
+    """
+    found = initializer.get_partition_offsets(partitions, retriever)
+    for partition in partitions:
+        if not _is_whole(found.get(partition)):
+            raise ProgramError(
+                f"{initializer!r} must give an offset for {partition}, and gave {found.get(partition)!r}"
+            )
+    return {partition: found[partition] for partition in partitions}
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which partitions are read: those of some topics, of all whose names fit a pattern, or some alone."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[KafkaTopicPartition, ...] = ()
+
+    def named_topics(self) -> Collection[str]:
+        """The topics that it names; a pattern names none."""
+        return dict.fromkeys([*self.topics, *(partition.topic for partition in self.partitions)])
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"the pattern {self.pattern!r}"
+        return ", ".join(self.topics) or ", ".join(map(str, self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourceSettings:
+    """All that the builder of a Kafka source was told, checked.
+
+    Args:
+        properties: Those of librdkafka; the servers are among them, and passwords, so they are not shown.
+        options: What the properties say to the connector.
+        subscription: Which partitions are read.
+        deserializer: What makes elements of records.
+        starting: Where partitions start.
+        stopping: Where they stop; None if they do not.
+        is_bounded: Whether the partitions are those of the start, and the input is known to end.
+        group_id: The group that is told of what has been handled, and whose offsets may be a start.
+        fails_on_data_loss: Whether it is an error that records are gone before they were read.
+    """
+
+    properties: dict[str, str] = field(hash=False, repr=False)
+    options: ConnectorOptions
+    subscription: Subscription
+    deserializer: KafkaRecordDeserializationSchema
+    starting: KafkaOffsetsInitializer
+    stopping: KafkaOffsetsInitializer | None = None
+    is_bounded: bool = False
+    group_id: str | None = None
+    fails_on_data_loss: bool = True
+
+    @property
+    def servers(self) -> str:
+        """Where Kafka is asked for."""
+        return self.properties["bootstrap.servers"]
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and of aborted transactions are left out; as in Flink, they are not by default."""
+        return self.properties.get("isolation.level", "").lower() == READ_COMMITTED
+
+
 @dataclass(frozen=True, slots=True)
 class _Edge(KafkaOffsetsInitializer):
     strategy: KafkaOffsetResetStrategy
@@ -208,55 +318,6 @@ class _Specified(KafkaOffsetsInitializer):
             return f"KafkaOffsetsInitializer.committed_offsets({self.strategy.name})"
         shown = ", ".join(f"{partition}: {offset}" for partition, offset in self.given)
         return f"KafkaOffsetsInitializer.offsets({{{shown}}}, {self.strategy.name})"
-
-
-def needs_group(initializer: KafkaOffsetsInitializer) -> bool:
-    """Whether an initializer has no meaning without a group."""
-    return isinstance(initializer, _Specified) and not initializer.given
-
-
-def starting_offsets(
-    initializer: KafkaOffsetsInitializer,
-    partitions: Collection[KafkaTopicPartition],
-    retriever: PartitionOffsetsRetriever,
-) -> dict[KafkaTopicPartition, int]:
-    """Where partitions start, each within what is there: else where the initializer's strategy says.
-
-    Raises:
-        DataError: if one is not, and there is no such strategy.
-    """
-    starts = specified(initializer, partitions, retriever)
-    first, last = retriever.beginning_offsets(partitions), retriever.end_offsets(partitions)
-    strategy = initializer.get_auto_offset_reset_strategy()
-    for partition, offset in starts.items():
-        if first[partition] <= offset <= last[partition]:
-            continue
-        if strategy is KafkaOffsetResetStrategy.NONE:
-            raise DataError(
-                f"{partition} has no offset {offset} to start from: it begins at {first[partition]} and ends at "
-                f"{last[partition]}; start from another one, or give {initializer!r} a KafkaOffsetResetStrategy"
-            )
-        starts[partition] = (first if strategy is KafkaOffsetResetStrategy.EARLIEST else last)[partition]
-    return starts
-
-
-def specified(
-    initializer: KafkaOffsetsInitializer,
-    partitions: Collection[KafkaTopicPartition],
-    retriever: PartitionOffsetsRetriever,
-) -> dict[KafkaTopicPartition, int]:
-    """Return the offsets of an initializer for some partitions.
-
-    Raises:
-        ProgramError: if it does not say it of all of them.
-    """
-    found = initializer.get_partition_offsets(partitions, retriever)
-    for partition in partitions:
-        if not _is_whole(found.get(partition)):
-            raise ProgramError(
-                f"{initializer!r} must give an offset for {partition}, and gave {found.get(partition)!r}"
-            )
-    return {partition: found[partition] for partition in partitions}
 
 
 def _at_edge(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from eventide.common.accepted import has_no_effect
-from eventide.connectors.kafka._security import translated_security
 from eventide.errors import ProgramError
 
 _RENAMED = {
@@ -45,7 +45,7 @@ _WITHOUT_EFFECT = {
 _UNLESS = {"enable.auto.commit": "false", "exclude.internal.topics": "true", "enable.metrics.push": "false"}
 """Values that say what is so in any case, and need no warning."""
 
-_REFUSED = {
+_WITHOUT_COUNTERPART = {
     "interceptor.classes": "interceptors are classes of Java; let a function of the stream do it",
     "partitioner.class": "set partitioner to one of librdkafka's; murmur2_random is what Java's client does by itself",
     "partitioner.ignore.keys": "set partitioner to one of librdkafka's; random ignores keys",
@@ -54,6 +54,35 @@ _REFUSED = {
 
 _DISCOVERY, _COMMIT, _PREFIX = "partition.discovery.interval.ms", "commit.offsets.on.checkpoint", "client.id.prefix"
 _PATIENCE = "default.api.timeout.ms"
+
+_LOGIN = re.compile(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*);\s*\Z", re.DOTALL | re.IGNORECASE)
+_OPTION = re.compile(r'\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
+_WITH_PASSWORD = ("PlainLoginModule", "ScramLoginModule")
+
+_STORES = {
+    "ssl.truststore.location": "ssl.ca.location with a file of PEM; keytool -exportcert -rfc writes one",
+    "ssl.keystore.location": "ssl.certificate.location and ssl.key.location with files of PEM, or "
+    "ssl.keystore.type=PKCS12; keytool -importkeystore -deststoretype PKCS12 makes one",
+}
+_PEM = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_CHOSEN_BY_OPENSSL = "OpenSSL chooses it; leave it out"
+_ONLY_IN_JAVA = {
+    "ssl.protocol": _CHOSEN_BY_OPENSSL,
+    "ssl.enabled.protocols": _CHOSEN_BY_OPENSSL,
+    "ssl.provider": _CHOSEN_BY_OPENSSL,
+    "ssl.keymanager.algorithm": _CHOSEN_BY_OPENSSL,
+    "ssl.trustmanager.algorithm": _CHOSEN_BY_OPENSSL,
+    "ssl.secure.random.implementation": _CHOSEN_BY_OPENSSL,
+    "ssl.engine.factory.class": "it is a class of Java; name keys and certificates with ssl.*.location",
+    "security.providers": "they are classes of Java; name keys and certificates with ssl.*.location",
+    "sasl.client.callback.handler.class": "it is a class of Java; use sasl.oauthbearer.method and its like",
+    "sasl.login.callback.handler.class": "it is a class of Java; use sasl.oauthbearer.method and its like",
+    "sasl.login.class": "it is a class of Java; use sasl.username and sasl.password",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +148,8 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name, value in properties.items():
-        if name in _REFUSED:
-            raise ProgramError(f"the property {name} of the Java client is not here: {_REFUSED[name]}")
+        if name in _WITHOUT_COUNTERPART:
+            raise ProgramError(f"the property {name} of the Java client is not here: {_WITHOUT_COUNTERPART[name]}")
         if name in _WITHOUT_EFFECT:
             if value.strip().lower() != _UNLESS.get(name):
                 has_no_effect(f"the property {name}", _WITHOUT_EFFECT[name])
@@ -134,6 +163,29 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return translated_security(found)
 
 
+def translated_security(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with those of TLS and SASL as librdkafka has them.
+
+    Raises:
+        ProgramError: if one has no counterpart; the error names what to set instead.
+    """
+    found = dict(properties)
+    _translate_trust(found)
+    _translate_keys(found)
+    for java, name in _PEM.items():
+        if java in found:
+            found[name] = found.pop(java)
+    if found.get("ssl.endpoint.identification.algorithm") == "":
+        found["ssl.endpoint.identification.algorithm"] = "none"
+    if "sasl.jaas.config" in found:
+        login = _login(found.pop("sasl.jaas.config"))
+        found = {**login, **found}
+    for name, instead in _ONLY_IN_JAVA.items():
+        if name in found:
+            raise ProgramError(f"the property {name} of the Java client is not here: {instead}")
+    return found
+
+
 def _number(properties: Mapping[str, str], name: str, default: int) -> int:
     try:
         return int(properties.get(name, default))
@@ -141,3 +193,49 @@ def _number(properties: Mapping[str, str], name: str, default: int) -> int:
         raise ProgramError(
             f"the property {name} is a number of milliseconds or bytes, not {properties[name]!r}"
         ) from error
+
+
+def _translate_trust(found: dict[str, str]) -> None:
+    kind, location = found.pop("ssl.truststore.type", ""), found.pop("ssl.truststore.location", None)
+    password = found.pop("ssl.truststore.password", None)
+    if location is not None:
+        if kind.upper() != "PEM":
+            raise _no_store("ssl.truststore.location")
+        found["ssl.ca.location"] = location
+    elif password is not None:
+        raise _no_store("ssl.truststore.location")
+
+
+def _translate_keys(found: dict[str, str]) -> None:
+    kind, location = found.pop("ssl.keystore.type", "").upper(), found.get("ssl.keystore.location")
+    if location is None or kind == "PKCS12" or location.endswith((".p12", ".pfx")):
+        return  # librdkafka reads PKCS #12, under the same name
+    if kind != "PEM":
+        raise _no_store("ssl.keystore.location")
+    del found["ssl.keystore.location"]
+    found |= {"ssl.certificate.location": location, "ssl.key.location": location}
+
+
+def _no_store(name: str) -> ProgramError:
+    return ProgramError(f"{name} names a store of Java's, which only Java reads: set {_STORES[name]}")
+
+
+def _login(jaas: str) -> dict[str, str]:
+    """Read a login of JAAS, for the mechanisms with a name and a password."""
+    login = _LOGIN.match(jaas)
+    module = login[1].rpartition(".")[2] if login else ""
+    if login is None or module not in _WITH_PASSWORD:
+        instead = {
+            "Krb5LoginModule": "set sasl.kerberos.principal, sasl.kerberos.keytab and sasl.kerberos.service.name",
+            "OAuthBearerLoginModule": "set sasl.oauthbearer.method=oidc, sasl.oauthbearer.client.id, "
+            "sasl.oauthbearer.client.secret and sasl.oauthbearer.token.endpoint.url",
+        }.get(module, "set sasl.username and sasl.password")
+        what = f"the login module {module}" if module else "what it says"
+        raise ProgramError(f"sasl.jaas.config is Java's, and {what} has no counterpart: {instead}")
+    options = {
+        found[1]: re.sub(r"\\(.)", r"\1", found[2]) if found[3] is None else found[3]
+        for found in _OPTION.finditer(login[2])
+    }
+    if missing := {"username", "password"} - options.keys():
+        raise ProgramError(f"sasl.jaas.config has no {' and no '.join(sorted(missing))}; {module} needs both")
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}

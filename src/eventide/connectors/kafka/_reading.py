@@ -1,21 +1,32 @@
-"""Ranges of partitions, all at once and each exactly: what lies from one offset up to another, and where that is over.
+"""Reading of ranges of partitions, all at once and each exactly, by consumers that a worker process keeps.
 
 A range is over with a message at or after its last offset, or with the end of the partition at or after its end.
 Nothing else tells: markers of transactions, aborted records and what compaction took away give no message, and any of
-them may be the last of a range.
+them may be the last of a range. A consumer is made once for each configuration, and kept from micro-batch to
+micro-batch.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from eventide.connectors.kafka._consumers import Reader
-from eventide.connectors.kafka._errors import GRACE_S, Meaning, Patience, meaning_of
 from eventide.connectors.kafka._offsets import KafkaTopicPartition
-from eventide.connectors.kafka.library import library, place
+from eventide.connectors.kafka.library import (
+    CLIENT_DEFAULTS,
+    GRACE_S,
+    Complaints,
+    Meaning,
+    Patience,
+    client,
+    library,
+    meaning_of,
+    place,
+)
 from eventide.errors import DataError
 
 _AT_ONCE = 500  # more at once are further from the processor's cache when they are looked at
@@ -27,6 +38,24 @@ _LOOK_S = 2.0
 
 Ranges: TypeAlias = Mapping[KafkaTopicPartition, tuple[int, int]]
 """Of each partition, the first offset and the one after the last."""
+
+_DEFAULTS = {
+    **CLIENT_DEFAULTS,
+    "fetch.wait.max.ms": 10,  # by default 500, which a new assignment would have to wait for
+    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 20_000,  # of each partition; by default 100,000, most of it after the end of a range
+}
+_FIXED = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,  # an end may lie after messages that are never seen
+    "auto.offset.reset": "error",  # what is gone is not passed over in silence
+}
+
+_Key = tuple[int, tuple[tuple[str, str], ...], str | None, str | None]
+
+_resting: dict[_Key, list[Reader]] = {}
+"""Readers that are not in use. A process that was forked has none: their threads did not come with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +75,6 @@ class Lost:
         )
 
 
-@dataclass(slots=True)
-class _Range:
-    """The unread rest of a partition; ``waiting`` has messages that were not handed out yet."""
-
-    at: int
-    end: int
-    waiting: list[Any] = field(default_factory=list)
-    waiting_bytes: int = 0
-
-
 def read_ranges(
     reader: Reader, ranges: Ranges, servers: str, patience_s: float
 ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
@@ -67,6 +86,46 @@ def read_ranges(
     """
     run = _Reading(reader, ranges, servers, patience_s)
     yield from run.all()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A consumer, and the errors that it reports outside of a request."""
+
+    consumer: Any
+    complaints: Complaints
+
+
+@contextmanager
+def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Iterator[Reader]:
+    """A consumer for some ranges, which nothing is assigned to; it is kept for the next, unless something went wrong.
+
+    Raises:
+        ProgramError: if a property is not right.
+    """
+    resting = _resting.setdefault((os.getpid(), tuple(sorted(properties.items())), group_id, prefix), [])
+    reader = resting.pop() if resting else _made(properties, group_id, prefix)
+    try:
+        yield reader
+    except Exception:
+        reader.consumer.close()
+        raise
+    except GeneratorExit:  # the reader has enough
+        reader.consumer.unassign()
+        resting.append(reader)
+        raise
+    reader.consumer.unassign()
+    resting.append(reader)
+
+
+@dataclass(slots=True)
+class _Range:
+    """The unread rest of a partition; ``waiting`` has messages that were not handed out yet."""
+
+    at: int
+    end: int
+    waiting: list[Any] = field(default_factory=list)
+    waiting_bytes: int = 0
 
 
 class _Reading:
@@ -234,3 +293,13 @@ class _Reading:
             self._held_bytes -= way.waiting_bytes
             messages, way.waiting, way.waiting_bytes = way.waiting, [], 0
             yield partition, messages
+
+
+def _made(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Reader:
+    complaints = Complaints()
+    settings: dict[str, Any] = {**_DEFAULTS, **properties, **_FIXED, "error_cb": complaints.hear}
+    settings["group.id"] = group_id or "eventide"  # the library wants one; nothing is committed
+    settings["client.id"] = f"{prefix or group_id or 'eventide'}-read"
+    if "request.timeout.ms" in settings:  # Java's name for it, and here that of something producers have
+        settings["socket.timeout.ms"] = settings.pop("request.timeout.ms")
+    return Reader(client(library().Consumer, settings), complaints)

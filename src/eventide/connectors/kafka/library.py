@@ -1,14 +1,41 @@
-"""The client library, confluent-kafka, which ``eventide[kafka]`` brings; loaded where somebody talks to Kafka."""
+"""The client library, confluent-kafka, which ``eventide[kafka]`` brings, and the meaning of its errors.
+
+It is loaded where a client is made.
+"""
 
 from __future__ import annotations
 
+import time
+from enum import Enum
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from eventide.errors import ProgramError
+from eventide.errors import DataError, EventideError, ProgramError
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka._offsets import KafkaTopicPartition
+
+CLIENT_DEFAULTS = {
+    "log_level": 0,  # errors are reported by the code that waits
+    "reconnect.backoff.max.ms": 1_000,  # as the Java client has it; by default, a broker that is back waits for 10 s
+}
+
+GRACE_S = 5.0
+"""How long "there is no such topic" may be what a broker says that has only just started."""
+
+_PASSING = (
+    "_TIMED_OUT _TIMED_OUT_QUEUE _TRANSPORT _ALL_BROKERS_DOWN _RESOLVE _WAIT_COORD _WAIT_CACHE _IN_PROGRESS "
+    "REQUEST_TIMED_OUT LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION BROKER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE "
+    "NETWORK_EXCEPTION COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR KAFKA_STORAGE_ERROR "
+    "OFFSET_NOT_AVAILABLE UNKNOWN_LEADER_EPOCH FENCED_LEADER_EPOCH UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID"
+)
+_ABSENT = "_NOENT UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION"
+_REFUSED = (
+    "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE _SSL "
+    "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED "
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+)
 
 
 def library(part: str = "") -> Any:
@@ -24,12 +51,6 @@ def library(part: str = "") -> Any:
             "Kafka needs the library confluent-kafka, which is not installed here: pip install 'eventide[kafka]', also "
             "where Spark's workers run"
         ) from error
-
-
-CLIENT_DEFAULTS = {
-    "log_level": 0,  # errors are reported by the code that waits
-    "reconnect.backoff.max.ms": 1_000,  # as the Java client has it; by default, a broker that is back waits for 10 s
-}
 
 
 def client(make: Any, properties: dict[str, Any]) -> Any:
@@ -56,3 +77,147 @@ def said(error: Any) -> str:
 def place(partition: KafkaTopicPartition, *offset: int) -> Any:
     """A partition as the library has it, or a place in it."""
     return library().TopicPartition(partition.topic, partition.partition, *offset)
+
+
+class NotThere(DataError):
+    """A topic or partition is not there, for longer than a broker takes to start."""
+
+
+class Meaning(Enum):
+    """Kind of error, by what is to be done about it."""
+
+    WAIT = "it passes"
+    ABSENT = "a topic or partition is not there"
+    REFUSED = "we are not let in, or not allowed to"
+    BAD = "nothing helps"
+
+
+def meaning_of(error: Any) -> Meaning:
+    """Return the kind of an error of the library: a ``KafkaError``."""
+    return _by_code().get(error.code(), Meaning.BAD)
+
+
+class Complaints:
+    """Errors that a client reports outside of a request: that it is not let in, or that no broker answers.
+
+    Its :meth:`hear` is the client's ``error_cb``.
+    """
+
+    _FAILED_HANDSHAKES = 3
+
+    def __init__(self) -> None:
+        self.last = ""
+        self._refused: str | None = None
+        self._handshakes = 0
+
+    def hear(self, error: Any) -> None:
+        """Take note of an error."""
+        self.last = said(error)
+        if meaning_of(error) is Meaning.REFUSED:
+            self._handshakes += 1  # one handshake may fail because its broker stops
+            is_handshake = error.code() == library().KafkaError._SSL
+            if not is_handshake or self._handshakes >= self._FAILED_HANDSHAKES:
+                self._refused = self.last
+
+    def forget(self) -> None:
+        """Forget earlier errors, because there was an answer."""
+        self.last, self._refused, self._handshakes = "", None, 0
+
+    def check(self, servers: str) -> None:
+        """Return if the client was not refused.
+
+        Raises:
+            ProgramError: if somebody was.
+        """
+        if self._refused is not None:
+            raise refused(servers, self._refused)
+
+
+class Patience:
+    """How long to wait for an answer: anew after each answer.
+
+    Args:
+        servers: the servers that are asked.
+        patience_s: for how long.
+        complaints: what the client has to say.
+    """
+
+    def __init__(self, servers: str, patience_s: float, complaints: Complaints) -> None:
+        self._servers = servers
+        self._patience_s = patience_s
+        self._complaints = complaints
+        self.began = time.monotonic()
+
+    @property
+    def waited(self) -> float:
+        """How many seconds there has been no answer."""
+        return time.monotonic() - self.began
+
+    def renew(self) -> None:
+        """There was an answer."""
+        self.began = time.monotonic()
+        self._complaints.forget()
+
+    def check_complaints(self) -> None:
+        """Nothing, unless Kafka does not let us in.
+
+        Raises:
+            ProgramError: if so.
+        """
+        self._complaints.check(self._servers)
+
+    def check(self, what: str, error: str = "") -> None:
+        """Nothing, while there is patience.
+
+        Raises:
+            ProgramError: if Kafka does not let us in.
+            DataError: if it is over.
+        """
+        self.check_complaints()
+        if self.waited >= self._patience_s:
+            why = self._complaints.last or error or "no broker said why"
+            raise DataError(
+                f"Kafka at {self._servers} gave no answer for {self.waited:.0f} s, when asked for {what}: {why}. "
+                "The property default.api.timeout.ms says how long to wait"
+            )
+
+    def check_error(self, what: str, error: Any) -> None:
+        """Nothing, if an error passes and there is patience, and what is not there may be there at once.
+
+        Raises:
+            ProgramError: if Kafka does not let us in.
+            DataError: if it is over, or nothing helps.
+        """
+        match meaning_of(error):
+            case Meaning.WAIT:
+                self.check(what, said(error))
+            case Meaning.REFUSED:
+                raise refused(self._servers, said(error))
+            case Meaning.ABSENT:
+                self.check_complaints()
+                if self.waited >= GRACE_S:
+                    raise NotThere(
+                        f"Kafka at {self._servers} does not know what it was asked for, {what}: {said(error)}"
+                    )
+            case Meaning.BAD:
+                raise DataError(f"Kafka at {self._servers} refused to say {what}: {said(error)}")
+
+
+def refused(servers: str, why: str) -> EventideError:
+    """Return the error for a client that Kafka does not let in."""
+    return ProgramError(
+        f"Kafka at {servers} does not let us in: {why}. Look at security.protocol, sasl.mechanism, sasl.username, "
+        "sasl.password and ssl.ca.location, and at what the user is allowed to"
+    )
+
+
+@cache
+def _by_code() -> dict[int, Meaning]:
+    codes = library().KafkaError
+    names = {Meaning.WAIT: _PASSING, Meaning.ABSENT: _ABSENT, Meaning.REFUSED: _REFUSED}
+    return {
+        getattr(codes, name): meaning
+        for meaning, text in names.items()
+        for name in text.split()
+        if hasattr(codes, name)
+    }

@@ -1,18 +1,29 @@
-"""Topics of Kafka as a sink (PyFlink: ``KafkaSink``)."""
+"""Topics of Kafka as a sink, and how elements become their records (PyFlink: ``KafkaSink``)."""
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
-from eventide.connectors.base import DeliveryGuarantee
+from eventide.common.serialization import SerializationSchema
+from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.kafka._properties import as_text, librdkafka_properties
-from eventide.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
-from eventide.connectors.sink import Sink
-from eventide.errors import ProgramError
+from eventide.connectors.sink import DeliveryGuarantee, Sink
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LONGEST_PREFIX = 64_000
+
+Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
+Partition = Callable[[Any, bytes | None, bytes | None, str, Sequence[int]], int]
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @says_what_is_absent
@@ -58,20 +69,11 @@ class KafkaSink(Sink):
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
 
-@dataclass(frozen=True)
-class _Draft:
-    bootstrap_servers: str | None = None
-    record_serializer: KafkaRecordSerializationSchema | None = None
-    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
-    transactional_id_prefix: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-
-
 class KafkaSinkBuilder:
     """Builds a :class:`KafkaSink`; each step changes the builder and returns it. PyFlink: ``KafkaSinkBuilder``."""
 
     def __init__(self) -> None:
-        self._draft = _Draft()
+        self._draft = _SinkDraft()
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
         """Set where brokers are found: host and port, several of them with commas between."""
@@ -150,3 +152,353 @@ class KafkaSinkBuilder:
     def _with(self, **changes: Any) -> Self:
         self._draft = replace(self._draft, **changes)
         return self
+
+
+class KafkaTopicSelector(ABC):
+    """Says into which topic an element goes. PyFlink: ``KafkaTopicSelector``."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """Return the name of the topic for an element."""
+
+
+class KafkaPartitioner(ABC):
+    """Says into which partition of its topic a record goes. Flink: ``KafkaPartitioner``; PyFlink has none.
+
+    Without one, records go where the producer of Java puts them: by their key, or anywhere if they have none.
+    """
+
+    @abstractmethod
+    def partition(
+        self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
+    ) -> int:
+        """Return one of the partitions.
+
+        Args:
+            record: The element.
+            key: The bytes of its key, if it has one.
+            value: The bytes of its value.
+            target_topic: The topic.
+            partitions: The partitions that the topic has, in order.
+        """
+
+
+class HeaderProvider(ABC):
+    """Says which headers a record has. Flink: ``HeaderProvider``; PyFlink has none."""
+
+    @abstractmethod
+    def get_headers(self, input: Any) -> Headers:
+        """Return the headers of an element: names with bytes, with text for its UTF-8, or with None.
+
+        They may come as pairs, among which a name may stand more than once, or as a mapping.
+        """
+
+
+@dataclass(frozen=True)
+class KafkaRecordSerializationSchema:
+    """Form of an element in Kafka: topic, partition, key, value, headers; made with :meth:`builder`.
+
+    The timestamp of a record is the event timestamp of its element, where it has one that is not before 1970; else it
+    is the time at which it is sent. The first millisecond of 1970 counts as none, too: the client library has no other
+    word for that. PyFlink: ``KafkaRecordSerializationSchema``.
+
+    >>> from eventide.common import SimpleStringSchema
+    >>> schema = (
+    ...     KafkaRecordSerializationSchema.builder()
+    ...     .set_topic("flights")
+    ...     .set_value_serialization_schema(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> schema.topic
+    'flights'
+    """
+
+    topic: str | KafkaTopicSelector
+    value_serializer: SerializationSchema
+    key_serializer: SerializationSchema | None = None
+    partitioner: KafkaPartitioner | None = None
+    header_provider: HeaderProvider | None = None
+
+    @staticmethod
+    def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Start without a topic."""
+        return KafkaRecordSerializationSchemaBuilder()
+
+
+class KafkaRecordSerializationSchemaBuilder:
+    """Builds a :class:`KafkaRecordSerializationSchema`; each step changes the builder and returns it.
+
+    A topic and the serializer of values must be set. PyFlink: ``KafkaRecordSerializationSchemaBuilder``.
+    """
+
+    def __init__(self) -> None:
+        self._draft = _SchemaDraft()
+
+    def set_topic(self, topic: str) -> Self:
+        """Set the topic of all records.
+
+        Raises:
+            ProgramError: It cannot be the name of a topic.
+        """
+        return self._with(topic=checked_topic(topic))
+
+    def set_topic_selector(self, topic_selector: Callable[[Any], str] | KafkaTopicSelector) -> Self:
+        """Set what gives the topic for each element: a function of it, or a selector.
+
+        Raises:
+            ProgramError: It is neither.
+        """
+        return self._with(topic=_as(KafkaTopicSelector, _SelectedBy, topic_selector, "set_topic_selector"))
+
+    def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
+        """Set what makes the key of a record from its element; without one, records have no key.
+
+        Raises:
+            ProgramError: It is no serialization schema.
+        """
+        return self._with(key_serializer=_checked_schema(key_serialization_schema, "set_key_serialization_schema"))
+
+    def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
+        """Set what makes the value of a record from its element; None is the value that deletes its key.
+
+        Raises:
+            ProgramError: It is no serialization schema.
+        """
+        found = _checked_schema(value_serialization_schema, "set_value_serialization_schema")
+        return self._with(value_serializer=found)
+
+    def set_partitioner(self, partitioner: Partition | KafkaPartitioner) -> Self:
+        """Set what chooses the partition of each record: a partitioner, or a function with its arguments.
+
+        Raises:
+            ProgramError: It is neither.
+        """
+        return self._with(partitioner=_as(KafkaPartitioner, _PartitionedBy, partitioner, "set_partitioner"))
+
+    def set_header_provider(self, header_provider: Callable[[Any], Headers] | HeaderProvider) -> Self:
+        """Set what gives the headers of each record: a function of the element, or a provider.
+
+        Raises:
+            ProgramError: It is neither.
+        """
+        return self._with(header_provider=_as(HeaderProvider, _HeadersBy, header_provider, "set_header_provider"))
+
+    def build(self) -> KafkaRecordSerializationSchema:
+        """The schema.
+
+        Raises:
+            ProgramError: There is no topic, or nothing that makes values.
+        """
+        draft = self._draft
+        if draft.topic is None:
+            raise ProgramError("records need a topic: call set_topic(...) or set_topic_selector(...)")
+        if draft.value_serializer is None:
+            raise ProgramError("records need a value: call set_value_serialization_schema(...)")
+        return KafkaRecordSerializationSchema(
+            draft.topic, draft.value_serializer, draft.key_serializer, draft.partitioner, draft.header_provider
+        )
+
+    def _with(self, **changes: Any) -> Self:
+        self._draft = replace(self._draft, **changes)
+        return self
+
+
+def checked_topic(name: Any) -> str:
+    """The name of a topic, as Kafka allows it.
+
+    Raises:
+        ProgramError: if it is none.
+    """
+    if isinstance(name, str) and _TOPIC.fullmatch(name) and name not in {".", ".."}:
+        return name
+    raise ProgramError(f"{name!r} cannot be a topic of Kafka: 1 to 249 letters, digits, '.', '_' and '-' can")
+
+
+class RecordEncoder:
+    """Makes records of elements: value and timestamp, and of key, topic, partition and headers what a serializer fills.
+
+    Args:
+        serializer: what the user has said of topic, key, value, partition and headers.
+        partitions_of: gives the partitions of a topic, for a partitioner.
+    """
+
+    def __init__(
+        self, serializer: KafkaRecordSerializationSchema, partitions_of: Callable[[str], Sequence[int]]
+    ) -> None:
+        self._serializer = serializer
+        self._partitions_of = partitions_of
+
+    def encode(
+        self, elements: pa.Array | list[Any], timestamps: pa.Array | list[int | None], type_info: TypeInformation
+    ) -> pa.RecordBatch:
+        """The records of some elements, in their order.
+
+        Args:
+            elements: as a column, which is encoded as a whole where the serializer can, or as they are.
+            timestamps: their event times in milliseconds, None for an element without one.
+            type_info: their type.
+
+        Raises what a function or a user-defined serializer raises; a note at it says which element it was.
+        """
+        import pyarrow as pa
+
+        serializer = self._serializer
+        rows = _Rows(elements, type_info)
+        columns: dict[str, pa.Array] = {
+            "value": rows.serialized(serializer.value_serializer),
+            "timestamp": _sent_timestamps(timestamps),
+        }
+        if serializer.key_serializer is not None:
+            columns["key"] = rows.serialized(serializer.key_serializer)
+        if isinstance(serializer.topic, KafkaTopicSelector):
+            columns["topic"] = pa.array(rows.each(_checked(serializer.topic.apply)), pa.string())
+        if serializer.partitioner is not None:
+            columns["partition"] = pa.array(self._partitions(rows, columns), pa.int32())
+        if serializer.header_provider is not None:
+            headers = rows.each(lambda element: _pairs(serializer.header_provider.get_headers(element)))  # type: ignore[union-attr]
+            columns["headers"] = pa.array(headers, _header_type())
+        return pa.record_batch(columns)
+
+    def _partitions(self, rows: _Rows, columns: Mapping[str, pa.Array]) -> list[int]:
+        import pyarrow as pa
+
+        count = len(columns["value"])
+        choose = self._serializer.partitioner.partition  # type: ignore[union-attr]
+        keys = iter(columns.get("key", pa.nulls(count)).to_pylist())
+        values = iter(columns["value"].to_pylist())
+        fixed: list[str] = [str(self._serializer.topic)] * count
+        topics = iter(columns["topic"].to_pylist() if "topic" in columns else fixed)
+        known: dict[str, Sequence[int]] = {}
+
+        def partition(element: Any) -> int:
+            topic = next(topics)
+            if topic not in known:
+                known[topic] = self._partitions_of(topic)
+            chosen = choose(element, next(keys), next(values), topic, known[topic])
+            if chosen not in known[topic]:
+                raise DataError(
+                    f"the partitioner chose {chosen!r}, and the partitions of {topic} are {[*known[topic]]}"
+                )
+            return int(chosen)
+
+        return rows.each(partition)
+
+
+@dataclass(frozen=True)
+class _SinkDraft:
+    bootstrap_servers: str | None = None
+    record_serializer: KafkaRecordSerializationSchema | None = None
+    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
+    transactional_id_prefix: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _SchemaDraft:
+    topic: str | KafkaTopicSelector | None = None
+    value_serializer: SerializationSchema | None = None
+    key_serializer: SerializationSchema | None = None
+    partitioner: KafkaPartitioner | None = None
+    header_provider: HeaderProvider | None = None
+
+
+@dataclass(frozen=True)
+class _SelectedBy(KafkaTopicSelector):
+    function: Callable[[Any], str]
+
+    def apply(self, data: Any) -> str:
+        return self.function(data)
+
+
+@dataclass(frozen=True)
+class _PartitionedBy(KafkaPartitioner):
+    function: Partition
+
+    def partition(
+        self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
+    ) -> int:
+        return self.function(record, key, value, target_topic, partitions)
+
+
+@dataclass(frozen=True)
+class _HeadersBy(HeaderProvider):
+    function: Callable[[Any], Headers]
+
+    def get_headers(self, input: Any) -> Headers:
+        return self.function(input)
+
+
+def _as(kind: type, wrapper: Callable[[Any], Any], given: Any, where: str) -> Any:
+    if isinstance(given, kind):
+        return given
+    if callable(given):
+        return wrapper(given)
+    raise ProgramError(f"{where} takes a {kind.__name__} or a function, not {given!r}")
+
+
+def _checked_schema(given: Any, where: str) -> SerializationSchema:
+    if isinstance(given, SerializationSchema):
+        return given
+    raise ProgramError(f"{where} takes a SerializationSchema, such as SimpleStringSchema(), not {given!r}")
+
+
+class _Rows:
+    """Elements in the form in which they came, and one by one where that is needed."""
+
+    def __init__(self, elements: pa.Array | list[Any], type_info: TypeInformation) -> None:
+        self._elements = elements
+        self._type_info = type_info
+        self._values = elements if isinstance(elements, list) else None
+
+    def serialized(self, schema: SerializationSchema) -> pa.Array:
+        """The bytes that a schema makes of them."""
+        import pyarrow as pa
+
+        if isinstance(self._elements, list):
+            return pa.array(self.each(schema.serialize), pa.binary())
+        return schema.serialize_column(self._elements, self._type_info)
+
+    def each(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Return the results of a function for all elements."""
+        if self._values is None:
+            self._values = self._type_info.from_arrow(self._elements)
+        results: list[Any] = []
+        try:
+            for value in self._values:
+                results.append(function(value))
+        except Exception as error:
+            error.add_note(f"The element was {self._values[len(results)]!r:.500}")
+            raise
+        return results
+
+
+def _checked(select: Callable[[Any], str]) -> Callable[[Any], str]:
+    known: set[str] = set()
+
+    def topic(element: Any) -> str:
+        name = select(element)
+        if name not in known:
+            known.add(checked_topic(name))
+        return name
+
+    return topic
+
+
+def _pairs(headers: Any) -> list[tuple[str, bytes | None]]:
+    pairs: Iterable[tuple[str, Any]] = headers.items() if isinstance(headers, Mapping) else headers or ()
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
+
+
+def _sent_timestamps(timestamps: pa.Array | list[int | None]) -> pa.Array:
+    """Timestamps as records have them: none where there is none, or one before 1970, as in Flink."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pa.array(timestamps, pa.int64())
+    return pc.if_else(pc.less(found, 0), pa.scalar(None, pa.int64()), found)
+
+
+def _header_type() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))

@@ -12,8 +12,6 @@ from eventide.api.source import (
     TimestampedBatch,
     Unreadable,
 )
-from eventide.connectors.base import DeliveryGuarantee
-from eventide.connectors.collection import CollectionSource
 from eventide.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -24,14 +22,15 @@ from eventide.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from eventide.connectors.number_seq import NumberSequenceSource
 from eventide.connectors.sink import (
     CollectSink,
     DataFrameSink,
+    DeliveryGuarantee,
     FormatSink,
     PrintSink,
     Sink,
 )
+from eventide.connectors.sources import CollectionSource, NumberSequenceSource
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka import (

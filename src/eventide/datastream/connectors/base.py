@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.connectors.base import *
-from eventide.connectors.base import __all__ as __all__
+from eventide.api.source import Source
+from eventide.connectors.sink import DeliveryGuarantee, Sink
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 if not TYPE_CHECKING:
     __getattr__ = finder_of_names(__name__)

@@ -1,4 +1,5 @@
 """A source over a Python collection: one split, in its order."""
 
-from eventide.connectors.collection import *
-from eventide.connectors.collection import __all__ as __all__
+from eventide.connectors.sources import CollectionSource
+
+__all__ = ["CollectionSource"]

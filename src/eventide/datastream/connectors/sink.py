@@ -1,4 +1,5 @@
 """Where results go: descriptions that a host carries out."""
 
-from eventide.connectors.sink import *
-from eventide.connectors.sink import __all__ as __all__
+from eventide.connectors.sink import CollectSink, DataFrameSink, FormatSink, PrintSink, Sink
+
+__all__ = ["CollectSink", "DataFrameSink", "FormatSink", "PrintSink", "Sink"]
