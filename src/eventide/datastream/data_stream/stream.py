@@ -40,7 +40,7 @@ from eventide.common.types import Row
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
-from eventide.datastream.data_stream._hints import StreamHints
+from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.errors import ProgramError
 from eventide.plan.dead_letters import why_nothing_is_bad
