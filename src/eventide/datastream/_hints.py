@@ -1,4 +1,7 @@
-"""Settings of PyFlink's environment, streams and sinks about how Flink is to run a job: without effect on Spark."""
+"""Settings of PyFlink's environment, streams and sinks about how Flink is to run a job: without effect on Spark.
+
+State backends of Flink 1 are here too: they also name the place of checkpoints, which `set_state_backend` takes over.
+"""
 
 # mypy: disable-error-code="empty-body"
 from __future__ import annotations
