@@ -117,6 +117,8 @@ ON_THIS_MACHINE = (
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")
 JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 600
+# One class each, with every method that PyFlink gives it: split, a reader would look for a method in several files.
+MAY_BE_LONG = ("eventide.datastream.data_stream.stream", "eventide.datastream.stream_execution_environment")
 # Modules that the light floors import only inside functions.
 LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
 
@@ -287,11 +289,11 @@ def host_compares_no_times(root: Path) -> list[str]:
 
 
 def files_are_short(root: Path) -> list[str]:
-    """One class, one file; a file that outgrows the limit holds two things."""
+    """A file that outgrows the limit holds two things, but for the two classes of the fluent API."""
     return [
         module.at(MAX_LINES + 1, f"the file has {lines} lines, the limit is {MAX_LINES}: split it by concept")
         for module in modules(root)
-        if (lines := module.text.count("\n")) > MAX_LINES
+        if (lines := module.text.count("\n")) > MAX_LINES and module.name not in MAY_BE_LONG
     ]
 
 

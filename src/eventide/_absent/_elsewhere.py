@@ -133,7 +133,7 @@ _CLEANUP = {
     ),
 }
 _BACKENDS = {
-    name: (f"eventide.datastream._state_backends_of_flink_1.{name}", f"{use}, and set_checkpoint_storage_dir(...)")
+    name: (f"eventide.datastream._hints.{name}", f"{use}, and set_checkpoint_storage_dir(...)")
     for name, use in (
         ("MemoryStateBackend", "HashMapStateBackend"),
         ("FsStateBackend", "HashMapStateBackend"),

@@ -1,17 +1,15 @@
-"""Flink's options by name, and what they set in an environment."""
+"""Flink's options by name, those of restart strategies among them, and what they set in an environment."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
-from eventide.common.restart_strategy import RestartStrategyConfiguration
-from eventide.datastream._lengths_of_time import milliseconds
-from eventide.datastream._restarting import RESTART_OPTIONS, restart_strategy
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.errors import ProgramError
 from eventide.plan.execution_mode import RuntimeExecutionMode
@@ -21,6 +19,37 @@ _QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""
 _ENTRY = re.compile(
     rf"\s*(?:(?P<whole>{_QUOTED})|(?P<name>{_QUOTED}|[^,:]*[^,:\s])\s*:\s*(?P<value>{_QUOTED}|[^,]*?))\s*(?:,|\Z)"
 )
+_MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_STRATEGIES: dict[str, tuple[Callable[..., RestartStrategyConfiguration], dict[str, Any]]] = {
+    "none": (RestartStrategies.no_restart, {}),
+    "fixed-delay": (RestartStrategies.fixed_delay_restart, {"attempts": 1, "delay": "1 s"}),
+    "failure-rate": (
+        RestartStrategies.failure_rate_restart,
+        {"max-failures-per-interval": 1, "failure-rate-interval": "1 min", "delay": "1 s"},
+    ),
+    "exponential-delay": (
+        RestartStrategies.exponential_delay_restart,
+        {
+            "initial-backoff": "1 s",
+            "max-backoff": "1 min",
+            "backoff-multiplier": 1.5,
+            "reset-backoff-threshold": "1 h",
+            "jitter-factor": 0.1,
+            "attempts-before-reset-backoff": None,
+        },
+    ),
+}
+"""The options of each strategy with Flink's defaults, in the order of its parameters; texts are lengths of time."""
+
+_RESTART_TYPE = ("restart-strategy.type", "restart-strategy")
+"""The option that names the strategy, in Flink 2 and in versions before it."""
+
+_OTHER_NAMES = {"off": "none", "disable": "none"} | {name.replace("-", ""): name for name in _STRATEGIES}
+
+_RESTART_OPTIONS = frozenset(_RESTART_TYPE) | {
+    f"restart-strategy.{name}.{option}" for name, (_, options) in _STRATEGIES.items() for option in options
+}
+"""The names of all options of restart strategies."""
 
 
 class Configurable(Protocol):
@@ -61,10 +90,10 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
             except (ValueError, KeyError) as error:
                 why = f": {error}" if isinstance(error, ProgramError) else ""
                 raise ProgramError(f"the option {key!r} cannot be {value!r}{why}") from error
-    strategy = restart_strategy(configuration)
+    strategy = _restart_strategy(configuration)
     if strategy is not None:
         env.fall_back_on(strategy)
-    unknown = sorted(set(options) - set(OPTIONS) - RESTART_OPTIONS)
+    unknown = sorted(set(options) - set(OPTIONS) - _RESTART_OPTIONS)
     for_a_session = [key for key in unknown if key.startswith(_OF_SPARK)]
     has_no_effect(
         ", ".join(for_a_session),
@@ -102,6 +131,51 @@ def mapping(text: str) -> dict[str, str]:
     return found
 
 
+def _milliseconds(text: str) -> int:
+    """The milliseconds of a length of time as Flink writes it; raises ValueError where it is none.
+
+    >>> _milliseconds("200 ms"), _milliseconds("3s"), _milliseconds("500")
+    (200, 3000, 500)
+    """
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip())
+    if match is None or match[2] not in _MS:
+        raise ValueError(text)
+    return int(match[1]) * _MS[match[2]]
+
+
+def _restart_strategy(configuration: Configuration) -> RestartStrategyConfiguration | None:
+    """The restart strategy that options describe; None if they name none.
+
+    Raises:
+        ProgramError: if there is no such strategy, or a value cannot be read.
+
+    >>> options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "10 s"}
+    >>> _restart_strategy(Configuration.from_dict(options)).get_description()
+    'Restart with fixed delay (0:00:10). #1 restart attempts.'
+    """
+    given = configuration.to_dict()
+    option = next((option for option in _RESTART_TYPE if option in given), None)
+    if option is None:
+        return None
+    name = given[option].strip().lower()
+    name = _OTHER_NAMES.get(name, name)
+    if name not in _STRATEGIES:
+        raise ProgramError(f"the option {option!r} cannot be {given[option]!r}; there are {', '.join(_STRATEGIES)}")
+    make, options = _STRATEGIES[name]
+    return make(*(_value(given, f"restart-strategy.{name}.{option}", default) for option, default in options.items()))
+
+
+def _value(given: dict[str, str], option: str, default: Any) -> Any:
+    if option not in given and default is None:
+        return None
+    readers: dict[type, Callable[[str], Any]] = {str: _milliseconds, float: float}
+    read = readers.get(type(default), int)
+    try:
+        return read(given.get(option, str(default)))
+    except ValueError as error:
+        raise ProgramError(f"the option {option!r} cannot be {given[option]!r}") from error
+
+
 def _unquoted(text: str) -> str:
     quote = text[:1]
     is_quoted = re.fullmatch(_QUOTED, text) is not None
@@ -126,7 +200,7 @@ def _checkpoint_directory(env: Configurable, value: str) -> None:
 
 
 def _watermark_interval(env: Configurable, value: str) -> None:
-    env.get_config().set_auto_watermark_interval(milliseconds(value))
+    env.get_config().set_auto_watermark_interval(_milliseconds(value))
 
 
 OPTIONS: dict[str, Callable[[Configurable, str], object]] = {

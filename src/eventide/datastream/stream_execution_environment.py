@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 import copy
+import os
+import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.api.functions import SourceFunction
 from eventide.api.source import Source
-from eventide.common.accepted import accept
+from eventide.common.accepted import accept, has_no_effect
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.common.stack import level_of_the_program
+from eventide.common.time import Duration
 from eventide.common.type_variables import T
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
-from eventide.common.watermark_generators import NoWatermarks
-from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
+from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
+from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
+from eventide.connectors.file_system import (
+    BulkFormat,
+    FilePathFilter,
+    FileProcessingMode,
+    FileSource,
+    StreamFormat,
+)
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource
-from eventide.datastream._dependencies import Dependencies
-from eventide.datastream._environment_hints import EnvironmentHints
+from eventide.datastream._hints import EnvironmentHints
+from eventide.datastream._jars import take_jars
 from eventide.datastream._options import apply_options, split_options
-from eventide.datastream._reading_files import ReadingFiles
-from eventide.datastream._restarting import Restarting
-from eventide.datastream._resuming import Resuming
-from eventide.datastream._source_strategy import has_timestamps, strategy_in_force
-from eventide.datastream._watching import Watching
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.errors import ProgramError
+from eventide.errors import DashboardWarning, ProgramError
 from eventide.plan.compiler import compile_plan
+from eventide.plan.description import describe
 from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.explain import explain
 from eventide.plan.graph import (
@@ -50,26 +59,32 @@ from eventide.plan.graph import (
 )
 from eventide.plan.job import JobPlan
 from eventide.plan.next_job import NextJob
-from eventide.plan.settings import Host, JobSettings
+from eventide.plan.settings import Host, JobSettings, SavepointRestoreSettings
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @says_what_is_absent
-class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Dependencies, ReadingFiles, Watching):
+class StreamExecutionEnvironment(EnvironmentHints):
     """Builds streams and runs them as one job. Flink: ``StreamExecutionEnvironment``."""
 
     def __init__(self, host: Host) -> None:
-        EnvironmentHints.__init__(self)
-        Resuming.__init__(self)
-        Watching.__init__(self)
         self._host = host
         self._config = ExecutionConfig()
+        self._checkpoint_config = CheckpointConfig()
         self._runtime_mode = RuntimeExecutionMode.STREAMING
         self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
         self._max_rows_per_batch: int | None = None
+        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
+        self._restart_strategy_of_options: RestartStrategyConfiguration = RestartStrategies.no_restart()
+        self._savepoint: str | None = None
+        self._allow_non_restored_state = False
+        self._placed: set[str] = set()
+        self._dashboard_url: str | None = None
+        self._watchers: list[_Watcher] = []
         self.next_job = NextJob()
         self._functions: dict[int, Any] = {}
 
@@ -195,6 +210,215 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         self._max_rows_per_batch = max_rows
         return self
 
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
+        """Say whether a job that fails starts again by itself, from its checkpoint; by default it does not.
+
+        The reason of each failure is logged, and is in ``client.get_restarts()``. A failure that would come again each
+        time, such as a program that does not fit its checkpoint, ends the job at once. Flink's default, where it takes
+        checkpoints, is to start again for ever.
+
+        Raises:
+            ProgramError: if it is no restart strategy.
+
+        >>> from eventide.common import RestartStrategies
+        >>> from eventide.testing import local_environment
+        >>> env = local_environment().set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10_000))
+        >>> env.get_restart_strategy().get_restart_attempts()
+        3
+        """
+        if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
+            raise ProgramError(
+                f"set_restart_strategy needs what RestartStrategies gives, not {restart_strategy_configuration!r}"
+            )
+        self._restart_strategy = restart_strategy_configuration
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The strategy that was set; else the one that falls back on what :meth:`configure` was told."""
+        return self._restart_strategy
+
+    def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
+        """Take the restart strategy that options describe. Not in PyFlink."""
+        self._restart_strategy_of_options = restart_strategy_configuration
+
+    def set_dashboard(self, port: int = 8081, host: str = "127.0.0.1", hosts: Sequence[str] = ()) -> Self:
+        """Show the jobs of this environment on a page, and tell Prometheus of them at ``/metrics``.
+
+        The page is there as long as the process is; environments with one address share it. It needs
+        ``pip install eventide[dashboard]``. Without that, or if the port is taken, a
+        :class:`~eventide.errors.DashboardWarning` says so, and jobs run without a page.
+
+        Args:
+            port: its port; 0 for any that is free, which :meth:`get_dashboard_url` tells.
+            host: the address to listen at. Everyone who reaches it can see the page, which asks for no password: with
+                another than this machine's own, let something stand before it that does.
+            hosts: further names under which a browser may ask for it, such as that of a proxy. Addresses by their
+                numbers, ``localhost``, ``host`` and this machine's name are known; requests for others are refused,
+                so that a foreign page cannot read it through a host name that leads here.
+
+        >>> from eventide.testing import local_environment
+        >>> env = local_environment().set_dashboard(port=0)
+        >>> print(env.get_dashboard_url())
+        http://127.0.0.1:...
+        """
+        try:
+            from eventide.dashboard.server import Dashboard
+
+            dashboard = Dashboard.at(host, port, hosts)
+        except ImportError as error:
+            _warn(f"no dashboard: it needs {error.name!r}; install it with: pip install 'eventide[dashboard]'")
+        except (OSError, OverflowError) as error:
+            _warn(f"no dashboard: {host}:{port} cannot be used ({error}); choose another with set_dashboard(port=...)")
+        else:
+            self._dashboard_url = dashboard.url
+            self._watchers.append(dashboard)
+        return self
+
+    def get_dashboard_url(self) -> str | None:
+        """Where the page on this environment's jobs is; None where there is none."""
+        return self._dashboard_url
+
+    def set_meter_provider(self, meter_provider: MeterProvider | None = None) -> Self:
+        """Tell OpenTelemetry of the jobs of this environment, under the names of :meth:`set_dashboard`'s metrics.
+
+        It needs ``pip install eventide[opentelemetry]``, and warns without that. Where metrics go, and how often, is
+        what the provider has been told.
+
+        Args:
+            meter_provider: the provider; by default, the one that the process has.
+        """
+        try:
+            from eventide.dashboard.telemetry import Telemetry
+
+            self._watchers.append(Telemetry.of(meter_provider))
+        except ImportError as error:
+            _warn(f"no metrics: that needs {error.name!r}; install it with: pip install 'eventide[opentelemetry]'")
+        return self
+
+    def add_python_file(self, file_path: str) -> None:
+        """Let functions import a module, wherever they run: what the main file of a program imports from beside it.
+
+        Args:
+            file_path: a module (``.py``), a package (a folder with an ``__init__.py``), a folder of modules and
+                packages, or a zip file or wheel of them.
+
+        Raises:
+            ProgramError: if the path is none of these, or the Spark session was not made by eventide. Over Spark
+                Connect any session will do, and what is compiled is refused when the job starts.
+        """
+        self._host.add_python_file(file_path)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Ignore jars, given by URLs or paths, whose work eventide does itself, such as Flink's Kafka connector.
+
+        Raises:
+            ProgramError: if a jar brings something else: there is no Java that could run it.
+        """
+        take_jars("add_jars", jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Ignore jars as :meth:`add_jars` does."""
+        take_jars("add_classpaths", classpaths)
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Install packages for functions, wherever they run, with all that eventide itself needs.
+
+        pip installs them here, for a system and a version of Python like this one's, and Spark brings them to its
+        executors; nothing is installed on any machine.
+
+        Args:
+            requirements_file_path: a file as ``pip install --requirement`` takes it.
+            requirements_cache_dir: a folder that ``pip download`` has filled; then nothing is taken from elsewhere.
+
+        Raises:
+            ProgramError: if pip cannot install them, or the Spark session was not made by eventide.
+        """
+        self._host.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive where functions run: models, tables, anything that a function reads.
+
+        A function opens a file of the archive as ``target_dir/file``: from then on, functions work in the folder that
+        ``target_dir`` is in, as in PyFlink. Without Spark, the process of the program works there while a job of this
+        environment runs, its other threads too: give them absolute paths.
+
+        Args:
+            archive_path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, at any location that Spark reads.
+            target_dir: the name of the folder that it is unpacked into; that of the file if there is none.
+
+        Raises:
+            ProgramError: if ``target_dir`` leads elsewhere, or the host without Spark finds no archive on this machine.
+        """
+        target = target_dir or os.path.basename(archive_path)
+        if os.path.isabs(target) or ".." in target.split("/"):
+            raise ProgramError(
+                f"add_python_archive({archive_path!r}, {target_dir!r}): the folder must be below the working directory "
+                "of functions; name it without a leading / and without .."
+            )
+        self._host.add_python_archive(archive_path, target)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Choose the interpreter that runs functions, and that beside the driver which plans sources.
+
+        Args:
+            python_exec: its path, the same on every machine, or a name that is on the ``PATH`` of Spark's processes
+                there. It must have the minor version of the running interpreter.
+        """
+        self._host.set_python_executable(python_exec)
+
+    def from_savepoint(self, location: str, allow_non_restored_state: bool = False) -> Self:
+        """Have the job begin with a savepoint: its state, and the positions of its sources.
+
+        It counts where the job has no checkpoint yet. Once it has one, that counts, so the call may stay in the
+        program; the savepoint must stay where it is as long as the checkpoint does. Parallelism and the depth of the
+        program may be others than those of the job that was saved; the max parallelism may not. State is found by the
+        ``uid`` of its operator, or by the id that follows from the program. Operators, sources and sinks that are new
+        begin with nothing. Not in PyFlink, where ``flink run --fromSavepoint`` says it.
+
+        Args:
+            location: the directory that ``eventide savepoint`` has written, or its URI.
+            allow_non_restored_state: whether what has no operator, or no source, in the program may be left behind; a
+                job that would do so does not start else.
+
+        Raises:
+            ProgramError: if the location is no text.
+        """
+        if not isinstance(location, str) or not location:
+            raise ProgramError(f"from_savepoint needs the directory of a savepoint, not {location!r}")
+        self._savepoint = location
+        self._allow_non_restored_state = allow_non_restored_state
+        return self
+
+    def saved_position(self, source_name: str = "data frame") -> Any:
+        """Where a DataFrame stood, in Spark's words, to be given to the reader of the one that takes its place.
+
+        Spark itself begins a new query where the options of its readers say. So a program asks here, and says it there;
+        a job with a DataFrame whose position was not asked for is refused. Once the job has a checkpoint of its own,
+        Spark passes over such options, so the call may stay in the program, as :meth:`from_savepoint` may.
+
+        Args:
+            source_name: the name of the source, which is ``data frame``; of several, ``data frame-2`` and so on.
+
+        Returns:
+            What Spark's log has, as values of JSON: for Kafka, the offset by topic and partition, as the option
+            ``startingOffsets`` takes them; for a data source of Python, what its reader gives as offsets. A list where
+            the DataFrame reads from several places. None where there is no savepoint.
+
+        Raises:
+            ProgramError: if the savepoint has no such DataFrame.
+            StateError: if there is no savepoint where :meth:`from_savepoint` says.
+        """
+        if self._savepoint is None:
+            return None
+        header = self._host.savepoint(self._savepoint).header
+        found = {source.name: source.offsets for source in header.sources if source.kind == "DataFrame"}
+        if source_name not in found:
+            there = ", ".join(map(repr, found)) or "none"
+            raise ProgramError(f"the savepoint has no DataFrame {source_name!r}; it has {there}")
+        self._placed.add(source_name)
+        offsets = found[source_name]
+        return offsets[0] if len(offsets) == 1 else offsets
+
     @overload
     def from_collection(self, collection: Iterable[Any], type_info: RowTypeInfo) -> DataStream[Row]: ...
 
@@ -224,9 +448,9 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
-        strategy = strategy_in_force(watermark_strategy, source, source_name)
+        strategy = _strategy_of_source(watermark_strategy, source, source_name)
         produced_type = type_info or source.get_produced_type()
-        if not has_timestamps(strategy) and isinstance(strategy.generator, NoWatermarks):
+        if not _has_timestamps(strategy) and isinstance(strategy.generator, NoWatermarks):
             timeout_ms, alignment = strategy.idle_timeout_ms, strategy.alignment
             return self._of_source(SourceTransformation(source_name, source, produced_type, timeout_ms, alignment))
         node = SourceTransformation(source_name, source, produced_type)
@@ -286,6 +510,67 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
         if watermark_strategy is None:
             return self._of_source(node)
         return DataStream(self, node).assign_timestamps_and_watermarks(replace(strategy, timestamp_column=None))
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        r"""Read the lines of the files of a folder, or of one file, once, as a stream of ``str``.
+
+        Files in folders below are passed over, as in Flink. Flink: ``readTextFile``.
+
+        Args:
+            file_path: A local path, or a URI that Arrow knows.
+            charset_name: The encoding of the lines.
+
+        Raises:
+            ProgramError: There is nothing at the path, or Python does not know the encoding.
+
+        >>> import tempfile, pathlib
+        >>> from eventide.testing import local_environment
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "words.txt"
+        >>> _ = file.write_text("to be\nor not")
+        >>> list(local_environment().read_text_file(str(file)).execute_and_collect())
+        ['to be', 'or not']
+        """
+        return self.read_file(StreamFormat.text_line_format(charset_name), file_path)
+
+    def read_file(
+        self,
+        file_format: StreamFormat | BulkFormat,
+        file_path: str,
+        watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
+        interval: int = -1,
+        path_filter: FilePathFilter | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Read the files of a folder, or one file, in a format. Flink: ``readFile``, which PyFlink does not have.
+
+        Files in folders below are passed over, as in Flink. A file must be complete when it appears and stay as it is;
+        Flink would read it again as a whole when it changes. ``FileSource`` has more settings.
+
+        Args:
+            file_format: A format of lines or of columns, such as ``StreamFormat.text_line_format()``.
+            file_path: A local path, or a URI that Arrow knows.
+            watch_type: Whether to end with the files that are there, or to go on looking for new ones.
+            interval: With ``PROCESS_CONTINUOUSLY``, how often to look, in milliseconds; at least 1.
+            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``.
+            type_info: The type of the elements; by default, that of the format.
+
+        Raises:
+            ProgramError: An argument is of another kind, the interval is below 1, or there is nothing at the path.
+        """
+        if not isinstance(watch_type, FileProcessingMode):
+            raise ProgramError(f"read_file needs a FileProcessingMode, not {watch_type!r}")
+        if path_filter is not None and not isinstance(path_filter, FilePathFilter):
+            raise ProgramError(f"read_file needs a FilePathFilter, not {path_filter!r}")
+        if isinstance(file_format, BulkFormat):
+            builder = FileSource.for_bulk_file_format(file_format, file_path)
+        else:
+            builder = FileSource.for_record_stream_format(file_format, file_path)
+        builder = replace(builder, path_filter=path_filter, nested=False)
+        if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
+            if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+                raise ProgramError(f"read_file looks for new files after 1 ms or more, not {interval!r}")
+            builder.monitor_continuously(Duration.of_millis(interval))
+        return self.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "file source", type_info)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
@@ -395,6 +680,68 @@ class StreamExecutionEnvironment(EnvironmentHints, Restarting, Resuming, Depende
             restart_strategy=self._strategy_in_force(),
             beginning=self._beginning(),
         )
+
+    def _strategy_in_force(self) -> RestartStrategyConfiguration:
+        """The strategy of the jobs that are started from here on."""
+        falls_back = isinstance(self._restart_strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
+        return self._restart_strategy_of_options if falls_back else self._restart_strategy
+
+    def _beginning(self) -> SavepointRestoreSettings | None:
+        """The savepoint that the job begins with, if there is one."""
+        if self._savepoint is None:
+            return None
+        return SavepointRestoreSettings(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
+
+    def _parallelism_before(self, checkpoint: str | None) -> int | None:
+        """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it begins anew."""
+        recorded = None if checkpoint is None else self._host.recorded_parallelism(checkpoint)
+        if recorded is None and self._savepoint is not None:
+            parallelism: int | None = self._host.savepoint(self._savepoint).header.parallelism
+            return parallelism
+        return recorded
+
+    def _show(self, name: str, client: JobClient, plan: JobPlan) -> None:
+        """Have a job that has started looked at."""
+        if not self._watchers:
+            return
+        try:
+            description = describe(plan)
+            for watcher in self._watchers:
+                watcher.watch(name, client, description)
+        except Exception as error:  # the job runs, and the caller wants its client
+            with suppress(DashboardWarning):  # also where warnings are errors
+                _warn(f"the job {name!r} runs, and is not shown: {type(error).__name__}: {error}")
+
+
+class _Watcher(Protocol):
+    def watch(self, name: str, client: JobClient, description: dict[str, Any]) -> None:
+        """Follow a job."""
+
+
+def _has_timestamps(strategy: WatermarkSpec) -> bool:
+    """Say whether a strategy assigns timestamps."""
+    return strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
+
+
+def _strategy_of_source(given: object, source: Source, source_name: str) -> WatermarkSpec:
+    """Return the strategy that a source runs with: the given one, without watermarks if nothing gives timestamps.
+
+    A warning says that such a strategy has no effect, as it has none in Flink.
+
+    Raises:
+        ProgramError: The strategy is not a ``WatermarkStrategy``.
+    """
+    strategy = spec_of(given, f"the source {source_name!r}")
+    has_times = _has_timestamps(strategy) or source.gives_timestamps()
+    if has_times or not isinstance(strategy.generator, BoundedOutOfOrderness):
+        return strategy
+    why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"
+    has_no_effect(f"the watermark strategy of {source_name!r}", why)
+    return replace(strategy, generator=NoWatermarks())
+
+
+def _warn(why: str) -> None:
+    warnings.warn(why, DashboardWarning, stacklevel=level_of_the_program())
 
 
 if not TYPE_CHECKING:

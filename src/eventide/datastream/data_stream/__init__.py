@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
-from eventide.datastream.data_stream._connected import ConnectedStreams
-from eventide.datastream.data_stream._keyed import KeyedStream
-from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
-from eventide.datastream.data_stream._windowed import AllWindowedStream, WindowedStream
+from eventide.datastream.data_stream.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from eventide.datastream.data_stream.keyed import KeyedStream
+from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.windowed import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AllWindowedStream",

@@ -4,62 +4,86 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, overload
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from eventide._absent import says_what_is_absent
+from eventide.api.dead_letters import DEAD_LETTER
 from eventide.api.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
     KeySelector,
     MapFunction,
+    Partitioner,
     ProcessFunction,
 )
+from eventide.api.functions.output_tag import OutputTag
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.api.windows import TimeWindow, WindowAssigner
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.stack import level_of_the_program
 from eventide.common.time import Duration, Time
-from eventide.common.type_variables import IN, OUT, K, T_co, W
-from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.type_variables import IN, OUT, K, T, T_co, W
+from eventide.common.typeinfo import (
+    CompositeTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from eventide.common.types import Row
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
-from eventide.datastream.data_stream._checks import function_of
-from eventide.datastream.data_stream._columns import check_key_type, field_type, keyed_by_columns
-from eventide.datastream.data_stream._distribution import Distribution
-from eventide.datastream.data_stream._hints import StreamHints
-from eventide.datastream.data_stream._side_outputs import SideOutputs
-from eventide.datastream.data_stream._sink import CloseableIterator, DataStreamSink
+from eventide.datastream._hints import StreamHints
+from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.errors import ProgramError
+from eventide.plan.dead_letters import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
     KeyTransformation,
+    OperationTransformation,
+    SideOutputTransformation,
     SinkTransformation,
+    SourceTransformation,
     Transformation,
     UnionTransformation,
     why_without_parallelism,
 )
 from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.exchange.partitioners import (
+    ByPartitioner,
+    DealtOut,
+    RebalancePartitioner,
+    StreamPartitioner,
+    ToAll,
+    ToFirst,
+)
+from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
-    from eventide.datastream.data_stream._connected import ConnectedStreams
-    from eventide.datastream.data_stream._joined import CoGroupedStreams, JoinedStreams
-    from eventide.datastream.data_stream._keyed import KeyedStream
-    from eventide.datastream.data_stream._windowed import AllWindowedStream
+    from eventide.api.state import MapStateDescriptor
+    from eventide.datastream.data_stream.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from eventide.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
+    from eventide.datastream.data_stream.keyed import KeyedStream
+    from eventide.datastream.data_stream.windowed import AllWindowedStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_F = TypeVar("_F")
 
 
 @says_what_is_absent
-class DataStream(Distribution[T_co], SideOutputs, StreamHints):
+class DataStream(StreamHints, Generic[T_co]):
     """A stream of elements: tuples, ``Row`` objects, or any Python object.
 
     Elements whose type is declared (``output_type=Types.…``) travel between operators as Arrow columns, others pickled.
@@ -186,13 +210,13 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
 
     def join(self, other_stream: DataStream[IN]) -> JoinedStreams[T_co, IN]:
         """Join this stream with another one in windows: ``a.join(b).where(…).equal_to(…).window(…).apply(…)``."""
-        from eventide.datastream.data_stream._joined import JoinedStreams
+        from eventide.datastream.data_stream.joined import JoinedStreams
 
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream[IN]) -> CoGroupedStreams[T_co, IN]:
         """Bring the elements of this stream and another one together by key and window, whichever side has any."""
-        from eventide.datastream.data_stream._joined import CoGroupedStreams
+        from eventide.datastream.data_stream.joined import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
 
@@ -213,8 +237,11 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         Raises:
             ProgramError: if it is no stream of this environment.
         """
-        from eventide.datastream.data_stream._broadcast import BroadcastConnectedStream, BroadcastStream
-        from eventide.datastream.data_stream._connected import ConnectedStreams
+        from eventide.datastream.data_stream.connected import (
+            BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
+        )
 
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
@@ -238,15 +265,86 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         Raises:
             ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
         """
-        from eventide.datastream.data_stream._keyed import KeyedStream
+        from eventide.datastream.data_stream.keyed import KeyedStream
 
         if isinstance(key_selector, str):
             names = [key_selector, *([] if key_type is None else [key_type]), *more]
             return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
-        select = key_selector.get_key if isinstance(key_selector, KeySelector) else function_of("key_by", key_selector)
-        check_key_type(key_type)
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else _function_of("key_by", key_selector)
+        _check_key_type(key_type)
         key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
+
+    @overload
+    def broadcast(self) -> DataStream[T_co]: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream[T_co]: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream[T_co] | BroadcastStream[T_co]:
+        """Have every subtask see all elements of this stream.
+
+        With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
+        handles each element once in every subtask.
+
+        Raises:
+            ProgramError: if one is no ``MapStateDescriptor``.
+        """
+        if broadcast_state_descriptor is None:
+            return self._redistributed("broadcast", ToAll)
+        from eventide.datastream.data_stream.connected import BroadcastStream
+
+        return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+
+    def rebalance(self) -> DataStream[T_co]:
+        """Deal elements out to all subtasks in turn.
+
+        Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
+        subtasks. It costs a shuffle.
+        """
+        return self._redistributed("rebalance", partial(DealtOut, dealing=RebalancePartitioner()))
+
+    def rescale(self) -> DataStream[T_co]:
+        """Deal elements out as `rebalance` does: Spark has no neighbouring tasks that would save the shuffle."""
+        return self._redistributed("rescale", partial(DealtOut, dealing=RebalancePartitioner()))
+
+    def shuffle(self) -> DataStream[T_co]:
+        """Deal elements out in turn as `rebalance` does, so that a micro-batch gives the same when it runs again."""
+        return self._redistributed("shuffle", partial(DealtOut, dealing=RebalancePartitioner()))
+
+    def global_(self) -> DataStream[T_co]:
+        """Have the first subtask handle all elements."""
+        return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
+
+    def forward(self) -> DataStream[T_co]:
+        """Leave elements in the task where they are, which they do in any case."""
+        return self
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[K, int], int] | Partitioner[K],
+        key_selector: Callable[[T_co], K] | KeySelector[T_co, K],
+    ) -> DataStream[T_co]:
+        """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
+
+        These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
+        of this call; PyFlink asks with the parallelism of the operator after it.
+
+        Raises:
+            ProgramError: if one of the two is no function.
+        """
+        partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        dealing = ByPartitioner(
+            _function_of("partition_custom", partition), _function_of("partition_custom", select), partitioner
+        )
+        return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
 
     def union(self, *streams: DataStream[T_co]) -> DataStream[T_co]:
         """Take this stream and others of the same type as one; their watermarks combine by minimum.
@@ -298,7 +396,7 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
 
     def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
         """Put all elements into windows together, in one subtask."""
-        from eventide.datastream.data_stream._windowed import AllWindowedStream
+        from eventide.datastream.data_stream.windowed import AllWindowedStream
 
         source = self._transformation
         while isinstance(source, KeyTransformation):
@@ -312,9 +410,59 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
 
         Flink's older name: ``window_all`` says which kind of time is meant.
         """
-        from eventide.datastream.data_stream._windowed import time_windows
+        from eventide.datastream.data_stream.windowed import time_windows
 
         return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
+
+    def side_output_dead_letters(self, output_tag: OutputTag) -> Self:
+        """Let the job go on where this operator meets data that it cannot handle, and have a dead letter for each.
+
+        Call it on the stream that the operator gives; `get_side_output` with the same tag gives the letters. They are
+        counted, as ``numDeadLetters``, also if they are not taken. Without it, such data stop the job. Not in Flink.
+
+        What can be bad is, by the operator:
+
+        - of a source, a record that its format or schema cannot read; and with its strategy, a timestamp that cannot be
+          found;
+        - of a function, an element for which it raises, or gives what is not of the declared type; of an element all
+          stands or nothing: what came out, what was kept, which timers were set; a timer for which it raises;
+        - of an interval join, a pair of elements; both stay, and meet others;
+        - of windows, an element that the reduce or aggregate function, the trigger or the assigner cannot take; and a
+          window whose function raises when it fires;
+        - of ``key_by``, an element whose key cannot be found, or cannot be one.
+
+        A letter is a `Row` with the fields ``operator``, ``during``, ``error_type``, ``error``, ``element``, ``key``,
+        ``timestamp``, ``split`` and ``position``. ``element`` is the element as it was; of a source, the bytes or text
+        that could not be read, and ``split`` and ``position`` say where: the partition or file, and the offset or the
+        number of the row.
+
+        Raises:
+            ProgramError: if it is no tag, or this stream does not come from something that data can be bad for.
+
+        >>> from eventide.testing import local_environment
+        >>> bad = OutputTag("bad")
+        >>> numbers = local_environment().from_collection(["1", "two"]).map(int).side_output_dead_letters(bad)
+        >>> [(letter.element, letter.error_type) for letter in numbers.get_side_output(bad).execute_and_collect()]
+        [('two', 'ValueError')]
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramError(f"side_output_dead_letters needs an OutputTag, not {output_tag!r}")
+        node = self._transformation
+        if (reason := why_nothing_is_bad(node)) is not None:
+            raise ProgramError(f"nothing can be bad for {node.name!r}: {reason}")
+        if output_tag.tag_id in _side_outputs(node):
+            raise ProgramError(f"{node.name!r} has another side output {output_tag.tag_id!r}; choose another tag")
+        for each in _guarded_together(node):
+            each.dead_letters = output_tag.tag_id
+        return self
+
+    def get_side_output(self, output_tag: OutputTag[T]) -> DataStream[T]:
+        """The stream of a side output of the operator, or strategy for missing timestamps, that this stream comes from.
+
+        Raises:
+            ProgramError: if this stream does not come from an operator with side outputs directly.
+        """
+        return DataStream(self._env, self._side_output(output_tag))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each element on the driver."""
@@ -333,7 +481,7 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
             fits = not sink.has_lines and self.get_type() == sink.row_type
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
-        return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(function_of(where, sink)))
+        return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(_function_of(where, sink)))
 
     def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """PyFlink's older name of :meth:`sink_to`."""
@@ -396,10 +544,102 @@ class DataStream(Distribution[T_co], SideOutputs, StreamHints):
         func: Any,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
-        call = getattr(func, name) if isinstance(func, kind) else function_of(name, func)
+        call = getattr(func, name) if isinstance(func, kind) else _function_of(name, func)
         return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
 
     def _into(self, name: str, sink: Sink) -> DataStreamSink:
         transformation = SinkTransformation(name, self._transformation, sink)
         self._env.next_job.add(transformation)
         return DataStreamSink(transformation)
+
+    def _redistributed(self, kind: str, partitioner: Callable[[ElementCodec], StreamPartitioner]) -> DataStream[T_co]:
+        node = self._transformation
+        operation = Redistribution(kind, partitioner, node.type_info)
+        return self._then(
+            OperationTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
+        )
+
+    def _side_output(self, output_tag: OutputTag) -> Transformation:
+        source, tag = self._transformation, output_tag.tag_id
+        if source.dead_letters == tag:
+            letters = [SideOutputTransformation(node, tag, DEAD_LETTER) for node in _guarded_together(source)]
+            return letters[0] if len(letters) == 1 else UnionTransformation("union", tuple(letters), DEAD_LETTER)
+        if isinstance(source, AssignTransformation) and source.strategy.null_timestamps == tag:
+            return SideOutputTransformation(source, tag, source.type_info)
+        origin = source.inputs[0] if isinstance(source, AssignTransformation) else source
+        if isinstance(origin, SourceTransformation) and tag in (aside := origin.source.side_outputs()):
+            return SideOutputTransformation(origin, tag, aside[tag])
+        is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
+        if not (isinstance(source, OperationTransformation) or is_chained):
+            raise ProgramError(
+                f"{source.name!r} has no side outputs; call get_side_output on the result of a window or a process "
+                "function itself, or side_output_dead_letters with this tag before"
+            )
+        return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
+
+
+def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransformation:
+    """A key that consists of fields of the elements.
+
+    Raises:
+        ProgramError: if a field is not there, or cannot be part of a key.
+    """
+    if not all(isinstance(name, str) for name in names):
+        raise ProgramError(f"key_by takes one function, or the names of fields, not {names!r}")
+    kind = source.type_info
+    if not isinstance(kind, CompositeTypeInfo):  # elements that are dicts or rows of no declared type
+        return KeyTransformation(source, Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY()))
+    types = [field_type(kind, name, "key_by") for name in names]
+    for name, field in zip(names, types, strict=True):
+        if isinstance(field, CompositeTypeInfo):
+            raise ProgramError(f"the field {name!r} is a {field}; name its own fields in a map first, and key by those")
+    key_type = types[0] if len(types) == 1 else Types.TUPLE(types)
+    _check_key_type(key_type)
+    places: Sequence[Any] = names if isinstance(kind, RowTypeInfo) else [kind.field_names.index(n) for n in names]
+    return KeyTransformation(source, Key(itemgetter(*places), key_type, tuple(names)))
+
+
+def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformation:
+    """The type of a field.
+
+    Raises:
+        ProgramError: if there is none of that name.
+    """
+    if name not in kind.field_names:
+        raise ProgramError(f"{where}: the elements have no field {name!r}; their fields are {kind.field_names}")
+    return kind.field_types[kind.field_names.index(name)]
+
+
+def _function_of(where: str, function: _F) -> _F:
+    """A function, or a function object, if it is one.
+
+    Raises:
+        ProgramError: naming the method that needs one.
+    """
+    if not callable(function):
+        raise ProgramError(f"{where} needs a function or a function object, not {function!r}")
+    return function
+
+
+def _check_key_type(key_type: TypeInformation | None) -> None:
+    """Refuse types in which keys would not come back as they went: rounded, or as something that cannot be a key."""
+    parts = [] if key_type is None else [key_type]
+    for part in parts:
+        if isinstance(part, CompositeTypeInfo):
+            parts += part.field_types
+        if part == Types.FLOAT() or isinstance(part, ListTypeInfo | MapTypeInfo):
+            raise ProgramError(
+                f"{part} cannot be the type of a key or of a part of one: its values are rounded or cannot be hashed; "
+                "declare another key_type, such as Types.DOUBLE() or Types.TUPLE([...]), or leave it out"
+            )
+
+
+def _side_outputs(node: Transformation) -> dict[str, Any]:
+    return node.side_outputs if isinstance(node, OperationTransformation) else {}
+
+
+def _guarded_together(node: Transformation) -> list[Transformation]:
+    """Return the nodes that share dead letters: a strategy and the source that it belongs to."""
+    if isinstance(node, AssignTransformation) and isinstance(node.inputs[0], SourceTransformation):
+        return [node.inputs[0], node]
+    return [node]

@@ -7,7 +7,7 @@ from typing import Generic, Self
 
 from eventide.common.job import JobClient
 from eventide.common.type_variables import T_co
-from eventide.datastream.data_stream._hints import SinkHints
+from eventide.datastream._hints import SinkHints
 from eventide.plan.graph import SinkTransformation
 
 

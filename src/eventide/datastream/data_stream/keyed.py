@@ -1,10 +1,10 @@
-"""The keyed stream."""
+"""The keyed stream: functions with state for each key, rolling aggregates, and windows by key."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Generic, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
 from eventide.api.functions import (
@@ -25,15 +25,17 @@ from eventide.api.windows.triggers import check_count
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
 from eventide.common.typeinfo import TypeInformation
-from eventide.datastream.data_stream._connected import processed
-from eventide.datastream.data_stream._interval_joined import IntervalJoin
-from eventide.datastream.data_stream._windowed import WindowedStream, time_windows
+from eventide.datastream.data_stream.connected import processed
 from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.state.key_context import is_rich
+
+if TYPE_CHECKING:
+    from eventide.datastream.data_stream.joined import IntervalJoin
 
 _EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
 
@@ -91,7 +93,9 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         raise _dealt_out_by_key("partition_custom")
 
     def interval_join(self, other_stream: KeyedStream[KEY_co, IN]) -> IntervalJoin[T_co, IN]:
-        """Join each element with those of another keyed stream that are at most so much earlier or later."""
+        """Join each element with elements of another keyed stream whose time lies within bounds around its own."""
+        from eventide.datastream.data_stream.joined import IntervalJoin
+
         return IntervalJoin(self, other_stream)
 
     def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
@@ -138,7 +142,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         func: Any,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
-        """Call a function that is opened behind the shuffle, where the state of its key is."""
+        """Call a function that is opened after the shuffle, where the state of its key is."""
         if not (is_rich(func) and isinstance(func, kind)):
             return super()._called(name, kind, step, func, output_type)
         return processed((self._transformation,), _EACH[name](self._env.own_function(func)), self._env, output_type)

@@ -1,8 +1,8 @@
-"""Joins of two streams in windows, and co-groups."""
+"""Joins of two streams: in windows, co-groups, and by an interval of time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
@@ -11,30 +11,33 @@ from eventide.api.functions import (
     FlatJoinFunction,
     JoinFunction,
     KeySelector,
+    ProcessJoinFunction,
     WindowFunction,
 )
+from eventide.api.functions.output_tag import OutputTag
 from eventide.api.windows import Evictor, Trigger, WindowAssigner
+from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import OUT, S_co, T, T1_co, T2_co
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.datastream.data_stream._columns import keyed_by_columns
-from eventide.datastream.data_stream._selection import selection_of
-from eventide.datastream.data_stream._windowed import WindowedStream
-from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.stream import DataStream, field_type, keyed_by_columns
+from eventide.datastream.data_stream.windowed import WindowedStream
 from eventide.errors import ProgramError
 from eventide.joins import JoinedColumn
-from eventide.plan.graph import KeyTransformation, OperationTransformation
+from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
-from eventide.runtime.joins.planning import WindowJoinOperation
-from eventide.runtime.joins.selection import KEEPS, SelectsOfWindow, obstacle_of_fields
+from eventide.runtime.joins.interval import Bounds
+from eventide.runtime.joins.planning import IntervalJoinOperation, WindowJoinOperation
+from eventide.runtime.joins.selection import KEEPS, Selection, SelectsOfWindow, obstacle_of_fields
 from eventide.runtime.joins.window_columns import obstacle_of
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
 from eventide.runtime.tasks.operator import Key
 
 _F = TypeVar("_F")
 Selector: TypeAlias = Callable[[T], Any] | KeySelector[T, Any] | str
+_ANY = Types.PICKLED_BYTE_ARRAY()
 _Inputs: TypeAlias = tuple[DataStream[Any], DataStream[Any]]
 
 
@@ -211,7 +214,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         if how not in KEEPS:
             raise ProgramError(f"select: how is one of {', '.join(map(repr, KEEPS))}, not {how!r}")
         windows = self._windows
-        selection = selection_of(
+        selection = _selection_of(
             columns,
             [stream._transformation for stream in self._keyed.inputs],
             has_window=windows._assigner.has_time_windows,
@@ -245,7 +248,128 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
         return self._applied("co_group", CoGroups(self._own(function)), output_type)
 
 
-_ANY = Types.PICKLED_BYTE_ARRAY()
+JoinedStreams._with_window = JoinedWithWindow
+CoGroupedStreams._with_window = CoGroupedWithWindow
+
+
+class IntervalJoin(Generic[T1_co, T2_co]):
+    """Two keyed streams to be joined by time. Flink: ``KeyedStream.IntervalJoin``; PyFlink has none."""
+
+    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co]) -> None:
+        if not isinstance(right, DataStream) or not isinstance(right._transformation, KeyTransformation):
+            raise ProgramError(f"interval_join needs another keyed stream, not {right!r}; call key_by on it")
+        if left.get_execution_environment() is not right.get_execution_environment():
+            raise ProgramError("streams of one environment can be joined; these were made by two")
+        for stream in (left, right):
+            if not stream._transformation.has_timestamps:
+                raise ProgramError(
+                    "an interval join needs event time, and one of the streams has no timestamps; call "
+                    "assign_timestamps_and_watermarks before"
+                )
+        self._left = left
+        self._right = right
+
+    def between(
+        self, lower_bound: Duration | Time | int, upper_bound: Duration | Time | int
+    ) -> IntervalJoined[T1_co, T2_co]:
+        """Say from how much later to how much later than its left one a right element may be, both inclusive.
+
+        Either may be negative, for earlier; a number is milliseconds.
+
+        Raises:
+            ProgramError: if the first is above the second, or one is no length of time.
+        """
+        lower, upper = to_ms(lower_bound, "lower bound"), to_ms(upper_bound, "upper bound")
+        if lower > upper:
+            raise ProgramError(f"the lower bound of an interval join, {lower} ms, is above the upper one, {upper} ms")
+        return IntervalJoined(self._left, self._right, lower, upper)
+
+
+class IntervalJoined(Generic[T1_co, T2_co]):
+    """Two keyed streams joined by an interval of time. Flink: ``KeyedStream.IntervalJoined``."""
+
+    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co], lower_ms: int, upper_ms: int) -> None:
+        self._inputs: tuple[DataStream[Any], DataStream[Any]] = left, right
+        self._lower_ms = lower_ms
+        self._upper_ms = upper_ms
+        self._late_tags: list[OutputTag | None] = [None, None]
+
+    def lower_bound_exclusive(self) -> Self:
+        """Have the lower bound itself not count any more."""
+        self._lower_ms += 1
+        return self
+
+    def upper_bound_exclusive(self) -> Self:
+        """Have the upper bound itself not count any more."""
+        self._upper_ms -= 1
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
+        """Send left elements that come behind the watermark to a side output; they are counted either way."""
+        return self._late(0, output_tag)
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
+        """Send right elements that come behind the watermark to a side output; they are counted either way."""
+        return self._late(1, output_tag)
+
+    def process(
+        self, process_join_function: ProcessJoinFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
+    ) -> DataStream[OUT]:
+        """Call a function with each two elements that meet; what comes out has the later time of the two.
+
+        Raises:
+            ProgramError: if it is no ``ProcessJoinFunction``, or the bounds leave nothing between them.
+        """
+        if not isinstance(process_join_function, ProcessJoinFunction):
+            raise ProgramError(f"process needs a ProcessJoinFunction, not {process_join_function!r}")
+        function = self._inputs[0].get_execution_environment().own_function(process_join_function)
+        return self._operator(function, output_type)
+
+    def select(self, *columns: JoinedColumn) -> DataStream[Row]:
+        """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
+
+        Where both streams are keyed by fields, by name, the join runs on columns. What comes out are rows of these
+        fields, with the later time of the two elements. Not in Flink.
+
+        Raises:
+            ProgramError: if one is no field of elements whose type is declared, two have one name, or the bounds leave
+                nothing between them.
+        """
+        left, right = (stream._transformation for stream in self._inputs)
+        keys = [node.key for node in (left, right) if isinstance(node, KeyTransformation)]
+        if all(key.columns for key in keys) and keys[0].type_info != keys[1].type_info:
+            raise ProgramError(
+                f"keys of one type can be equal; on the left {', '.join(keys[0].columns)} is {keys[0].type_info}, on "
+                f"the right {', '.join(keys[1].columns)} is {keys[1].type_info}; declare the same type for both"
+            )
+        selection = _selection_of(columns, (left, right), has_window=False)
+        return self._operator(selection, selection.type_info)
+
+    def _operator(self, gives: ProcessJoinFunction | Selection, output_type: TypeInformation | None) -> DataStream[Any]:
+        if self._lower_ms > self._upper_ms:
+            raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
+        tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
+        operation = IntervalJoinOperation(
+            Bounds(self._lower_ms, self._upper_ms),
+            gives,
+            (tags[0], tags[1]),
+            output_type or Types.PICKLED_BYTE_ARRAY(),
+        )
+        if tags[0] is not None and tags[0] == tags[1] and self._inputs[0].get_type() != self._inputs[1].get_type():
+            raise ProgramError(
+                f"late elements of both sides go to {tags[0]!r}, and they have different types; take two OutputTags"
+            )
+        late = zip(self._late_tags, self._inputs, strict=True)
+        side_outputs = {tag.tag_id: stream.get_type() for tag, stream in late if tag is not None}
+        inputs = tuple(stream._transformation for stream in self._inputs)
+        operator = OperationTransformation(operation.kind, inputs, output_type, operation, side_outputs)
+        return DataStream(self._inputs[0].get_execution_environment(), operator)
+
+    def _late(self, side: int, tag: OutputTag) -> Self:
+        if not isinstance(tag, OutputTag):
+            raise ProgramError(f"late data goes to an OutputTag, not to {tag!r}")
+        self._late_tags[side] = tag
+        return self
 
 
 def _key_of(
@@ -263,5 +387,37 @@ def _key_of(
     return Key(select, key_type or _ANY)
 
 
-JoinedStreams._with_window = JoinedWithWindow
-CoGroupedStreams._with_window = CoGroupedWithWindow
+def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, has_window: bool) -> Selection:
+    """The fields of a result, found in the elements of two streams.
+
+    Raises:
+        ProgramError: if there are none, one is no field, the type of the elements is not declared, a field is not
+            there, a window is asked for where there is none, or two fields have one name.
+    """
+    strange = [column for column in columns if not isinstance(column, JoinedColumn)]
+    if strange or not columns:
+        what = repr(strange[0]) if strange else "nothing"
+        raise ProgramError(f"select takes fields such as left('id') and right('price') of eventide.joins, not {what}")
+    if not has_window and any(column.side is None for column in columns):
+        raise ProgramError("select: window() is for joins in windows; an interval join has none")
+    names = [column.output_name for column in columns]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+    types, places = zip(*(_field_of(column, inputs) for column in columns), strict=True)
+    return Selection(tuple(columns), places, Types.ROW_NAMED(names, list(types)))
+
+
+def _field_of(column: JoinedColumn, inputs: Sequence[Transformation]) -> tuple[TypeInformation, Any]:
+    """The type of a field, and where it is in an element."""
+    if column.side is None:
+        return Types.TIME_WINDOW(), None
+    source = inputs[column.side]
+    kind = source.type_info
+    if not isinstance(kind, CompositeTypeInfo):
+        raise ProgramError(
+            f"{column!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; declare "
+            "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
+        )
+    found = field_type(kind, column.column, repr(column))
+    return found, column.column if isinstance(kind, RowTypeInfo) else kind.field_names.index(column.column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, overload
 
 from eventide.aggregates import ColumnAggregate
@@ -29,19 +29,19 @@ from eventide.api.windows import (
 from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.datastream.data_stream._columns import aggregated_by_column
+from eventide.datastream.data_stream.stream import DataStream, field_type
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
-from eventide.plan.graph import OperationTransformation, Transformation
-from eventide.runtime.columnar.contents import ColumnResult
+from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
+from eventide.runtime.columnar.aggregation import Aggregation
+from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
 from eventide.runtime.window.planning import WindowOperation
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream.stream import DataStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -51,11 +51,11 @@ OnFiring: TypeAlias = (
     | AllWindowFunction[T_co, R, W]
     | ProcessAllWindowFunction[T_co, R, W]
 )
-"""What ``reduce`` and ``aggregate`` take to be called with their result: of the first two where there are keys."""
+"""A function that ``reduce`` and ``aggregate`` call with their result: one of the first two where there are keys."""
 
 
 class _Windowed(Generic[KEY_co, T_co, W]):
-    """What keyed and unkeyed windows share: settings, checks, and the operator that they make."""
+    """Settings, checks and the making of the operator, which keyed and unkeyed windows share."""
 
     _adapters: tuple[tuple[type, Callable[[Any], FiringFunction]], ...] = ()
 
@@ -225,7 +225,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
     def _aggregate_columns(self, aggregates: list[Any]) -> DataStream[Row]:
-        contents, result, result_type = aggregated_by_column(
+        contents, result, result_type = _aggregated_by_column(
             self._source, aggregates, has_window=self._assigner.has_time_windows
         )
         return self._operator("aggregate", contents, result, result_type)
@@ -237,8 +237,6 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         window_function: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
-        from eventide.datastream.data_stream.stream import DataStream
-
         firing = self._firing_function(kind, window_function)
         trigger = self._trigger or self._assigner.get_default_trigger(None)
         if self._trigger is None and isinstance(trigger, NeverTrigger):
@@ -273,16 +271,6 @@ class _Windowed(Generic[KEY_co, T_co, W]):
                 return adapter(self._env.own_function(function))
         names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
         raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
-
-
-def time_windows(
-    characteristic: TimeCharacteristic, size: Duration | Time | int, slide: Duration | Time | int | None
-) -> WindowAssigner[object, TimeWindow]:
-    """Tumbling windows, or sliding ones if there is a slide, of the time that a program works with."""
-    by_clock = characteristic is TimeCharacteristic.ProcessingTime
-    if slide is None:
-        return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
-    return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
 
 
 class WindowedStream(_Windowed[KEY_co, T_co, W]):
@@ -323,3 +311,54 @@ class AllWindowedStream(_Windowed[Any, T_co, W], Generic[T_co, W]):
     ) -> DataStream[OUT]:
         """Call a function with a context and all elements of a window when it fires."""
         return self._operator("process", None, process_window_function, output_type)
+
+
+def time_windows(
+    characteristic: TimeCharacteristic, size: Duration | Time | int, slide: Duration | Time | int | None
+) -> WindowAssigner[object, TimeWindow]:
+    """Tumbling windows, or sliding ones if there is a slide, of the time that a program works with."""
+    by_clock = characteristic is TimeCharacteristic.ProcessingTime
+    if slide is None:
+        return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)
+    return (SlidingProcessingTimeWindows if by_clock else SlidingEventTimeWindows).of(size, slide)
+
+
+def _aggregated_by_column(
+    source: Transformation, aggregates: Sequence[Any], *, has_window: bool
+) -> tuple[AggregatedColumns, ColumnResult, TypeInformation]:
+    """Return the contents and results of windows for aggregates by column, and the type of the results.
+
+    Raises:
+        ProgramError: if the type of the elements is not declared, a field is not there or does not suit its aggregate,
+            or two results have one name.
+    """
+    strange = [aggregate for aggregate in aggregates if not isinstance(aggregate, ColumnAggregate)]
+    if strange:
+        raise ProgramError(f"aggregate takes one AggregateFunction, or aggregates of columns, not also {strange[0]!r}")
+    kind = source.type_info
+    if not isinstance(kind, CompositeTypeInfo):
+        raise ProgramError(
+            f"{aggregates[0]!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; "
+            "declare output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
+        )
+    inputs = {a.column: field_type(kind, a.column, repr(a)) for a in aggregates if a.column is not None}
+    results = [a.result_type(None if a.column is None else inputs[a.column]) for a in aggregates]
+    keys = _key_fields(source, kind)
+    window = [("window", Types.TIME_WINDOW())] if has_window else []
+    fields = [*keys, *window, *((a.output_name, t) for a, t in zip(aggregates, results, strict=True))]
+    names = [name for name, _ in fields]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+    aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
+    contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
+    result = ColumnResult(tuple(names), len(keys), has_window)
+    return contents, result, Types.ROW_NAMED(names, [field for _, field in fields])
+
+
+def _key_fields(source: Transformation, kind: CompositeTypeInfo) -> list[tuple[str, TypeInformation]]:
+    if not isinstance(source, KeyTransformation):
+        return []
+    if source.key.columns:
+        return [(name, field_type(kind, name, "key_by")) for name in source.key.columns]
+    return [("key", source.key.type_info)]
