@@ -12,9 +12,8 @@ from eventide.common.units import NAMES, PER_S, other_unit_of
 from eventide.common.words import length
 from eventide.runtime.eventtime.timestamp_summary import BLOCK
 from eventide.why.evidence import Evidence, Json
-from eventide.why.standing import OperatorStanding, Split, Status, source_name
+from eventide.why.standing import OperatorStanding, Split, Status, panes_of, source_name
 from eventide.why.times import moment
-from eventide.why.windows import panes_of
 
 _LONG_MS = 60_000
 """Silence that is no pause, where others speak."""
