@@ -19,7 +19,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import OperatorStates
 from eventide.runtime.tasks.lifecycle import close_function, open_function
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.savepoint.widening import BOOTSTRAPPED
+from eventide.savepoint.fitting import BOOTSTRAPPED
 
 _AT_ONCE = 65_536
 

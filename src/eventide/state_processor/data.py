@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from eventide.errors import ProgramError
-from eventide.savepoint.records import elements_of
+from eventide.savepoint.rows import elements_of
 
 _AT_ONCE = 65_536
 
