@@ -66,7 +66,7 @@ NOT_YET: tuple[str, ...] = (
     "src/eventide/datastream/state_backend.py",
     "src/eventide/metrics/_readings.py",
     "src/eventide/metrics/metricbase.py",
-    "src/eventide/plan/dead_letters.py",
+    "src/eventide/plan/graph.py",
     "src/eventide/runtime/chain/guarded.py",
     "src/eventide/runtime/chain/letters.py",
     "src/eventide/runtime/dead_letters.py",

@@ -37,11 +37,12 @@ from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.compiler import compile_plan
+from eventide.plan.description import explain
 from eventide.plan.execution_mode import RuntimeExecutionMode
-from eventide.plan.explain import explain
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
+    NextJob,
     SinkTransformation,
     SourceTransformation,
     Transformation,
@@ -49,7 +50,6 @@ from eventide.plan.graph import (
     without_uid,
 )
 from eventide.plan.job import JobPlan
-from eventide.plan.next_job import NextJob
 from eventide.plan.settings import Host, JobSettings
 
 if TYPE_CHECKING:

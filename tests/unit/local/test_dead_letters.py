@@ -30,7 +30,7 @@ from eventide.datastream.window import (
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.local.evidence import evidence
 from eventide.local.runner import LocalCheckpoint
-from eventide.plan.explain import explain
+from eventide.plan.description import explain
 from eventide.testing import local_environment
 from eventide.why import why
 from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values

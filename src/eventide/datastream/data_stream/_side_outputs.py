@@ -8,7 +8,6 @@ from eventide.api.dead_letters import DEAD_LETTER
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.type_variables import T
 from eventide.errors import ProgramError
-from eventide.plan.dead_letters import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -17,6 +16,7 @@ from eventide.plan.graph import (
     SourceTransformation,
     Transformation,
     UnionTransformation,
+    why_nothing_is_bad,
 )
 
 if TYPE_CHECKING:
