@@ -79,7 +79,7 @@ NOT_YET: tuple[str, ...] = (
     "src/eventide/testing/_kafka_settings.py",
     "src/eventide/testing/_maven.py",
     "src/eventide/testing/_ports.py",
-    "src/eventide/testing/environment.py",
+    "src/eventide/testing/harness.py",
     "src/eventide/testing/harness.py",
     "src/eventide/testing/kafka_broker.py",
     "src/eventide/testing/scripted_source.py",

@@ -1,4 +1,4 @@
-"""A plan as plain values, for viewers long after the program is gone; and in words, for who reads it now."""
+"""A plan as plain values, for viewers long after the program is gone; and in words, for readers of today."""
 
 from __future__ import annotations
 

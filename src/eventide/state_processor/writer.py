@@ -17,8 +17,7 @@ from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import Directory
 from eventide.savepoint.rows import Small
 from eventide.savepoint.saved import copy_state
-from eventide.state_processor.data import elements_here, is_data_frame
-from eventide.state_processor.transformations import StateBootstrapTransformation
+from eventide.state_processor.transformations import StateBootstrapTransformation, elements_here, is_data_frame
 
 
 @dataclass(frozen=True)
