@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.advisor.disorder import Stretch
-from eventide.common.units import NAMES, PER_S, other_unit_of
-from eventide.common.words import moment
+from eventide.common.words import PER_S, UNIT_NAMES, moment, other_unit_of
 from eventide.connectors.file_system.columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
@@ -137,8 +136,8 @@ class Clock:
     _is_checked: bool = False
 
     def __post_init__(self) -> None:
-        if self.unit not in (*NAMES, None):
-            raise ProgramError(f"unit: expected one of {', '.join(map(repr, NAMES))}, got {self.unit!r}")
+        if self.unit not in (*UNIT_NAMES, None):
+            raise ProgramError(f"unit: expected one of {', '.join(map(repr, UNIT_NAMES))}, got {self.unit!r}")
 
     def times(self, values: pa.Array) -> Ints:
         """The values as milliseconds.
@@ -183,9 +182,9 @@ class Clock:
         unit = other_unit_of(middle)
         if unit is not None:
             raise DataError(
-                f"the numbers of the column {self.column!r} look like {NAMES[unit]}: {middle} is "
-                f"{moment(middle * 1_000 // PER_S[unit])} in {NAMES[unit]}, and {_in_milliseconds_that_is(middle)} in "
-                f"milliseconds, which eventide counts. If they are {NAMES[unit]}, say so with unit={unit!r} "
+                f"the numbers of the column {self.column!r} look like {UNIT_NAMES[unit]}: {middle} is "
+                f"{moment(middle * 1_000 // PER_S[unit])} in {UNIT_NAMES[unit]}, and {_in_milliseconds_that_is(middle)} in "
+                f"milliseconds, which eventide counts. If they are {UNIT_NAMES[unit]}, say so with unit={unit!r} "
                 f"(--unit {unit}), and convert them in the job too; unit='ms' takes them as they are"
             )
         self._is_checked = True

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from eventide.common.accepted import level_of_the_program
 from eventide.common.job import JobClient
-from eventide.common.stack import level_of_the_program
 from eventide.errors import DashboardWarning
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan

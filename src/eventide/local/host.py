@@ -10,8 +10,8 @@ import warnings
 from functools import cache, partial
 from typing import Any, NoReturn
 
+from eventide.common.accepted import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
-from eventide.common.stack import level_of_the_program
 from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.archives import Archives

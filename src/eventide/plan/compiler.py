@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from eventide.common.stack import level_of_the_program
+from eventide.common.accepted import level_of_the_program
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.errors import ProgramError
 from eventide.plan.alignment import Alignments

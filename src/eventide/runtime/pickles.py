@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 import cloudpickle
 
 from eventide.errors import ProgramError
-from eventide.pickling.class_name import ClassName, class_name
 from eventide.pickling.pickles import ProgramClasses, bring
+from eventide.pickling.plain_classes import ClassName, class_name
 from eventide.runtime.modules import NO_MODULES, Modules, bring_modules
 
 _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}

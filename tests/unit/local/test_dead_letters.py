@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
-from eventide.common.summary import summary
+from eventide.common.words import summary
 from eventide.datastream import (
     AggregateFunction,
     AsyncDataStream,

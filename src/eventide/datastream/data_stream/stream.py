@@ -19,8 +19,8 @@ from eventide.api.functions import (
 )
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.api.windows import TimeWindow, WindowAssigner
+from eventide.common.accepted import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
-from eventide.common.stack import level_of_the_program
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT, K, T_co, W
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
