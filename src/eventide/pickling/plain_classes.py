@@ -81,7 +81,7 @@ INSTEAD: dict[ClassName, ClassName] = {
     for names, ours in _OURS.items()
     for module, name in [names.split()]
 } | {(former, name): (module, name) for former, module in _FORMER_MODULES.items() for name in _NAMES[module].split()}
-"""What takes the place of a stored name: safe functions for those of libraries that would accept any pickled data,
+"""Substitutes of stored names: safe functions for those of libraries that would accept any pickled data,
 and eventide's classes where they are now."""
 
 PLAIN_CLASSES: frozenset[ClassName] = frozenset(

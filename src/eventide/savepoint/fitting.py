@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from eventide.api.windows import TimestampedValue
 from eventide.common.typeinfo import CompositeTypeInfo
-from eventide.common.typeinfo.texts import type_of_text
-from eventide.common.typeinfo.widening import Conversion
+from eventide.common.typeinfo.widening import Conversion, type_of_text
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.columnar.spec import ColumnarWindow

@@ -70,8 +70,8 @@ def _unit(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
             change = "multiply them by 1000" if unit == "s" else f"divide them by {PER_S[unit] // PER_S['ms']}"
             yield Finding(
                 "unit",
-                f"the timestamps of {source!r} look like {UNIT_NAMES[unit]}: taken for milliseconds, its newest element is "
-                f"of {moment(newest)}",
+                f"the timestamps of {source!r} look like {UNIT_NAMES[unit]}: taken for milliseconds, its newest "
+                f"element is of {moment(newest)}",
                 f"timestamps are milliseconds since the epoch; {change} in the timestamp assigner. Taken for "
                 f"{UNIT_NAMES[unit]}, the newest is of {moment(newest * PER_S['ms'] // PER_S[unit])}",
                 standing.name,
