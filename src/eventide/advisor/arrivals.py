@@ -184,8 +184,9 @@ class Clock:
             raise DataError(
                 f"the numbers of the column {self.column!r} look like {UNIT_NAMES[unit]}: {middle} is "
                 f"{moment(middle * 1_000 // PER_S[unit])} in {UNIT_NAMES[unit]}, and "
-                f"{_in_milliseconds_that_is(middle)} in milliseconds, which eventide counts. If they are {UNIT_NAMES[unit]}, say so with unit={unit!r} "
-                f"(--unit {unit}), and convert them in the job too; unit='ms' takes them as they are"
+                f"{_in_milliseconds_that_is(middle)} in milliseconds, which eventide counts. If they are "
+                f"{UNIT_NAMES[unit]}, say so with unit={unit!r} (--unit {unit}), and convert them in the job too; "
+                "unit='ms' takes them as they are"
             )
         self._is_checked = True
 
