@@ -134,7 +134,7 @@ class OperatorHarness:
         return self._operator.all_processing_timers()
 
     def state_entries(self) -> dict[tuple[Any, Any], dict[str, Any]]:
-        """What is stored, by key and window (None: the key as a whole)."""
+        """Stored values, by key and window (None: the key as a whole)."""
         return self._operator.all_entries()
 
     def assert_nothing_left(self) -> None:
@@ -164,7 +164,7 @@ class OperatorHarness:
             self.assert_nothing_left()
 
     def _functions(self) -> list[Any]:
-        """What the user wrote, to be opened and closed."""
+        """The user's functions, to be opened and closed."""
         return [*(selector for _, selector in selectors(self._select)), *self._spec.user_functions()]
 
     def _open(self) -> WindowOperator:

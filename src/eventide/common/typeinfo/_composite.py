@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class CompositeTypeInfo(TypeInformation[T_co]):
-    """What tuples and rows share: fields of different types, and the way through columns.
+    """Base class of tuples and rows: fields of different types, and the way through columns.
 
     Attributes:
         types: The types of the fields.
