@@ -10,7 +10,7 @@ from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
-from eventide.savepoint.keyed import Keys, keep_values, rows_of_buckets
+from eventide.savepoint.rows import Keys, keep_values, rows_of_buckets
 
 KEYS = st.integers(0, 40) | st.text("ab", max_size=2) | st.tuples(st.integers(0, 2), st.booleans())
 NAMESPACES = st.sampled_from([None, "w", ("t", "u"), TimeWindow(0, 10), TimeWindow(5, 10)])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
+from eventide.local.checkpoint import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
-from eventide.local.savepoint import begun_from, take_savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.testing import local_environment
 from saved_program import ROWS, WIDE, of_type, streams

@@ -21,8 +21,7 @@ from eventide.aggregates import (
     variance,
 )
 from eventide.common import Row, Types
-from eventide.common.typeinfo.texts import type_of_text
-from eventide.common.typeinfo.widening import conversion, obstacle
+from eventide.common.typeinfo.widening import conversion, obstacle, type_of_text
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.elements.keys import stable_hash
 from eventide.savepoint.tables import widened

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.cli.demo.command import view_of
-from eventide.cli.health import State
-from eventide.cli.trial import tried
+from eventide.cli.doctor import State, tried
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide.savepoint.files import Directory, copy_files
+from eventide.savepoint.directory import Directory, copy_files
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

@@ -17,8 +17,7 @@ from eventide.datastream.connectors.file_system import FileSink, FileSource
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
 from eventide.errors import DataError, ProgramError
-from eventide.plan.description import describe
-from eventide.plan.explain import explain
+from eventide.plan.description import describe, explain
 from eventide.runtime.chain.outputs import dead_letter
 from eventide.testing import local_environment
 

@@ -3,7 +3,7 @@
 from eventide.advisor.advice import Advice, Choice, Early
 from eventide.advisor.advising import advise
 from eventide.advisor.disorder import Disorder, Split
-from eventide.advisor.topic import Topic
+from eventide.advisor.reading import Topic
 from eventide.runtime.eventtime.histograms import DurationHistogram
 
 __all__ = ["advise", "Advice", "Choice", "Early", "Disorder", "Split", "DurationHistogram", "Topic"]

@@ -1,20 +1,23 @@
-"""Advice about the disorder of a stream: how large a bound, and what it costs and loses."""
+"""Advice about the disorder of a stream: how large a bound, what it costs and loses, and the line to paste."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from eventide.advisor.arrivals import ColumnRoles
-from eventide.advisor.code import strategy_code
 from eventide.advisor.disorder import Disorder
-from eventide.advisor.notes import notes_on
-from eventide.advisor.rounding import rounded_up
+from eventide.advisor.picture import draw
+from eventide.common.words import count, length
 
 SHARES = (0.01, 0.001, 0.0001, 0.0)
 """The shares of elements that may be lost, for each of which a bound is found."""
@@ -22,6 +25,12 @@ SHARES = (0.01, 0.001, 0.0001, 0.0)
 _MINUTE = 60_000
 _APART_MS = 30 * _MINUTE
 _PRINTED = 110
+_STEPS = (86_400_000, 3_600_000, 600_000, 300_000, 60_000, 10_000, 5_000, 1_000, 100, 10, 1)
+_UNITS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "millis"))
+_TO_MS = {"s": "* 1_000", "us": "// 1_000", "ns": "// 1_000_000"}
+_LONGEST = 105  # so that it stays in one piece on a terminal
+_HOUR = 3_600_000
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,20 +213,181 @@ class Advice:
         Raises:
             ProgramError: matplotlib, which comes with ``eventide[plot]``, is not installed.
         """
-        from eventide.advisor.picture import draw
-
-        draw(self, Path(path))
+        draw(self.disorder, self.recommended.bound_ms, Path(path))
 
     def _shares(self, choice: Choice) -> dict[str, float]:
         rows = self.disorder.rows
         return {"late_share": choice.late / rows, "late_share_with_one": choice.late_with_one / rows}
 
     def __rich__(self) -> RenderableType:
-        from eventide.advisor.view import view_of
-
         return view_of(self)
 
     def __str__(self) -> str:
         written = StringIO()
         Console(file=written, width=_PRINTED, markup=False, highlight=False, emoji=False, color_system=None).print(self)
         return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+
+
+def rounded_up(ms: int) -> int:
+    """A length that is no shorter, by less than a tenth longer, and a shorter number.
+
+    >>> rounded_up(0), rounded_up(7), rounded_up(4_871), rounded_up(61_200), rounded_up(13_860_000)
+    (0, 7, 4900, 65000, 14400000)
+    """
+    step = next((step for step in _STEPS if step * 10 <= ms), 1)
+    return -(-ms // step) * step
+
+
+def strategy_code(columns: ColumnRoles, bound_ms: int, idleness_ms: int | None, drift_ms: int | None) -> str:
+    """A watermark strategy as a program makes it; in several lines where it is long.
+
+    >>> print(strategy_code(ColumnRoles("ts"), 0, None, None))
+    WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ts")
+    """
+    bounded = f"for_bounded_out_of_orderness({duration_code(bound_ms)})" if bound_ms else "for_monotonous_timestamps()"
+    calls = [f"WatermarkStrategy.{bounded}"]
+    if columns.time:
+        calls.append(f".with_timestamp_assigner({_assigner(columns)})")
+    if idleness_ms is not None:
+        calls.append(f".with_idleness({duration_code(idleness_ms)})")
+    if drift_ms is not None:
+        calls.append(f'.with_watermark_alignment("a group", {duration_code(drift_ms)})')
+    line = "".join(calls)
+    return line if len(line) <= _LONGEST else "(\n    " + "\n    ".join(calls) + "\n)"
+
+
+def duration_code(ms: int) -> str:
+    """A duration as a program makes it.
+
+    >>> duration_code(90_000), duration_code(1_500)
+    ('Duration.of_seconds(90)', 'Duration.of_millis(1500)')
+    """
+    size, name = next((size, name) for size, name in _UNITS if ms % size == 0)
+    return f"Duration.of_{name}({ms // size})"
+
+
+def notes_on(found: Disorder, bound_ms: int, has_splits: bool) -> Iterator[str]:
+    """Sentences, the one that matters most first."""
+    yield from _note_on_leaps(found, bound_ms)
+    if has_splits:
+        yield from _note_on_zones(found)
+    if found.future:
+        yield (
+            f"{count(found.future, 'element')} happened after they arrived, by up to {length(found.most_future_ms)}: "
+            "look at the clock, or the time zone, of what makes them"
+        )
+    if found.nulls:
+        yield (
+            f"{count(found.nulls, 'element')} without a time: a job fails at the first of them, unless "
+            "with_null_timestamps(NullTimestamps.DROP), or with an OutputTag, says what becomes of them"
+        )
+    if found.silent:
+        names = ", ".join(found.silent[:_SHOWN]) + (", …" if len(found.silent) > _SHOWN else "")
+        yield f"{names} had nothing to read: without idleness, a split that has never spoken holds all windows"
+
+
+def view_of(advice: Advice) -> RenderableType:
+    """The table, the code line, and what else the data show: less than a screen."""
+    promise = "loses nothing of what was seen" if advice.lose == 0 else f"loses at most {percent(advice.lose)}"
+    parts: list[RenderableType] = [Text(_measured(advice), "bold"), Text(), _table(advice), Text()]
+    parts += [Text(f"To paste; it {promise}", "bold"), Padding(Text(advice.code, "green"), (0, 0, 0, 2))]
+    remarks = [_item("-", line, "") for line in _said(advice)] + [_item("!", note, "yellow") for note in advice.notes]
+    return Group(*parts, *([Text(), *remarks] if remarks else []))
+
+
+def percent(share: float) -> str:
+    """A share, as short as it can be said.
+
+    >>> percent(0), percent(0.01), percent(0.16234), percent(0.00012), percent(0.0000004)
+    ('0', '1 %', '16.2 %', '0.012 %', 'under 0.001 %')
+    """
+    if share == 0:
+        return "0"
+    if share < 0.00001:
+        return "under 0.001 %"
+    digits = 1 if share >= 0.1 else 2 if share >= 0.01 else 3
+    return f"{share:.{digits}%}".rstrip("%").rstrip("0").rstrip(".") + " %"
+
+
+def _assigner(columns: ColumnRoles) -> str:
+    name = f'"{columns.time}"'
+    conversion = _TO_MS.get(columns.unit or "ms")
+    return name if conversion is None else f"lambda row, _: row[{name}] {conversion}"
+
+
+def _note_on_leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
+    """One element with a time far ahead makes all others late, and every bound too small or absurd."""
+    name, split = max(found.splits.items(), key=lambda named: named[1].leap_ms)
+    if split.leap_ms and bound_ms >= split.leap_ms / 2:
+        yield (
+            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and later elements "
+            "are not: its time is most probably wrong. Leave such elements out, and measure again: this bound is theirs"
+        )
+
+
+def _note_on_zones(found: Disorder) -> Iterator[str]:
+    """A split that lags by whole hours, and never by less, most probably writes another time zone."""
+    for name, split in found.splits.items():
+        hours = round(split.mean_apart_ms / _HOUR)
+        off_ms = abs(split.mean_apart_ms - hours * _HOUR)
+        if hours and off_ms <= _MINUTE and split.least_apart_ms >= hours * _HOUR - 10 * _MINUTE:
+            yield (
+                f"the split {name} is {hours} h behind the others, no more and no less: is that a time zone? If the "
+                "elements do not arrive that late, their times are local, or name a wrong zone"
+            )
+            return
+
+
+def _measured(advice: Advice) -> str:
+    found, columns = advice.disorder, advice.columns
+    by = f" by {', '.join(columns.split_by)}" if columns.split_by else ""
+    splits = f" in {count(len(found.splits), 'split')}{by}" if advice.has_splits else ""
+    most = f"at most {length(found.own.longest_ms)} out of order" if found.own.longest_ms else "all in order"
+    return f"{count(found.rows, 'element')}{splits}, {most}{' within their split' if advice.has_splits else ''}"
+
+
+def _table(advice: Advice) -> Table:
+    rows = advice.disorder.rows
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("  to lose at most")
+    for title in ("bound", "late", "results after"):
+        table.add_column(title, justify="right")
+    if advice.has_splits:
+        table.add_column("one watermark for all, as Spark's: late", justify="right")
+        table.add_column("it needs", justify="right")
+    for choice in advice.choices:
+        cells = [length(choice.bound_ms), percent(choice.late / rows), length(choice.delay_ms)]
+        if advice.has_splits:
+            cells += [percent(choice.late_with_one / rows), length(choice.bound_with_one_ms)]
+        named = "nothing" if choice.lose == 0 else percent(choice.lose)
+        table.add_row(f"  {named}", *cells, style="bold" if choice.lose == advice.lose else "")
+    return table
+
+
+def _said(advice: Advice) -> Iterator[str]:
+    if advice.has_splits and advice.wait_ms >= max(1_000, advice.recommended.bound_ms / 10):
+        name, wait = advice.disorder.slowest[0], length(advice.wait_ms)
+        yield f"Results wait for the split {name}, which is {wait} behind the newest element on average."
+    if advice.idleness_ms is not None and advice.has_splits:
+        name, silence_ms = advice.silence
+        clock = "" if advice.disorder.has_clock else ", counted in event time: name the time of arrival to have it"
+        yield (
+            f"Idleness: the split {name} was silent for {length(silence_ms)}{clock}. While a split is idle it "
+            "holds no window, and may be late when it comes back."
+        )
+    if advice.drift_ms is not None:
+        yield "Alignment: the others wait for that split, so that less waits in the state of windows."
+    if advice.early is not None:
+        bound, lateness = duration_code(advice.early.bound_ms), duration_code(advice.early.lateness_ms)
+        yield (
+            f"Early, and corrected later: a bound of {bound} with .allowed_lateness({lateness}) on the windows loses "
+            f"nothing; {percent(advice.early.corrections / advice.disorder.rows)} of the elements correct a result."
+        )
+    if not advice.has_splits and not advice.columns.split_by:
+        yield "Everything was measured as one split: name what tells partitions apart, if there are several."
+
+
+def _item(mark: str, text: str, style: str) -> RenderableType:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(Text(mark, style), Text(text, style))
+    return grid

@@ -7,13 +7,9 @@ from os import PathLike
 from typing import Any
 
 from eventide.advisor.advice import Advice
-from eventide.advisor.arrivals import ColumnRoles
-from eventide.advisor.disorder import Disorder
-from eventide.advisor.files import read_files
-from eventide.advisor.meter import DisorderMeter
-from eventide.advisor.progress import Watch
-from eventide.advisor.times import Unit
-from eventide.advisor.topic import Topic, read_topic
+from eventide.advisor.arrivals import ColumnRoles, Unit
+from eventide.advisor.disorder import Disorder, DisorderMeter
+from eventide.advisor.reading import Topic, Watch, read_files, read_topic
 from eventide.errors import DataError, ProgramError
 
 
@@ -67,7 +63,7 @@ def advise(
 
 def _measured(data: Any, columns: ColumnRoles, format: str | None) -> Disorder:
     if _is_data_frame(data):
-        from eventide.advisor.frame import measure_frame
+        from eventide.advisor.reading import measure_frame
 
         return measure_frame(data, columns)
     meter = DisorderMeter()

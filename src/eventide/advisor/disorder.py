@@ -1,10 +1,21 @@
-"""Measures of a stream: how far elements are out of order, how far splits are apart, and how long they are silent."""
+"""Disorder of a stream: how far elements are out of order, splits apart and silent; measured in order of arrival."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
+from eventide.common.ms import MIN_MS
 from eventide.runtime.eventtime.histograms import DurationHistogram
+from eventide.runtime.duration_histogram import Ints
+
+_TOLERANCE_MS = 1_000
+_LEAP_MS = 3_600_000
+_BEHIND_A_LEAP = 100
+_FEW = 10
 
 
 @dataclass(slots=True)
@@ -121,3 +132,214 @@ class Disorder:
         self.has_clock |= later.has_clock
         self.future += later.future
         self.most_future_ms = max(self.most_future_ms, later.most_future_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some elements, in the order of their arrival.
+
+    Attributes:
+        times: their event times, in milliseconds since the epoch (UTC).
+        names: the names of the splits that they are of.
+        places: for each element, the place of its split's name in ``names``.
+        clock: when they arrived, in the same unit and never back; None where that is not known.
+        nulls: how many elements were left out because they have no time.
+    """
+
+    times: Ints
+    names: list[str]
+    places: npt.NDArray[np.int32]
+    clock: Ints | None = None
+    nulls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """Reference for elements: the newest event time of each split so far, and when it was last heard of.
+
+    ``has_clock`` says whether the latter is a time of arrival; else it is the newest event time of all splits by then.
+    """
+
+    newest: Mapping[str, int]
+    heard: Mapping[str, int]
+    has_clock: bool = False
+
+    def followed_by(self, later: Fronts) -> Fronts:
+        """After another stretch, for which these were not known."""
+        newest = MIN_MS if later.has_clock else max(self.newest.values(), default=MIN_MS)
+        heard = {name: max(newest, at) for name, at in later.heard.items()}
+        return Fronts(_highest(self.newest, later.newest), {**self.heard, **heard}, later.has_clock)
+
+
+class DisorderMeter:
+    """Measures one stretch after the other, with exact maxima of all that came before.
+
+    A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left:
+    :func:`fronts_of` finds these without measuring.
+
+    Args:
+        fronts: what came before; nothing, by default.
+
+    >>> meter = DisorderMeter()
+    >>> meter.take(Stretch(np.array([10, 20, 13]), ["a", "b"], np.array([0, 1, 0], np.int32)))
+    >>> found = meter.disorder
+    >>> found.own.longest_ms, found.whole.longest_ms, found.splits["a"].most_apart_ms
+    (0, 7, 7)
+    """
+
+    def __init__(self, fronts: Fronts | None = None) -> None:
+        known = fronts or Fronts({}, {})
+        self.disorder = Disorder()
+        self._numbers = {name: number for number, name in enumerate(known.newest)}
+        self._newest = np.array(list(known.newest.values()), np.int64)
+        self._heard = np.array([known.heard[name] for name in known.newest], np.int64)
+        self._newest_of_all = int(self._newest.max(initial=MIN_MS))
+
+    @property
+    def fronts(self) -> Fronts:
+        """Where it stands."""
+        names = list(self._numbers)
+        return Fronts(
+            dict(zip(names, self._newest.tolist(), strict=True)), dict(zip(names, self._heard.tolist(), strict=True))
+        )
+
+    def take(self, stretch: Stretch) -> None:
+        """Measure what came next."""
+        self.disorder.nulls += stretch.nulls
+        times = stretch.times
+        if not len(times):
+            self.disorder.named.update(stretch.names)
+            return
+        whole = _with_first(self._newest_of_all, times)
+        np.maximum.accumulate(whole, out=whole)
+        self._newest_of_all = int(whole[-1])
+        self.disorder.whole.add(_behind(whole[:-1], times))
+        if stretch.clock is not None:
+            self._compare_with_clock(times, stretch.clock)
+        runs, newest = _Runs(stretch.places, stretch.names), whole[1:]
+        clock = newest if stretch.clock is None else stretch.clock
+        self._measure_splits(runs, runs.sort(times), runs.sort(newest), runs.sort(clock))
+
+    def _measure_splits(self, runs: _Runs, times: Ints, whole: Ints, clock: Ints) -> None:
+        """Measure elements that are sorted by split; ``whole`` is the newest time of all, with each of them."""
+        numbers, starts, lasts = self._numbered(runs.names), runs.starts, runs.lasts
+        after = times.copy()
+        after[starts] = np.maximum(after[starts], self._newest[numbers])
+        for start, end in runs.bounds():
+            np.maximum.accumulate(after[start:end], out=after[start:end])
+        before = _with_first(0, after[:-1])
+        before[starts] = self._newest[numbers]
+        behind = _behind(before, times)
+        self.disorder.own.add(behind)
+
+        gaps = np.diff(clock, prepend=0)
+        gaps[starts] = clock[starts] - np.where(self._heard[numbers] == MIN_MS, clock[starts], self._heard[numbers])
+        is_first = np.zeros(len(times), np.bool_)
+        is_first[starts] = self._heard[numbers] == MIN_MS
+        self.disorder.gaps.add(gaps[~is_first])
+
+        apart = whole - after
+        leaps = _leaps(runs, times, before)
+        self._newest[numbers], self._heard[numbers] = after[lasts], clock[lasts]
+        columns = zip(
+            runs.names,
+            np.diff(starts, append=len(times)).tolist(),
+            after[lasts].tolist(),
+            clock[starts].tolist(),
+            clock[lasts].tolist(),
+            np.maximum.reduceat(behind, starts).tolist(),
+            np.add.reduceat(apart, starts).tolist(),
+            np.minimum.reduceat(apart, starts).tolist(),
+            np.maximum.reduceat(apart, starts).tolist(),
+            np.maximum.reduceat(gaps, starts).tolist(),
+            leaps,
+            strict=True,
+        )
+        for name, *values in columns:
+            found, known = Split(*values), self.disorder.splits.get(name)
+            self.disorder.splits[name] = found if known is None else known.followed_by(found)
+
+    def _compare_with_clock(self, times: Ints, clock: Ints) -> None:
+        ahead = times - clock
+        self.disorder.has_clock = True
+        self.disorder.future += int(np.count_nonzero(ahead > _TOLERANCE_MS))
+        self.disorder.most_future_ms = max(self.disorder.most_future_ms, int(ahead.max()))
+
+    def _numbered(self, names: list[str]) -> npt.NDArray[np.intp]:
+        """The places of splits in the arrays; those that have not been heard of are added."""
+        new = sum(self._numbers.setdefault(name, len(self._numbers)) >= len(self._newest) for name in names)
+        if new:
+            nothing = np.full(len(self._numbers) - len(self._newest), MIN_MS)
+            self._newest, self._heard = np.append(self._newest, nothing), np.append(self._heard, nothing)
+        return np.array([self._numbers[name] for name in names], np.intp)
+
+
+def fronts_of(stretches: Iterable[Stretch]) -> Fronts:
+    """Where elements leave the splits, whatever came before them; for :meth:`Fronts.followed_by`."""
+    newest_of_all, has_clock = MIN_MS, False
+    newest: dict[str, int] = {}
+    heard: dict[str, int] = {}
+    for stretch in stretches:
+        if not len(stretch.times):
+            continue
+        whole = _with_first(newest_of_all, stretch.times)
+        np.maximum.accumulate(whole, out=whole)
+        newest_of_all, has_clock = int(whole[-1]), stretch.clock is not None
+        runs = _Runs(stretch.places, stretch.names)
+        highest = np.maximum.reduceat(runs.sort(stretch.times), runs.starts).tolist()
+        last = runs.sort(whole[1:] if stretch.clock is None else stretch.clock)[runs.lasts].tolist()
+        newest = _highest(newest, dict(zip(runs.names, highest, strict=True)))
+        heard |= dict(zip(runs.names, last, strict=True))
+    return Fronts(newest, heard, has_clock)
+
+
+def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, MIN_MS), other.get(name, MIN_MS)) for name in {**one, **other}}
+
+
+class _Runs:
+    """Elements sorted by split, those of one split still in their order."""
+
+    def __init__(self, places: npt.NDArray[np.int32], names: list[str]) -> None:
+        # Small numbers are sorted by their digits, which is ten times as fast.
+        keys = places.astype(np.int16) if len(names) <= np.iinfo(np.int16).max else places
+        self._order = None if len(names) == 1 else np.argsort(keys, kind="stable")
+        ordered = places if self._order is None else places[self._order]
+        self.starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self.lasts = np.append(self.starts[1:], len(places)) - 1
+        self.names = [names[place] for place in ordered[self.starts].tolist()]
+
+    def sort(self, values: Ints) -> Ints:
+        return values if self._order is None else values[self._order]
+
+    def bounds(self) -> Iterable[tuple[int, int]]:
+        return zip(self.starts.tolist(), (self.lasts + 1).tolist(), strict=True)
+
+
+def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
+    """How far the element of each split was ahead that went furthest, if later ones did not go there too."""
+    ahead = np.where(before == MIN_MS, 0, times - np.where(before == MIN_MS, times, before))
+    leaps = np.maximum.reduceat(ahead, runs.starts)
+    leaps[leaps < _LEAP_MS] = 0
+    bounds = list(runs.bounds())
+    for run in np.flatnonzero(leaps).tolist():
+        start, end = bounds[run]
+        place = start + int(np.argmax(ahead[start:end]))
+        behind = times[place + 1 : min(place + 1 + _BEHIND_A_LEAP, end)]
+        stayed = np.count_nonzero(behind < before[place] + leaps[run] // 2)
+        if len(behind) < _FEW or stayed < 0.9 * len(behind):
+            leaps[run] = 0
+    found: list[int] = leaps.tolist()
+    return found
+
+
+def _with_first(first: int, values: Ints) -> Ints:
+    found = np.empty(len(values) + 1, np.int64)
+    found[0] = first
+    found[1:] = values
+    return found
+
+
+def _behind(newest: Ints, times: Ints) -> Ints:
+    """How far elements are out of order; 0 where they are not, or nothing came before."""
+    return np.where(newest > times, newest - times, 0)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eventide.advisor.disorder import Disorder
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
 from eventide.runtime.eventtime.histograms import DurationHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from eventide.advisor.advice import Advice
 
 _INK, _QUIET, _LINES = "#1f2430", "#6b7280", "#e8eaee"
 _OWN, _ONE = "#0f7b57", "#d1495b"
@@ -31,8 +30,8 @@ _FINE_MS = tuple(
 _MOST_TICKS = 10
 
 
-def draw(advice: Advice, path: Path) -> None:
-    """Write the picture.
+def draw(found: Disorder, bound_ms: int, path: Path) -> None:
+    """Write the picture of what was measured, with the bound that is recommended.
 
     Raises:
         ProgramError: matplotlib is not installed, or does not know the ending of the path.
@@ -44,7 +43,7 @@ def draw(advice: Advice, path: Path) -> None:
 
     with mpl.rc_context({"font.size": 11, "font.family": "sans-serif", "text.color": _INK, "svg.hashsalt": "eventide"}):
         figure = Figure(figsize=(10, 5.8), layout="constrained")
-        _Curves(advice, figure.subplots()).draw()
+        _Curves(found, bound_ms, figure.subplots()).draw()
         try:
             figure.savefig(path, dpi=150, facecolor="white")
         except ValueError as error:
@@ -52,22 +51,24 @@ def draw(advice: Advice, path: Path) -> None:
 
 
 class _Curves:
-    def __init__(self, advice: Advice, axes: Axes) -> None:
-        self._advice = advice
+    def __init__(self, found: Disorder, bound_ms: int, axes: Axes) -> None:
+        self._found = found
+        self._bound_ms = bound_ms
+        self._has_splits = len(found.splits) > 1
         self._axes = axes
-        self._rows = advice.disorder.rows
-        kinds = (advice.disorder.own, advice.disorder.whole)
+        self._rows = found.rows
+        kinds = (found.own, found.whole)
         self._most = 1.3 * max(10, *(lengths.longest_ms for lengths in kinds))
         self._least = max(1, min(*(lengths.within(_LEAST_SHARE) // 2 for lengths in kinds), int(self._most) // 100))
         self._none_late = min(0.5 / self._rows, 0.001)
 
     def draw(self) -> None:
-        found, axes = self._advice.disorder, self._axes
+        found, axes = self._found, self._axes
         self._frame()
-        if self._advice.has_splits:
+        if self._has_splits:
             self._curve(found.whole, _ONE, (0, (5, 2)), "one watermark for all, as Spark's")
         self._curve(found.own, _OWN, "solid", "a watermark for each split")
-        if self._advice.has_splits:
+        if self._has_splits:
             axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, handlelength=3)
         self._mark_recommended()
 
@@ -81,12 +82,12 @@ class _Curves:
         self._axes.step(x, shares, where="post", color=colour, linestyle=style, linewidth=2.6, zorder=4, label=name)
 
     def _mark_recommended(self) -> None:
-        chosen = self._advice.recommended
-        place = (max(chosen.bound_ms, self._least), max(chosen.late / self._rows, self._none_late))
+        late = self._found.own.longer_than(self._bound_ms)
+        place = (max(self._bound_ms, self._least), max(late / self._rows, self._none_late))
         self._axes.plot(*([part] for part in place), "o", color=_OWN, markersize=9, zorder=6)
         is_left = place[0] ** 2 < self._least * self._most
         self._axes.annotate(
-            length(chosen.bound_ms),
+            length(self._bound_ms),
             place,
             (12, -13) if is_left else (-12, 5),
             textcoords="offset points",
@@ -114,10 +115,9 @@ class _Curves:
         axes.text(0, 1.085, self._measured(), transform=axes.transAxes, color=_QUIET, fontsize=10, in_layout=False)
 
     def _measured(self) -> str:
-        advice = self._advice
-        rows = count(advice.disorder.rows, "element")
-        if not advice.has_splits:
+        rows = count(self._rows, "element")
+        if not self._has_splits:
             return rows
-        name, wait = advice.disorder.slowest[0], length(advice.wait_ms)
-        splits = f"{count(len(advice.disorder.splits), 'split')}"
+        name, slowest = self._found.slowest
+        splits, wait = count(len(self._found.splits), "split"), length(round(slowest.mean_apart_ms))
         return f"{rows} in {splits}. With a watermark for each, results also wait for {name}, {wait} behind on average."

@@ -4,9 +4,25 @@ They are values that say what is to be computed; nulls, overflow and NaN are tre
 """
 
 from eventide.aggregates._aggregate import ColumnAggregate
-from eventide.aggregates._numbers import count, max_, mean, min_, stddev, stddev_pop, sum_, var_pop, variance
-from eventide.aggregates._sketches import approx_count_distinct, approx_quantiles, approx_top_k
-from eventide.aggregates._values import collect_list, collect_set, count_distinct, first, last
+from eventide.aggregates._functions import (
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
+    collect_list,
+    collect_set,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    mean,
+    min_,
+    stddev,
+    stddev_pop,
+    sum_,
+    var_pop,
+    variance,
+)
 
 __all__ = [
     "ColumnAggregate",

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
+from eventide._secrets import without_secrets
 from eventide.cli.answers import AsJson, answer, working
 from eventide.cli.savepoint import say
 from eventide.cli.session import found_in, savepoint_at, started_spark
+from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
-    from eventide.spark.inspection import Inspection
+    from eventide.spark.inspection import Inspection, MicroBatch, Part, SourceState
     from eventide.spark.state_sizes import StateSize
+
+_MOST_PARTS = 10
 
 
 def checkpoint(
@@ -36,14 +44,26 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --state
         eventide checkpoint /data/jobs/orders --json | jq .unfinished
     """
-    from eventide.cli.checkpoint_view import view_of
-
     saved = savepoint_at(location)
     if saved is not None:
         say(saved, as_json=as_json)
     found = found_in(location)
     sizes = _sizes(found) if state else None
     answer(_document(found, sizes), view_of(found, sizes, time.time_ns() // 1_000_000), as_json=as_json)
+
+
+def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -> RenderableType:
+    """The checkpoint, and its state where that was counted; ``now_ms`` is the time of day."""
+    parts: list[RenderableType] = [
+        Text(f"The checkpoint {without_secrets(found.location)}", "bold"),
+        _rows(_of_the_job(found, now_ms)),
+    ]
+    parts += [Text("\nSources", "bold"), *(line for source in found.sources for line in _source(source))]
+    parts += [Text("\nOperators", "bold"), _table(["level", "operator", "stored as", ""], _operators(found))]
+    if sizes is not None:
+        parts += [Text("\nState", "bold"), _table(["level", "operator", "values", "size"], _state(found, sizes))]
+    parts += [Text("\nSinks", "bold"), *(Text(f"  {line}") for line in _sinks(found))]
+    return Group(*parts)
 
 
 def _sizes(found: Inspection) -> list[StateSize]:
@@ -56,3 +76,95 @@ def _sizes(found: Inspection) -> list[StateSize]:
 
 def _document(found: Inspection, sizes: list[StateSize] | None) -> dict[str, Any]:
     return {**dataclasses.asdict(found), "state": None if sizes is None else [dataclasses.asdict(one) for one in sizes]}
+
+
+def _of_the_job(found: Inspection, now_ms: int) -> Iterator[tuple[str, str]]:
+    if found.job is not None:
+        yield "job", found.job
+    if found.created_ms is not None:
+        yield "begun", f"{_at(found.created_ms, now_ms)}; Spark's query {found.query}"
+    programs = f"{count(found.programs, 'program')}, {count(found.parallelism, 'subtask')}"
+    yield "started with", f"{programs}; state in format {found.format}"
+    yield "committed", _committed(found.committed, now_ms)
+    if found.unfinished is not None:
+        yield "unfinished", _unfinished(found.unfinished, now_ms)
+    total, state = sum(found.listing.folders.values()), found.listing.folders.get("state", 0)
+    yield "size", f"{size(total)} in {count(found.listing.files, 'file')}; of these, state: {size(state)}"
+
+
+def _committed(batch: MicroBatch | None, now_ms: int) -> str:
+    if batch is None or batch.committed_ms is None:
+        return "no micro-batch yet"
+    at = f"micro-batch {batch.number}, at {_at(batch.committed_ms, now_ms)}"
+    if batch.planned_ms is None:
+        return at
+    return f"{at}, {length(max(0, batch.committed_ms - batch.planned_ms))} after it was planned"
+
+
+def _unfinished(batch: MicroBatch, now_ms: int) -> str:
+    planned = "" if batch.planned_ms is None else f", planned at {_at(batch.planned_ms, now_ms)}"
+    return f"micro-batch {batch.number}{planned}: the job is in it, or ended in it and repeats it at its next start"
+
+
+def _at(ms: int, now_ms: int) -> str:
+    ago_ms = (now_ms - ms) // 1_000 * 1_000
+    return f"{moment(ms)} ({length(ago_ms)} ago)" if ago_ms > 0 else f"{moment(ms)} (just now)"
+
+
+def _source(source: SourceState) -> Iterator[RenderableType]:
+    """The parts of a source that have not ended come first; of many, the others are left out."""
+    ended = sum(part.ended for part in source.parts)
+    counted = count(len(source.parts), "part") + (f", {ended:,} ended" if ended else "")
+    yield Text(f"  {source.name} ({source.kind}): {counted if source.parts else 'nothing planned yet'}")
+    shown = sorted(source.parts, key=lambda part: part.ended)[:_MOST_PARTS]
+    if shown:
+        yield _rows(
+            (f"  {without_secrets(part.name)}", *_position(part), "ended" if part.ended else "") for part in shown
+        )
+    if len(shown) < len(source.parts):
+        yield Text(f"    and {len(source.parts) - len(shown):,} more, which --json has")
+
+
+def _position(part: Part) -> tuple[str, str]:
+    reached = "-" if part.committed is None else str(part.committed)
+    return reached, "" if part.planned in (None, part.committed) else f"to {part.planned} in the unfinished one"
+
+
+def _operators(found: Inspection) -> Iterator[tuple[str, ...]]:
+    for operator in found.operators:
+        does = operator.identity.get("window") or operator.identity.get("stored form", "")
+        yield str(operator.level), operator.name, operator.id, does
+
+
+def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str, ...]]:
+    names = {operator.id: operator.name for operator in found.operators}
+    for one in sizes:
+        name = "what its operators share" if one.operator is None else names[one.operator]
+        yield str(one.level), name, f"{one.rows:,}", size(one.bytes)
+
+
+def _sinks(found: Inspection) -> Iterator[str]:
+    kinds = {sink["name"]: sink["kind"] for sink in (found.description or {}).get("sinks", ())}
+    for sink in found.sinks:
+        yield f"{sink} ({kinds[sink]})" if sink in kinds else sink
+    for directory in found.directories:
+        yield f"files in {directory}"
+    for group in found.transactions:
+        yield f"transactions of Kafka in the group {group}"
+
+
+def _rows(rows: Iterable[tuple[str, ...]]) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for first, *others in rows:
+        table.add_row(f"  {first}", *others)
+    return table
+
+
+def _table(titles: Sequence[str], rows: Iterable[tuple[str, ...]]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for place, title in enumerate(titles):
+        right = title in {"values", "size"}
+        table.add_column(title if place else f"  {title}", overflow="fold", justify="right" if right else "left")
+    for first, *others in rows:
+        table.add_row(f"  {first}", *others)
+    return table

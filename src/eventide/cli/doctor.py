@@ -1,21 +1,40 @@
-"""``eventide doctor``: whether this machine has what jobs need."""
+"""``eventide doctor``: whether this machine has what jobs need, and whether a small job runs."""
 
 from __future__ import annotations
 
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from packaging.requirements import Requirement
 from rich.table import Table
 from rich.text import Text
 
+from eventide import __version__
 from eventide.cli.answers import AsJson, answer
-from eventide.cli.health import Finding, State, findings
+from eventide.cli.session import started_spark
+from eventide.errors import ProgramError
+from eventide.spark.java import check_java, java_version
 
-_MARKS = {
-    State.FINE: Text("ok", "green"),
-    State.ABSENT: Text("-", "dim"),
-    State.WRONG: Text("missing", "bold red"),
-}
+_PACKAGE = "eventide"
+_OF_DEVELOPERS = {"bench", "dev", "docs", "lint", "test"}
+_LEAST_FREE_GB = 1
+_LEAST_MEMORY_GB = 2
+_LOCAL_ADDRESS = "127.0.0.1"
+_LIMIT_OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+_EXPECTED = [20, 25]
 
 
 def doctor(
@@ -36,12 +55,155 @@ def doctor(
     """
     found = findings()
     if spark and all(finding.state is not State.WRONG for finding in found):
-        from eventide.cli.trial import tried
-
         found.append(tried())
     fine = all(finding.state is not State.WRONG for finding in found)
     document = {"fine": fine, "findings": [finding.as_json() for finding in found]}
     answer(document, _table(found), as_json=as_json, fine=fine)
+
+
+class State(StrEnum):
+    """How something is."""
+
+    FINE = "fine"
+    ABSENT = "absent"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Finding about one thing that jobs need: what was found, how that is, and what to do if it is not fine."""
+
+    what: str
+    found: str
+    state: State = State.FINE
+    advice: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the finding as JSON values."""
+        return {"what": self.what, "found": self.found, "state": str(self.state), "advice": self.advice}
+
+
+def findings() -> list[Finding]:
+    """All that can be seen without starting Spark. Nothing heavy is imported: versions are those of the packages."""
+    return [
+        Finding("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
+        Finding("Python", f"{platform.python_version()}, {sys.executable}"),
+        java(),
+        *libraries(),
+        temporary_files(),
+        local_address(),
+        machine(),
+    ]
+
+
+def java() -> Finding:
+    """The Java that Spark would be started with."""
+    try:
+        program = check_java()
+    except ProgramError as error:
+        return Finding("Java", "none that Spark can use", State.WRONG, str(error))
+    return Finding("Java", f"{java_version(program)}, {program}")
+
+
+def libraries() -> Iterator[Finding]:
+    """The libraries that eventide's package asks for, and those of each extra that is for users."""
+    try:
+        package = metadata.distribution(_PACKAGE)
+    except metadata.PackageNotFoundError:
+        advice = "so the versions that it needs are not known here; install it, for instance with: pip install -e ."
+        yield Finding("libraries", "eventide runs from its source and is not installed", State.ABSENT, advice)
+        return
+    for requirement in _asked_for(""):
+        yield library(requirement)
+    for extra in sorted(set(package.metadata.get_all("Provides-Extra", [])) - _OF_DEVELOPERS):
+        for requirement in _asked_for(extra):
+            yield library(requirement, extra)
+
+
+def library(requirement: Requirement, extra: str = "") -> Finding:
+    """One library: whether it is there, in a version that fits."""
+    what = f"{requirement.name} ({extra})" if extra else requirement.name
+    get = f"pip install '{_PACKAGE}[{extra}]'" if extra else f"pip install '{requirement.name}{requirement.specifier}'"
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return Finding(what, "not installed", State.ABSENT if extra else State.WRONG, get)
+    if not requirement.specifier.contains(version, prereleases=True):
+        return Finding(what, f"{version}, and {requirement.specifier} is needed", State.WRONG, get)
+    return Finding(what, version)
+
+
+def temporary_files() -> Finding:
+    """The folder where Spark keeps what it shuffles, and local jobs their state."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
+    advice = "let SPARK_LOCAL_DIRS and TMPDIR lead to a folder with room"
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free_gb = shutil.disk_usage(folder).free / 1e9
+    except OSError as error:
+        return Finding("temporary files", f"{folder} cannot be written: {error}", State.WRONG, advice)
+    found = f"{folder}, {free_gb:.1f} GB free"
+    if free_gb < _LEAST_FREE_GB:
+        return Finding("temporary files", found, State.WRONG, advice)
+    return Finding("temporary files", found)
+
+
+def local_address() -> Finding:
+    """The address of this machine on which a local Spark listens."""
+    try:
+        with socket.create_server((_LOCAL_ADDRESS, 0)):
+            return Finding("local address", _LOCAL_ADDRESS)
+    except OSError as error:
+        advice = "a local Spark and its workers talk to each other there; let the firewall or container allow it"
+        return Finding("local address", f"{_LOCAL_ADDRESS} cannot be listened on: {error}", State.WRONG, advice)
+
+
+def machine() -> Finding:
+    """Processors and memory."""
+    cores = os.cpu_count() or 1
+    memory_gb = _memory_gb()
+    if memory_gb is None:
+        return Finding("machine", f"{platform.system()}, {cores} processor(s), memory not known")
+    found = f"{platform.system()}, {cores} processor(s), {memory_gb:.1f} GB of memory"
+    if memory_gb < _LEAST_MEMORY_GB:
+        advice = f"Spark and its workers take {_LEAST_MEMORY_GB} GB, even for small jobs"
+        return Finding("machine", found, State.WRONG, advice)
+    return Finding("machine", found)
+
+
+def tried() -> Finding:
+    """Sum ten numbers in windows on Spark: that needs a session, Python workers, Arrow, and RocksDB for the state."""
+    from eventide.api.windows import TumblingEventTimeWindows
+    from eventide.common import Time, Types, WatermarkStrategy
+    from eventide.connectors.sources import NumberSequenceSource
+    from eventide.datastream import StreamExecutionEnvironment
+
+    started = time.monotonic()
+    try:
+        started_spark()
+        with tempfile.TemporaryDirectory(prefix="eventide-doctor-") as folder:
+            env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+            env.get_checkpoint_config().set_checkpoint_storage_dir(folder)
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+            sums = (
+                env.from_source(NumberSequenceSource(0, 9), strategy, "numbers")
+                .key_by(lambda number: number % 2, Types.LONG())
+                .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+                .reduce(lambda a, b: a + b)
+            )
+            found = sorted(sums.execute_and_collect())
+    except Exception as error:  # whatever is wrong with Spark here is what was asked for
+        return Finding("a job on Spark", f"failed: {error}", State.WRONG, "the log above may say more")
+    if found != _EXPECTED:
+        return Finding("a job on Spark", f"gave {found}, not {_EXPECTED}", State.WRONG, "please report this as a fault")
+    return Finding("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
+
+
+_MARKS = {
+    State.FINE: Text("ok", "green"),
+    State.ABSENT: Text("-", "dim"),
+    State.WRONG: Text("missing", "bold red"),
+}
 
 
 def _table(found: list[Finding]) -> Table:
@@ -50,3 +212,28 @@ def _table(found: list[Finding]) -> Table:
         said = finding.found if not finding.advice else f"{finding.found}; {finding.advice}"
         table.add_row(_MARKS[finding.state], finding.what, said)
     return table
+
+
+def _asked_for(extra: str) -> Iterator[Requirement]:
+    """Requirements of the package itself, or of an extra; an extra that is made of others is taken apart."""
+    for text in metadata.requires(_PACKAGE) or ():
+        one = Requirement(text)
+        of_the_extra = one.marker is not None and "extra" in str(one.marker)
+        if of_the_extra != bool(extra) or (one.marker is not None and not one.marker.evaluate({"extra": extra})):
+            continue
+        if one.name == _PACKAGE:
+            for part in sorted(one.extras):
+                yield from _asked_for(part)
+        else:
+            yield one
+
+
+def _memory_gb() -> float | None:
+    """All of the memory, or what a container may have of it; None where the system does not say it this way."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    with suppress(OSError, ValueError):  # "max" is no number
+        total = min(total, int(_LIMIT_OF_CONTAINER.read_text()))
+    return total / 1e9

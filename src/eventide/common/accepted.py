@@ -1,24 +1,12 @@
-"""Settings of Flink that have no meaning on Spark: a program may set them and ask for them, and is told that, once.
-
-A class lists their methods as rows of a table, a signature without a body each. The decorators make the method, its
-docstring, its one warning, and its place in the documentation's tables:
-
-    @without_effect("checkpoint_timeout", "a micro-batch takes as long as it takes")
-    def set_checkpoint_timeout(self, checkpoint_timeout: int) -> Self: ...
-    @what_was_set("checkpoint_timeout", 600_000)
-    def get_checkpoint_timeout(self) -> int: ...
-    @always(True, "every micro-batch is a checkpoint")
-    def is_checkpointing_enabled(self) -> bool: ...
-"""
+"""Settings of Flink that have no meaning on Spark: a program may set them and ask for them, and is told that, once."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
-
-from eventide.common.stack import level_of_the_program
 
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=Callable[..., Any])
@@ -85,6 +73,22 @@ def what_was_set(setting: str, default: object) -> Callable[[_M], _M]:
 def always(value: object, why: str) -> Callable[[_M], _M]:
     """Make a method that returns a value, whatever is set."""
     return _method(lambda _, owner: value, f"always `{value}`: {why}")
+
+
+def level_of_the_program() -> int:
+    """The ``stacklevel`` with which a warning of the caller points into the user's program."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def place_in_the_program() -> tuple[str, int]:
+    """The file and the line at which the user's program called, for a warning that comes later."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _method(does: Callable[..., object], difference: str) -> Callable[[_M], _M]:

@@ -1,27 +1,34 @@
-"""The addresses of the dashboard, and what each answers."""
+"""The addresses of the dashboard, what each answers, also to Prometheus, and which requests it answers at all."""
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from eventide.dashboard.guard import OWN_HEADER, KnownHosts, is_of_the_page
-from eventide.dashboard.prometheus import CONTENT_TYPE, exposition, registry_of
+from eventide.dashboard.samples import METRICS, Sample, samples
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import EventideError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PAGE = Path(__file__).parent / "page"
 
@@ -37,6 +44,11 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+PREFIX = "eventide_"
+
+OWN_HEADER = "x-eventide"
+"""The page sends this with each question. A foreign page could only after a request that no dashboard allows."""
 
 
 def application(
@@ -124,6 +136,66 @@ def application(
     )
 
 
+def registry_of(jobs: Callable[[], Iterable[WatchedJob]]) -> CollectorRegistry:
+    """A registry of its own, which knows nothing but these jobs."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Jobs(jobs))
+    return registry
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    """All that a registry has, in Prometheus' text format."""
+    text: bytes = generate_latest(registry)
+    return text
+
+
+class KnownHosts:
+    """Refuses requests for a host that is not the dashboard's.
+
+    A foreign page whose name leads to this machine makes a browser ask under that name. So a host must be an
+    address by its number, this machine by a name that it knows, or one that was allowed.
+
+    Args:
+        app: The application that answers the others.
+        allowed: Gives the further names.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Callable[[], Collection[str]]) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] != "http" or is_known(_named(scope), self._allowed()):
+            await self._app(scope, receive, send)
+        else:
+            await PlainTextResponse("this is no host of the dashboard's", 400)(scope, receive, send)
+
+
+def is_known(host: str, allowed: Collection[str]) -> bool:
+    """Whether a Host header is of the dashboard's.
+
+    >>> [is_known(host, ["watch"]) for host in ("127.0.0.1:8081", "[::1]", "Watch:80", "evil.example")]
+    [True, True, True, False]
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    return _is_address(name) or name in {"localhost", *(one.lower().rstrip(".") for one in allowed)}
+
+
+def own_names() -> set[str]:
+    """The names that this machine has for itself."""
+    return {socket.gethostname()}
+
+
+def is_of_the_page(request: Request) -> bool:
+    """Whether a request comes from the dashboard's page, or from a program, and from no other page."""
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return OWN_HEADER in request.headers and site in {"same-origin", "none"}
+
+
 def _refused(request: Request, error: Exception) -> Response:
     """Answer that something is not known now, as of a half-written checkpoint; it may be at the next request."""
     return JSONResponse({"error": str(error)}, 503)
@@ -133,3 +205,35 @@ async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[
     response = await answer(request)
     response.headers.update(_HEADERS)
     return response
+
+
+class _Jobs:
+    """Tells of all jobs when it is asked: a collector as ``prometheus_client`` wants one."""
+
+    def __init__(self, jobs: Callable[[], Iterable[WatchedJob]]) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        found: dict[str, list[Sample]] = {}
+        for sample in samples(self._jobs(), time.time_ns() // 1_000_000):
+            found.setdefault(sample.metric.name, []).append(sample)
+        for metric in METRICS:
+            some = found.get(metric.name, ())
+            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+            family = kind(PREFIX + metric.name, metric.text, labels=list(some[0].labels) if some else ())
+            for sample in some:
+                family.add_metric(list(sample.labels.values()), sample.value)
+            if some:
+                yield family
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(scope: Any) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

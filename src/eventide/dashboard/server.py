@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import uvicorn
 
 from eventide.common.job import JobClient
-from eventide.dashboard.app import application
-from eventide.dashboard.guard import own_names
+from eventide.dashboard.app import application, own_names
 from eventide.dashboard.watched import WatchedJobs
 
 _PATIENCE_S = 10.0

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from eventide._secrets import without_secrets
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.summary import summary
+from eventide.common.words import summary
 
 Json: TypeAlias = dict[str, Any]
 

@@ -19,7 +19,7 @@ from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from eventide.common.stack import level_of_the_program
+from eventide.common.accepted import level_of_the_program
 from eventide.common.time import Duration
 from eventide.common.type_variables import T
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation
@@ -47,7 +47,7 @@ from eventide.errors import DashboardWarning, ProgramError
 from eventide.plan.compiler import compile_plan
 from eventide.plan.description import describe
 from eventide.plan.execution_mode import RuntimeExecutionMode
-from eventide.plan.explain import explain
+from eventide.plan.description import explain
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
@@ -58,7 +58,7 @@ from eventide.plan.graph import (
     without_uid,
 )
 from eventide.plan.job import JobPlan
-from eventide.plan.next_job import NextJob
+from eventide.plan.graph import NextJob
 from eventide.plan.settings import Host, JobSettings, SavepointRestoreSettings
 
 if TYPE_CHECKING:

@@ -10,15 +10,14 @@ import warnings
 from functools import cache, partial
 from typing import Any, NoReturn
 
+from eventide.common.accepted import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
-from eventide.common.stack import level_of_the_program
 from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.archives import Archives
-from eventide.local.evidence import evidence
+from eventide.local.checkpoint import begun_from, evidence
 from eventide.local.file_sink import refuse_used_directories
 from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
-from eventide.local.savepoint import begun_from
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import Host, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import warning_of_timers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,13 @@ from eventide.common.job import BatchProgress
 from eventide.connectors.sink import CollectSink, PrintSink
 from eventide.errors import ProgramError
 from eventide.local.file_sink import LocalFiles, is_of_files
-from eventide.local.opened import OpenedParts
 from eventide.pickling.pickles import bring
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import JobMetrics, gathered
+from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.pickles import Copies
+from eventide.runtime.progress import gathered
 from eventide.runtime.sources.alignment import Facts
 from eventide.runtime.sources.offsets import (
     Offsets,
@@ -31,7 +32,9 @@ from eventide.runtime.sources.offsets import (
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import Backend, MemoryBackend
+from eventide.runtime.tasks.task import close_all, open_all
 from eventide.runtime.tasks.stage import Stage
+from eventide.runtime.tasks.task import TaskSpec
 
 _PATIENCE_S = 0.05
 
@@ -256,6 +259,52 @@ class LocalRunner:
         return dict(elements)
 
 
+class OpenedParts:
+    """The sources and stages of a job, copied and opened for each of their subtasks that runs.
+
+    ``classes`` are what is known of their classes, as on Spark.
+
+    Raises:
+        ProgramError: for what could not travel on Spark.
+    """
+
+    def __init__(
+        self, sources: Sequence[SourceSpec], stages: Sequence[Stage], registered_types: Sequence[Any] = ()
+    ) -> None:
+        self._stages_at = {stage.number: len(sources) + place for place, stage in enumerate(stages)}
+        self._copies = Copies(
+            [(source, f"the source {source.name!r} or a function after it") for source in sources]
+            + [(stage, f"an operator ({stage.name}) or a function after it") for stage in stages],
+            registered_types,
+        )
+        self.classes = self._copies.classes
+        self._opened: dict[tuple[int, int], Any] = {}
+
+    def source(self, place: int, task: int) -> SourceSpec:
+        """The source of a place, with the functions after it, as one of its tasks has them."""
+        source: SourceSpec = self._part(place, task)
+        return source
+
+    def stage(self, number: int, subtask: int) -> Stage:
+        """The level of a number as one of its subtasks has it."""
+        stage: Stage = self._part(self._stages_at[number], subtask)
+        return stage
+
+    def close(self) -> None:
+        """Close the functions of all that were opened; another run gets others."""
+        while self._opened:
+            _, part = self._opened.popitem()
+            close_all(*_functions_in(part))
+
+    def _part(self, number: int, subtask: int) -> Any:
+        at = number, subtask
+        if at not in self._opened:
+            part = self._copies.copy(number)
+            open_all(*_functions_in(part), subtask)
+            self._opened[at] = part
+        return self._opened[at]
+
+
 def _own(source: Any) -> SourceSpec:
     if not isinstance(source, SourceSpec):
         raise ProgramError(
@@ -279,3 +328,7 @@ def _print(sink: SinkSpec, rows: Iterable[tuple[Any, int | None]]) -> None:
             f"the sink {sink.name!r} ({sink.sink!r}) needs Spark; in the local environment use print(), a FileSink or "
             "execute_and_collect()"
         )
+
+
+def _functions_in(part: SourceSpec | Stage) -> tuple[tuple[SourceSpec, ...], tuple[TaskSpec, ...]]:
+    return ((), part.tasks) if isinstance(part, Stage) else ((part,), ())

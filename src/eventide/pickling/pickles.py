@@ -21,8 +21,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from eventide.errors import StateError
-from eventide.pickling.class_name import ClassName, class_name
-from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES
+from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES, ClassName, class_name
 from eventide.pickling.reader import Reader, forget, read
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)

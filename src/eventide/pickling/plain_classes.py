@@ -6,8 +6,10 @@ Why that is so of each stands in the table of ``tests/unit/common/test_plain_cla
 from __future__ import annotations
 
 import builtins
+from typing import TypeAlias
 
-from eventide.pickling.class_name import ClassName
+ClassName: TypeAlias = tuple[str, str]
+"""A module, and the qualified name of a class in it."""
 
 _NAMES = {
     "builtins": "bool int float complex str bytes bytearray list tuple dict set frozenset slice range object",
@@ -79,7 +81,7 @@ INSTEAD: dict[ClassName, ClassName] = {
     for names, ours in _OURS.items()
     for module, name in [names.split()]
 } | {(former, name): (module, name) for former, module in _FORMER_MODULES.items() for name in _NAMES[module].split()}
-"""What takes the place of a stored name: safe functions for those of libraries that would accept any pickled data,
+"""Substitutes of stored names: safe functions for those of libraries that would accept any pickled data,
 and eventide's classes where they are now."""
 
 PLAIN_CLASSES: frozenset[ClassName] = frozenset(
@@ -101,3 +103,8 @@ SHOWN_CLASSES: frozenset[ClassName] = frozenset(
     | {at for at, (_, ours) in INSTEAD.items() if ours in {"CountWindow", "GlobalWindow", "class_of_name", "scalar_of"}}
 )
 """Classes whose objects are made to be shown: the objects cannot be changed, or run only eventide's code."""
+
+
+def class_name(kind: type) -> ClassName:
+    """The name under which data refer to a class."""
+    return kind.__module__, kind.__qualname__

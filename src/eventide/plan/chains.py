@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from eventide.common.typeinfo import TupleTypeInfo
-from eventide.plan.dead_letters import advice_on_key, advice_on_type
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -18,6 +17,8 @@ from eventide.plan.graph import (
     SinkTransformation,
     Transformation,
     UnionTransformation,
+    advice_on_key,
+    advice_on_type,
 )
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep

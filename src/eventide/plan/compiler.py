@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from eventide.common.stack import level_of_the_program
+from eventide.common.accepted import level_of_the_program
+from eventide.common.typeinfo import RowTypeInfo
 from eventide.errors import ProgramError
 from eventide.plan.alignment import Alignments
-from eventide.plan.batch import runs_in_batch
 from eventide.plan.chains import Chains, IncomingEdge, Target, strategies_identity
 from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.graph import (
@@ -18,6 +18,7 @@ from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
     InputTransformation,
+    KeyTransformation,
     OperationTransformation,
     SinkTransformation,
     SourceTransformation,
@@ -28,7 +29,6 @@ from eventide.plan.graph import (
 )
 from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.plan.pruning import used_fields
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
@@ -36,11 +36,13 @@ from eventide.runtime.exchange.partitioners import ForwardPartitioner, ReportsAl
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO
 from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec
-from eventide.runtime.tasks.operator import Operation
+from eventide.runtime.tasks.operator import Operation, PlannedOperator
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
+
+Consumers = Callable[[Transformation], Sequence[Transformation]]
 
 
 def compile_plan(
@@ -61,6 +63,40 @@ def compile_plan(
         ProgramError: if a program cannot run as it is written.
     """
     return _Compiler(ends, parallelism, max_parallelism, mode).compile()
+
+
+def runs_in_batch(nodes: Iterable[Transformation], mode: RuntimeExecutionMode) -> bool:
+    """Say whether a program of these nodes runs in batch execution, where all of its input comes before any watermark.
+
+    It does where the mode says so, where the mode is AUTOMATIC and all input is bounded, and where it reads batch
+    DataFrames alone.
+
+    Raises:
+        ProgramError: if the mode is BATCH, and a source never ends.
+    """
+    inputs = [node for node in nodes if isinstance(node, InputTransformation)]
+    endless = [node.name for node in inputs if not node.is_bounded]
+    if mode is RuntimeExecutionMode.BATCH and endless:
+        raise ProgramError(
+            f"batch mode needs bounded sources; {', '.join(map(repr, endless))} of this program never ends"
+        )
+    if mode is RuntimeExecutionMode.STREAMING:
+        return not endless and all(isinstance(node, DataFrameTransformation) for node in inputs)
+    return not endless
+
+
+def used_fields(
+    node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]
+) -> tuple[str, ...] | None:
+    """The fields of the elements of a source that are used, in their order; None if whole elements are.
+
+    Whole elements are what Python functions, sinks and side outputs get.
+    """
+    kind = node.type_info
+    used = _used(node, consumers, operators)
+    if used is None or not isinstance(kind, RowTypeInfo) or kind.names is None:
+        return None
+    return tuple(name for name in kind.names if name in used) or kind.names[:1]
 
 
 class _Compiler:
@@ -319,3 +355,33 @@ def _unique_names(nodes: list[Transformation]) -> dict[int, str]:
             taken.add(name)
         names[node.number] = name
     return names
+
+
+def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]) -> set[str] | None:
+    used: set[str] = set()
+    for consumer in consumers(node):
+        operator = operators.get(consumer.number)
+        if operator is not None:
+            of_inputs: list[Iterable[str] | None] = [
+                fields for source, fields in zip(consumer.inputs, operator.used_fields, strict=True) if source is node
+            ]
+        elif isinstance(consumer, AlignmentTransformation):
+            of_inputs = []
+        elif isinstance(consumer, AssignTransformation):
+            of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
+        elif isinstance(consumer, KeyTransformation):
+            of_inputs = [_used(consumer, consumers, operators)]
+        else:
+            return None
+        for fields in of_inputs:
+            if fields is None:
+                return None
+            used.update(fields)
+    return used
+
+
+def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
+    strategy = node.strategy
+    if strategy.timestamp_assigner is not None or strategy.is_supplied:
+        return None
+    return {strategy.timestamp_column} if isinstance(strategy.timestamp_column, str) else set()

@@ -8,12 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from eventide.api.dead_letters import advice_to_call_it_on
 from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_strategy import WatermarkSpec
-from eventide.connectors.sink import Sink
+from eventide.connectors.sink import CollectSink, Sink
+from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ChainedOperator
+from eventide.runtime.joins.windowed import KeyOfSide
 from eventide.runtime.process.redistribution import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
@@ -349,15 +352,6 @@ def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
     return json.dumps({"nodes": nodes}, indent=2)
 
 
-def _shipped(source: Transformation) -> tuple[Transformation, str]:
-    """Where the elements of an input come from, and Flink's name for the way that they take."""
-    strategy = "HASH" if isinstance(source, KeyTransformation) else "FORWARD"
-    while isinstance(source, OperationTransformation) and isinstance(source.operation, Redistribution):
-        strategy = source.operation.ship_strategy if strategy == "FORWARD" else strategy
-        (source,) = source.inputs
-    return source, strategy
-
-
 def without_uid(ends: Iterable[Transformation]) -> list[str]:
     """The names of the operators of a program that keep state and have no uid."""
     return [node.name for node in reachable(ends) if isinstance(node, OperationTransformation) and node.uid is None]
@@ -378,3 +372,90 @@ def why_without_parallelism(node: Transformation) -> str | None:
         f"which runs in the tasks of {node.inputs[0].name!r}, without a shuffle between them; call set_parallelism on "
         "the window before it, or env.set_parallelism(...)"
     )
+
+
+def why_nothing_is_bad(node: Transformation) -> str | None:
+    """The reason why an operator has no dead letters; None if it can have some."""
+    match node:
+        case KeyTransformation():
+            return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
+        case OperationTransformation():
+            if isinstance(node.operation, Redistribution):
+                return "it hands elements on as they are; call it on the stream before"
+            if not hasattr(node.operation, "dead_letters"):
+                return "functions beside a broadcast stream, and joins that select fields, have no dead letters"
+            return None
+        case FunctionTransformation() | AssignTransformation() | SourceTransformation():
+            return None
+    return "it is neither a source nor a function, a window or a key; call it on what these give"
+
+
+def advice_on_key(node: Transformation) -> str:
+    """The advice for a job that stops because an element from a node has no key; empty if there is none."""
+    if not isinstance(node, KeyTransformation) or why_nothing_is_bad(node) is not None:
+        return ""
+    if isinstance(node.key.select, KeyOfSide):
+        return advice_to_call_it_on("the stream that key_by with the same function gives, before it is joined")
+    return advice_to_call_it_on("the stream that key_by gives")
+
+
+def advice_on_type(node: Transformation, name: str) -> str:
+    """The advice for a job that stops because an element from a node is not of its declared type."""
+    return advice_to_call_it_on(f"the stream that {name!r} gives") if why_nothing_is_bad(node) is None else ""
+
+
+class NextJob:
+    """The operators and sinks that a program has made since its last job; each runs once, with all that it needs.
+
+    An operator runs without a sink downstream, too: its function may have another effect.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, Transformation] = {}
+
+    def add(self, node: Transformation) -> None:
+        """Take a node in, if it is an operator or a sink."""
+        if node.is_operator:
+            self._nodes[node.number] = node
+
+    @property
+    def collects(self) -> bool:
+        """Whether the program takes elements while the job runs."""
+        return any(isinstance(n, SinkTransformation) and isinstance(n.sink, CollectSink) for n in self._nodes.values())
+
+    def nodes(self) -> list[Transformation]:
+        """The nodes so far.
+
+        Raises:
+            ProgramError: if there are none.
+        """
+        if not self._nodes:
+            raise ProgramError(
+                "the program has no sink and no operator, so there is nothing to run; add one, such as print(), or "
+                "call execute_and_collect()"
+            )
+        return [*self._nodes.values()]
+
+    def taken(self) -> list[Transformation]:
+        """The nodes so far, for the job that begins; the one after it starts with none.
+
+        Raises:
+            ProgramError: if there are none.
+        """
+        nodes = self.nodes()
+        self._nodes.clear()
+        return nodes
+
+    def leave_out(self, sink: SinkTransformation) -> None:
+        """Leave out operators that a user query runs for its own sink."""
+        for node in reachable([sink]):
+            self._nodes.pop(node.number, None)
+
+
+def _shipped(source: Transformation) -> tuple[Transformation, str]:
+    """Where the elements of an input come from, and Flink's name for the way that they take."""
+    strategy = "HASH" if isinstance(source, KeyTransformation) else "FORWARD"
+    while isinstance(source, OperationTransformation) and isinstance(source.operation, Redistribution):
+        strategy = source.operation.ship_strategy if strategy == "FORWARD" else strategy
+        (source,) = source.inputs
+    return source, strategy

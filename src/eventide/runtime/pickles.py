@@ -25,8 +25,8 @@ from weakref import WeakValueDictionary
 import cloudpickle
 
 from eventide.errors import ProgramError
-from eventide.pickling.class_name import ClassName, class_name
 from eventide.pickling.pickles import ProgramClasses, bring
+from eventide.pickling.plain_classes import ClassName, class_name
 
 _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 """Large packages that are not part of a program: what data may have of them is listed elsewhere, or registered."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.savepoint.header import Header, SavedSource
-from eventide.savepoint.outline import Outline
+from eventide.savepoint.directory import Header, Outline, SavedSource
 from eventide.savepoint.saved import Savepoint
 from eventide.savepoint.taking import StateWriter
 

@@ -1,8 +1,9 @@
-"""Reading of a savepoint: by the job that begins with it, and by each subtask that takes its share."""
+"""Reading of a savepoint: by the job that begins with it, and by each subtask that takes its share; copies of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
@@ -17,13 +18,10 @@ from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
-from eventide.savepoint.files import Directory, copy_files
-from eventide.savepoint.header import NAME, SOURCES, SavedFile
-from eventide.savepoint.keyed import Row, keep_values, keep_windows, mine
-from eventide.savepoint.outline import Outline
-from eventide.savepoint.rows import BROADCAST, GROUP, KEPT, PART, WINDOW, Small
+from eventide.savepoint.directory import NAME, SOURCES, Directory, Outline, SavedFile, copy_files
+from eventide.savepoint.fitting import Widening
+from eventide.savepoint.rows import BROADCAST, GROUP, KEPT, PART, WINDOW, Row, Small, keep_values, keep_windows, mine
 from eventide.savepoint.tasks import of_subtask
-from eventide.savepoint.widening import Widening
 
 _ROWS = 65_536
 
@@ -176,20 +174,6 @@ class Savepoint(Outline):
             yield pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
 
 
-def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of each part of an operator's state."""
-    by_part: dict[str, list[Row]] = {}
-    for row in table.to_pylist():
-        by_part.setdefault(row["part"], []).append(row)
-    yield from by_part.items()
-
-
-def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:
-    """Rows with the columns that an operator keeps in a part of its state."""
-    spec = task.operator if isinstance(task, OperatorTaskSpec) else None
-    return tables.widened(table, spec.stored_schema(part)) if isinstance(spec, OnColumns) else table
-
-
 def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     """The key groups that a subtask owns: those that :func:`~eventide.runtime.elements.keys.subtask_of` gives it.
 
@@ -200,23 +184,10 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     return range(first, behind)
 
 
-def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, *, verify: bool) -> None:
-    sizes = directory.sizes()
-    for name, saved in files.items():
-        found = sizes.get(name)
-        if found is None:
-            raise StateError(f"{name} is missing in the savepoint {location}, and state with it; take a savepoint anew")
-        if found != saved.bytes or (verify and directory.saved_file(name).sha256 != saved.sha256):
-            raise StateError(
-                f"{name} in the savepoint {location} is not as it was written: it had {saved.bytes} bytes and has "
-                f"{found}, or has others; take a savepoint anew"
-            )
-
-
 def outlined(
     location: str, operators: Sequence[str], *, verify: bool
 ) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
-    """Return the parts of an :class:`~eventide.savepoint.outline.Outline`: its text, and schemas of some operators.
+    """Return the parts of an :class:`~eventide.savepoint.directory.Outline`: its text, and schemas of some operators.
 
     Raises what :class:`Savepoint` raises.
     """
@@ -235,3 +206,64 @@ def opened_savepoint(location: str, digest: str) -> Savepoint:
     if found.digest != digest:
         raise StateError(f"the savepoint {location} has changed since the job was started; start the job once more")
     return found
+
+
+def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]) -> list[Small]:
+    """Copy what sources remember, and the state of all operators but some, into a directory.
+
+    Returns:
+        What is small of it.
+    """
+    for source in savepoint.header.sources:
+        if source.storage is not None:
+            names = savepoint.files_in(source.storage)
+            copy_files(savepoint.directory, source.storage, names, target.below(source.storage))
+    for operator in savepoint.header.program["operators"]:
+        if operator not in without:
+            folder = Directory.of_tables(operator)
+            copy_files(savepoint.directory, folder, savepoint.files_in(folder), target.below(folder))
+    for name in savepoint.files_in("keyed"):
+        _copy_rows(savepoint.directory, target, f"keyed/{name}", without)
+    return [row for row in savepoint.small_rows() if row[0] not in without]
+
+
+def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each part of an operator's state."""
+    by_part: dict[str, list[Row]] = {}
+    for row in table.to_pylist():
+        by_part.setdefault(row["part"], []).append(row)
+    yield from by_part.items()
+
+
+def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:
+    """Rows with the columns that an operator keeps in a part of its state."""
+    spec = task.operator if isinstance(task, OperatorTaskSpec) else None
+    return tables.widened(table, spec.stored_schema(part)) if isinstance(spec, OnColumns) else table
+
+
+def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, *, verify: bool) -> None:
+    sizes = directory.sizes()
+    for name, saved in files.items():
+        found = sizes.get(name)
+        if found is None:
+            raise StateError(f"{name} is missing in the savepoint {location}, and state with it; take a savepoint anew")
+        if found != saved.bytes or (verify and directory.saved_file(name).sha256 != saved.sha256):
+            raise StateError(
+                f"{name} in the savepoint {location} is not as it was written: it had {saved.bytes} bytes and has "
+                f"{found}, or has others; take a savepoint anew"
+            )
+
+
+def _copy_rows(directory: Directory, target: Directory, name: str, without: Collection[str]) -> None:
+    """Copy a file of rows by key, if anything is left of it."""
+    with ExitStack() as closing:
+        file = closing.enter_context(directory.store.open_input_file(directory.path(name)))
+        found, writer = pq.ParquetFile(file), None
+        for batch in found.iter_batches(_ROWS):
+            gone = pc.is_in(batch.column("operator"), pa.array([*without], pa.string()))
+            kept = batch.filter(pc.invert(gone))
+            if len(kept):
+                if writer is None:
+                    stream = closing.enter_context(target.writing(name))
+                    writer = closing.enter_context(pq.ParquetWriter(stream, found.schema_arrow))
+                writer.write_batch(kept)

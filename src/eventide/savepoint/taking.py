@@ -18,10 +18,8 @@ from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import tables
-from eventide.savepoint.files import Directory
-from eventide.savepoint.header import NAME, Header
-from eventide.savepoint.keyed import Keys, Row, rows_of_buckets, rows_of_windows
-from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, Small
+from eventide.savepoint.directory import NAME, Directory, Header
+from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, Keys, Row, Small, rows_of_buckets, rows_of_windows
 from eventide.savepoint.tasks import SAVED
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"

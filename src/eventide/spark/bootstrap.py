@@ -17,8 +17,7 @@ from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes
 from eventide.runtime.pickles import classes_of, dumps_program, loads_program
 from eventide.savepoint import StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
-from eventide.savepoint.records import elements_of
-from eventide.savepoint.rows import TASKS, Small
+from eventide.savepoint.rows import TASKS, Small, elements_of
 from eventide.spark.python_files import ship
 
 _DEALT = pa.schema([("subtask", pa.int32()), ("place", pa.int64()), ("elements", pa.binary())])

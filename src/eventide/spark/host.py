@@ -15,11 +15,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eventide.common.accepted import has_no_effect
+from eventide.common.accepted import has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.common.restart_strategy import RestartStrategies
-from eventide.common.stack import level_of_the_program
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.kafka.sink_writer import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide.common.accepted import place_in_the_program
 from eventide.common.job import (
     KEPT,
     BatchProgress,
@@ -25,7 +26,6 @@ from eventide.common.job import (
     JobStatus,
     completed,
 )
-from eventide.common.stack import place_in_the_program
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
 from eventide.spark.collected import Collected, Taken

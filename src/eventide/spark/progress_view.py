@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.common.job import BatchProgress
-from eventide.common.summary import summary
+from eventide.common.words import summary
 
 
 class ProgressView:

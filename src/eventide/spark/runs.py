@@ -13,7 +13,7 @@ import json
 import warnings
 from dataclasses import dataclass
 
-from eventide.common.stack import level_of_the_program
+from eventide.common.accepted import level_of_the_program
 from eventide.errors import ProgramError, StateError
 
 _FOLDER = "eventide-runs"

@@ -14,8 +14,7 @@ from eventide import __version__
 from eventide.connectors.file_system.part_files import PartFiles
 from eventide.errors import ProgramError, StateError
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
-from eventide.savepoint.files import Directory, copy_files
-from eventide.savepoint.header import SOURCES
+from eventide.savepoint.directory import SOURCES, Directory, copy_files
 from eventide.savepoint.rows import Small
 from eventide.spark.checkpoint import outline, recorded_program
 from eventide.spark.connect import there

@@ -3,10 +3,10 @@
 Flink: the State Processor API, in a small form.
 """
 
-from eventide.state_processor.functions import KeyedStateBootstrapFunction
 from eventide.state_processor.reader import SavepointReader
 from eventide.state_processor.transformations import (
     KeyedOperatorTransformation,
+    KeyedStateBootstrapFunction,
     OneInputOperatorTransformation,
     OperatorTransformation,
     StateBootstrapTransformation,

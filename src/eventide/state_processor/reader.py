@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo.texts import type_of_text
+from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
 from eventide.runtime.state.declared import DECLARED, declared_together

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from eventide.api.functions import KeySelector
+from eventide.api.functions import KeyedProcessFunction, KeySelector
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.savepoint.bootstrapping import Bootstrap
-from eventide.state_processor.data import check_data
-from eventide.state_processor.functions import KeyedStateBootstrapFunction
+from eventide.savepoint.rows import elements_of
+
+_AT_ONCE = 65_536
 
 
 class OperatorTransformation:
@@ -88,3 +91,58 @@ class StateBootstrapTransformation:
 
     data: Any
     bootstrap: Bootstrap
+
+
+class KeyedStateBootstrapFunction(KeyedProcessFunction):
+    """Makes the state of a keyed operator: it is called with each element, and puts what it wants into its state.
+
+    The names and types of its states are those of the function that will find them. It may set timers, of event time
+    and of the clock: they fire in the job, in the function of the job.
+
+    >>> from eventide.common import Types
+    >>> from eventide.api.state import ValueStateDescriptor
+    >>> class Totals(KeyedStateBootstrapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+    ...
+    ...     def process_element(self, value, ctx):
+    ...         self.total.update(value["total"])
+    """
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        """Put what should be kept of an element into the state of its key; nothing comes out."""
+
+
+def is_data_frame(data: Any) -> bool:
+    """Whether it is a DataFrame of Spark's."""
+    return hasattr(data, "mapInArrow")
+
+
+def check_data(data: Any) -> None:
+    """Refuse what no state can be made of.
+
+    Raises:
+        ProgramError: if it is no iterable, and no table.
+    """
+    import pyarrow as pa
+
+    is_known = isinstance(data, Iterable | pa.Table | pa.RecordBatch) or is_data_frame(data)
+    if isinstance(data, str | bytes) or not is_known:
+        raise ProgramError(
+            f"bootstrap_with needs an iterable, a table of pandas or Arrow, or a Spark DataFrame, not {data!r}"
+        )
+
+
+def elements_here(data: Any) -> Iterable[Any]:
+    """The elements of data that are here; the rows of a table have their fields by name."""
+    import pyarrow as pa
+
+    if type(data).__module__.partition(".")[0] == "pandas":
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return chain.from_iterable(map(elements_of, data.to_batches(max_chunksize=_AT_ONCE)))
+    found: Iterable[Any] = data
+    return found

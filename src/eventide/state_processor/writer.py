@@ -14,11 +14,10 @@ from eventide.errors import ProgramError
 from eventide.runtime.state.operators import FORMAT
 from eventide.savepoint import Header, Savepoint, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
-from eventide.savepoint.changing import copy_state
-from eventide.savepoint.files import Directory
+from eventide.savepoint.directory import Directory
 from eventide.savepoint.rows import Small
-from eventide.state_processor.data import elements_here, is_data_frame
-from eventide.state_processor.transformations import StateBootstrapTransformation
+from eventide.savepoint.saved import copy_state
+from eventide.state_processor.transformations import StateBootstrapTransformation, elements_here, is_data_frame
 
 
 @dataclass(frozen=True)

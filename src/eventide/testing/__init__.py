@@ -1,7 +1,6 @@
 """For those who test their pipelines: programs without Spark, scripted sources, operators by hand, a Kafka broker."""
 
-from eventide.testing.environment import local_environment
-from eventide.testing.harness import OperatorHarness
+from eventide.testing.harness import OperatorHarness, local_environment
 from eventide.testing.kafka_broker import KafkaBroker
 from eventide.testing.scripted_source import End, Idle, ScriptedSource
 

@@ -1,4 +1,4 @@
-"""One operator by hand: elements, watermarks, and what comes of them, one step at a time."""
+"""Programs in one process, without Spark; and one operator by hand, one step at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from eventide.api.functions import RuntimeContext
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.ms import MIN_MS
 from eventide.datastream.data_stream import DataStream
+from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
 from eventide.errors import ProgramError
+from eventide.local.host import LocalHost
 from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
@@ -132,7 +134,7 @@ class OperatorHarness:
         return self._operator.all_processing_timers()
 
     def state_entries(self) -> dict[tuple[Any, Any], dict[str, Any]]:
-        """What is stored, by key and window (None: the key as a whole)."""
+        """Stored values, by key and window (None: the key as a whole)."""
         return self._operator.all_entries()
 
     def assert_nothing_left(self) -> None:
@@ -162,7 +164,7 @@ class OperatorHarness:
             self.assert_nothing_left()
 
     def _functions(self) -> list[Any]:
-        """What the user wrote, to be opened and closed."""
+        """The user's functions, to be opened and closed."""
         return [*(selector for _, selector in selectors(self._select)), *self._spec.user_functions()]
 
     def _open(self) -> WindowOperator:
@@ -176,3 +178,18 @@ class OperatorHarness:
         for tag, batch in self._operator.take_outputs().items():
             elements = as_elements(batch)
             self._waiting.setdefault(tag, []).extend(zip(elements.values, elements.timestamps, strict=True))
+
+
+def local_environment() -> StreamExecutionEnvironment:
+    """An environment whose jobs run at once in this process, with the operators, frames and state of the real thing.
+
+    A job runs to the end of what its sources have. Only what needs Spark itself is missing: DataFrames and
+    ``writeStream`` formats.
+
+    >>> from eventide.common import Types
+    >>> env = local_environment()
+    >>> stream = env.from_collection([1, 2, 3], Types.INT()).map(lambda x: x * 10)
+    >>> list(stream.execute_and_collect())
+    [10, 20, 30]
+    """
+    return StreamExecutionEnvironment(LocalHost())

@@ -16,9 +16,8 @@ from eventide.why.advice import Finding, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
-from eventide.why.standing import Hold, OperatorStanding, Split, standings
+from eventide.why.standing import Hold, OperatorStanding, Split, WindowStanding, panes_of, standings, windows_at
 from eventide.why.times import moment, to_ms
-from eventide.why.windows import WindowStanding, panes_of, windows_at
 
 __all__ = [
     "Finding",

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from statistics import median_high, median_low
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.units import NAMES, PER_S, other_unit_of
-from eventide.common.words import length
+from eventide.common.words import PER_S, UNIT_NAMES, length, other_unit_of
 from eventide.runtime.eventtime.timestamp_summary import BLOCK
 from eventide.why.evidence import Evidence, Json
-from eventide.why.standing import OperatorStanding, Split, Status, source_name
+from eventide.why.standing import OperatorStanding, Split, Status, panes_of, source_name
 from eventide.why.times import moment
-from eventide.why.windows import panes_of
 
 _LONG_MS = 60_000
 """Silence that is no pause, where others speak."""
@@ -72,10 +70,10 @@ def _unit(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
             change = "multiply them by 1000" if unit == "s" else f"divide them by {PER_S[unit] // PER_S['ms']}"
             yield Finding(
                 "unit",
-                f"the timestamps of {source!r} look like {NAMES[unit]}: taken for milliseconds, its newest element is "
-                f"of {moment(newest)}",
+                f"the timestamps of {source!r} look like {UNIT_NAMES[unit]}: taken for milliseconds, its newest "
+                f"element is of {moment(newest)}",
                 f"timestamps are milliseconds since the epoch; {change} in the timestamp assigner. Taken for "
-                f"{NAMES[unit]}, the newest is of {moment(newest * PER_S['ms'] // PER_S[unit])}",
+                f"{UNIT_NAMES[unit]}, the newest is of {moment(newest * PER_S['ms'] // PER_S[unit])}",
                 standing.name,
             )
 

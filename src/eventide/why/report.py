@@ -15,9 +15,8 @@ from eventide.common.words import length
 from eventide.runtime.eventtime.event_time_log import Lateness, LateOne
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
-from eventide.why.standing import Hold, LateFrom, OperatorStanding, Split
+from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, Split, WindowStanding
 from eventide.why.times import moment
-from eventide.why.windows import Phase, WindowStanding
 
 _SPLITS = 12
 _FROM = 5

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eventide.advisor.meter import Stretch
+from eventide.advisor.disorder import Stretch
 
 
 @dataclass

@@ -6,8 +6,8 @@ import numpy as np
 
 from eventide.advisor import Advice
 from eventide.advisor.arrivals import ColumnRoles
-from eventide.advisor.meter import DisorderMeter, Stretch
-from eventide.runtime.eventtime.histograms import Ints
+from eventide.advisor.disorder import DisorderMeter, Stretch
+from eventide.runtime.duration_histogram import Ints
 
 START_MS = 1_600_000_000_000
 

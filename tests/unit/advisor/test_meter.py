@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.advisor.disorder import Disorder
-from eventide.advisor.meter import DisorderMeter, Fronts, Stretch, fronts_of
+from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Stretch, fronts_of
 from unit.advisor.brute_force import Element, measured, stretch_of
 
 TIMES = st.integers(-1_000, 1_000)

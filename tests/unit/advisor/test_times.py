@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eventide.advisor.times import Clock
+from eventide.advisor.arrivals import Clock
 from eventide.errors import DataError, ProgramError
 
 AT_S = 1_700_000_000  # 2023-11-14 22:13:20

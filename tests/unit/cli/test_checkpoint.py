@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
-from eventide.cli.checkpoint_view import view_of
+from eventide.cli.checkpoint import view_of
 from eventide.spark.checkpoint_files import Listing
 from eventide.spark.inspection import Inspection, MicroBatch, OperatorState, Part, SourceState
 from eventide.spark.state_sizes import StateSize

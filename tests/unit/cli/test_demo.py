@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
-from eventide.cli.demo.fates import Fate, fate_of
+from eventide.cli.demo.counting import Fate, fate_of
 from eventide.cli.demo.making import readings as made
 from eventide.cli.demo.readings import FILE, FIRST_MS, HOUR_MS, counted_at_rest, read, write_stream
 

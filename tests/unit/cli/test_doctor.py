@@ -10,9 +10,9 @@ import pytest
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
-from eventide.cli import health
+from eventide.cli import doctor
 from eventide.cli.app import app
-from eventide.cli.health import Finding, State
+from eventide.cli.doctor import Finding, State
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_libraries_are_those_that_the_package_asks_for_and_those_of_its_extras() -> None:
     hypothesis, here = metadata.version("hypothesis"), metadata.version("pytest")
     newer = f"{hypothesis}, and <1 is needed"
-    assert list(health.libraries()) == [
+    assert list(doctor.libraries()) == [
         Finding("pytest", here),
         Finding("nowhere-to-be-found", "not installed", State.WRONG, "pip install 'nowhere-to-be-found<3,>=2'"),
         Finding("hypothesis (both)", newer, State.WRONG, "pip install 'eventide[both]'"),
@@ -49,12 +49,12 @@ def test_libraries_are_those_that_the_package_asks_for_and_those_of_its_extras()
 
 
 def test_a_library_that_fits_is_fine() -> None:
-    assert health.library(Requirement("pytest>=1")) == Finding("pytest", metadata.version("pytest"))
+    assert doctor.library(Requirement("pytest>=1")) == Finding("pytest", metadata.version("pytest"))
 
 
 def test_a_java_that_is_missing_is_wrong_and_the_advice_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    found = health.java()
+    found = doctor.java()
     assert (found.what, found.state) == ("Java", State.WRONG)
     assert "JAVA_HOME is /nowhere, where there is none" in found.advice
     assert "apt-get install" in found.advice
@@ -64,27 +64,27 @@ def test_a_folder_for_temporary_files_that_cannot_be_written_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/absent,{tmp_path}")
-    found = health.temporary_files()
+    found = doctor.temporary_files()
     assert found.state is State.WRONG
     assert found.found.startswith(f"{tmp_path}/absent cannot be written")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    assert health.temporary_files().found.startswith(f"{tmp_path}, ")
+    assert doctor.temporary_files().found.startswith(f"{tmp_path}, ")
 
 
 def test_a_container_with_too_little_memory_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(health, "_LIMIT_OF_CONTAINER", limit)
+    monkeypatch.setattr(doctor, "_LIMIT_OF_CONTAINER", limit)
     limit.write_text("max\n")
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4_096, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
-    assert (health.machine().state, "4.1 GB of memory" in health.machine().found) == (State.FINE, True)
+    assert (doctor.machine().state, "4.1 GB of memory" in doctor.machine().found) == (State.FINE, True)
     limit.write_text("1000000000\n")
-    assert (health.machine().state, "1.0 GB of memory" in health.machine().found) == (State.WRONG, True)
+    assert (doctor.machine().state, "1.0 GB of memory" in doctor.machine().found) == (State.WRONG, True)
 
 
 def test_an_address_that_cannot_be_listened_on_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert health.local_address() == Finding("local address", "127.0.0.1")
-    monkeypatch.setattr(health, "_LOCAL_ADDRESS", "192.0.2.1")  # for documentation: no machine has it
-    assert health.local_address().state is State.WRONG
+    assert doctor.local_address() == Finding("local address", "127.0.0.1")
+    monkeypatch.setattr(doctor, "_LOCAL_ADDRESS", "192.0.2.1")  # for documentation: no machine has it
+    assert doctor.local_address().state is State.WRONG
 
 
 def test_the_answer_is_a_bad_one_if_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eventide.common.job import BatchProgress
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.dashboard.prometheus import PREFIX, exposition, registry_of
+from eventide.dashboard.app import PREFIX, exposition, registry_of
 from eventide.dashboard.samples import METRICS, MOST_SPLITS, samples
 from eventide.dashboard.telemetry import Telemetry
 from watching import NASTY, T, finished, job_of_the_twin

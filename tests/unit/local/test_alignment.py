@@ -13,7 +13,7 @@ from eventide.datastream.connectors import IDLE, FileSource, Source
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
-from eventide.plan.explain import explain
+from eventide.plan.description import explain
 from eventide.testing import local_environment
 from twin import Contents, by_sink, plan_of, runner, values
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
-from eventide.common.summary import summary
+from eventide.common.words import summary
 from eventide.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -28,9 +28,9 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
-from eventide.local.evidence import evidence
+from eventide.local.checkpoint import evidence
 from eventide.local.runner import LocalCheckpoint
-from eventide.plan.explain import explain
+from eventide.plan.description import explain
 from eventide.testing import local_environment
 from eventide.why import why
 from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values

@@ -5,7 +5,7 @@ import pytest
 from eventide.aggregates import count
 from eventide.common import Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS
-from eventide.common.summary import summary
+from eventide.common.words import summary
 from eventide.datastream.functions import KeyedProcessFunction
 from eventide.datastream.window import (
     CountTrigger,

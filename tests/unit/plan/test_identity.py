@@ -11,7 +11,7 @@ from eventide.datastream.functions import associative
 from eventide.datastream.window import CountTrigger, SlidingEventTimeWindows, TimeEvictor, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
-from eventide.plan.explain import explain
+from eventide.plan.description import explain
 from eventide.plan.identity import check_identity, name_of
 from eventide.runtime.state.operators import differences
 from eventide.runtime.window.planning import described

@@ -68,8 +68,7 @@ def _new_folder(folder: Path | None) -> Path:
 
 def _played(place: Path) -> dict[str, Any]:
     """Run both jobs; what they gave, as JSON values."""
-    from eventide.cli.demo.counting import counted_by_eventide
-    from eventide.cli.demo.fates import fate_of
+    from eventide.cli.demo.counting import counted_by_eventide, fate_of
     from eventide.cli.demo.readings import BOUND_MS, LAGGING, counted_at_rest, read, write_stream
     from eventide.spark.demo import counted_by_spark, stream_of
 

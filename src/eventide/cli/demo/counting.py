@@ -1,4 +1,4 @@
-"""The demo's job: readings by station and hour, with a watermark for each station."""
+"""The demo's job: readings by station and hour, with a watermark for each station; and the fate of every reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventide.cli.demo.readings import BOUND_MS, STATIONS, Counts, hour_of
+from eventide.cli.demo.readings import BOUND_MS, HOUR_MS, STATIONS, Counts, hour_of
 
 OPERATOR = "temperatures"
 
@@ -51,4 +51,40 @@ def counted_by_eventide(readings: Any, parallelism: int, checkpoint: Path) -> Ev
         counts=Counter({(row["station"], row["window"].start): row["readings"] for row in rows if "window" in row}),
         late=Counter((row["station"], hour_of(row["measured_at"])) for row in rows if "window" not in row),
         watermark_ms=job.get_progress()[-1].watermarks[OPERATOR],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Fate of the readings on one side; ``lost`` are those that were in no result and were not handed over."""
+
+    readings: int
+    counted: int
+    waiting: int
+    late: int
+    lost: int
+    hours_too_low: int
+
+
+def fate_of(truth: Counts, counts: Counts, late: Counts, watermark_ms: int) -> Fate:
+    """Account for all readings.
+
+    Those of hours that the watermark has not passed are waiting, in state; of the others, what is neither counted nor
+    late is lost.
+
+    Args:
+        truth: all readings, counted at rest.
+        counts: what was counted in the hours that have a result.
+        late: what was handed over as too late.
+        watermark_ms: the last watermark. An hour is over when it is one millisecond before the hour's end.
+    """
+    over = Counter({key: number for key, number in truth.items() if key[1] + HOUR_MS - 1 <= watermark_ms})
+    missing = over - counts - late
+    return Fate(
+        readings=truth.total(),
+        counted=counts.total(),
+        waiting=truth.total() - over.total(),
+        late=late.total(),
+        lost=missing.total(),
+        hours_too_low=len(over - counts),
     )

@@ -3,15 +3,18 @@
 from typing import TYPE_CHECKING
 
 from eventide._absent import finder_of_names
-from eventide.common.typeinfo._arrow import type_info_from_arrow
-from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
-from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._composite import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
-from eventide.common.typeinfo._times import DateTypeInfo, SqlTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
-from eventide.common.typeinfo._types import Types
+from eventide.common.typeinfo._types import Types, type_info_from_arrow
 from eventide.common.typeinfo.base import TypeInformation
-from eventide.common.typeinfo.basic import BasicTypeInfo
-from eventide.common.typeinfo.decimal import DecimalTypeInfo
+from eventide.common.typeinfo.basic import (
+    BasicTypeInfo,
+    DateTypeInfo,
+    DecimalTypeInfo,
+    SqlTimeTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
 
 __all__ = [
     "Types",

@@ -1,4 +1,6 @@
-"""Types that Arrow has a column type for: numbers, text, truth values, dates, times and points in time."""
+"""Types that Arrow has a column type for: numbers, decimals, text, truth values, dates, times and points in time."""
+
+# ruff: noqa: N802
 
 from __future__ import annotations
 
@@ -13,13 +15,25 @@ from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FLOAT_LIMIT = 3.4028235677973366e38
 """A number below this one, halfway between the largest 32-bit float and 2**128, rounds to a finite 32-bit float."""
+
+_LIMITS = {
+    "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
+    "Types.STRING() and send its text",
+    "BIG_DEC": "it has up to 20 digits before the point and 18 after it; Types.BIG_DEC(precision, scale) splits its "
+    "38 in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
+    "and send its text",
+}
+"""Where PyFlink has none, what a column of the type can hold, and what to do with more."""
+
+MOST_DIGITS = 38
+"""How many digits a decimal of Spark's, and one of Arrow's of 128 bits, has at most."""
 
 
 @says_what_is_absent
@@ -109,6 +123,129 @@ class BasicTypeInfo(TypeInformation[T_co]):
 
     def __repr__(self) -> str:
         return self.name
+
+
+@says_what_is_absent
+class DateTypeInfo(BasicTypeInfo[dt.date]):
+    """The type of dates, which `Types.SQL_DATE` gives. PyFlink: ``DateTypeInfo``.
+
+    >>> DateTypeInfo()
+    SQL_DATE
+    """
+
+    def __init__(self) -> None:
+        super().__init__("SQL_DATE")
+
+
+@says_what_is_absent
+class TimeTypeInfo(BasicTypeInfo[dt.time]):
+    """The type of times of day, which `Types.SQL_TIME` gives. PyFlink: ``TimeTypeInfo``.
+
+    >>> TimeTypeInfo()
+    SQL_TIME
+    """
+
+    def __init__(self) -> None:
+        super().__init__("SQL_TIME")
+
+
+class TimestampTypeInfo(BasicTypeInfo[dt.datetime]):
+    """The type of points in time as ``datetime``, which `Types.SQL_TIMESTAMP` gives. PyFlink: ``TimestampTypeInfo``.
+
+    >>> TimestampTypeInfo()
+    SQL_TIMESTAMP
+    """
+
+    def __init__(self) -> None:
+        super().__init__("SQL_TIMESTAMP")
+
+
+class SqlTimeTypeInfo:
+    """Makes the types of dates and times, as `Types` does. PyFlink: ``SqlTimeTypeInfo``.
+
+    >>> SqlTimeTypeInfo.DATE(), SqlTimeTypeInfo.TIME(), SqlTimeTypeInfo.TIMESTAMP()
+    (SQL_DATE, SQL_TIME, SQL_TIMESTAMP)
+    """
+
+    @staticmethod
+    def DATE() -> DateTypeInfo:
+        """The type of ``datetime.date``."""
+        return DateTypeInfo()
+
+    @staticmethod
+    def TIME() -> TimeTypeInfo:
+        """The type of ``datetime.time``."""
+        return TimeTypeInfo()
+
+    @staticmethod
+    def TIMESTAMP() -> TimestampTypeInfo:
+        """The type of ``datetime.datetime``."""
+        return TimestampTypeInfo()
+
+
+@dataclass(frozen=True)
+class DecimalTypeInfo(TypeInformation[Decimal]):
+    """A `Decimal` of `precision` digits, `scale` of them behind the point: Spark's ``DecimalType``. Not in PyFlink.
+
+    A value with fewer digits after the point is filled up with zeros, and one that would have to be rounded does not
+    fit.
+
+    Raises:
+        ProgramError: There are no numbers of `precision` digits.
+
+    >>> DecimalTypeInfo(10, 2).as_declared([Decimal("1.5"), None])
+    [Decimal('1.50'), None]
+    """
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        sizes = (self.precision, self.scale)
+        if not all(type(size) is int for size in sizes) or not 0 <= self.scale <= self.precision <= MOST_DIGITS:
+            message = f"BIG_DEC: expected 1 to {MOST_DIGITS} digits, 0 to all of them after the point, got {sizes}"
+            raise ProgramError(message)
+        if self.precision == 0:
+            message = "BIG_DEC: expected at least one digit, got none"
+            raise ProgramError(message)
+
+    def arrow_type(self) -> pa.DataType:
+        """Return Arrow's decimal of 128 bits."""
+        import pyarrow as pa
+
+        return pa.decimal128(self.precision, self.scale)
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """Return the values as an Arrow array; see `TypeInformation.to_arrow`."""
+        if not types_of(values) <= {Decimal}:
+            convert_each(values, repr(self), _decimal)
+        try:
+            return self._encode(values)
+        except (ValueError, TypeError, OverflowError):
+            convert_each(values, repr(self), lambda value: self._encode([value]))
+            raise
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """Return the values, each with `scale` digits after the point."""
+        array = one_array(array)
+        try:
+            return list(array.cast(self.arrow_type()).to_pylist())
+        except (ValueError, TypeError, NotImplementedError) as error:
+            message = f"a column of Arrow type {array.type} cannot be read as {self!r}: {error}"
+            raise DataError(message) from error
+
+    def keeps(self, values: Sequence[Any]) -> bool:
+        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
+        exponent = -self.scale
+        return types_of(values) <= {Decimal} and all(v is None or v.as_tuple().exponent == exponent for v in values)
+
+    def _encode(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(values, self.arrow_type())
+
+    def __repr__(self) -> str:
+        return f"BIG_DEC({self.precision}, {self.scale})"
 
 
 def _without_numpy(value: Any) -> Any:
@@ -215,6 +352,12 @@ def _kind(
     return _Kind(arrow, frozenset() if direct is None else frozenset({direct}), convert, decode, are_exact)
 
 
+def _decimal(value: object) -> Decimal:
+    if not isinstance(value, Decimal):
+        raise TypeError(type(value))
+    return value
+
+
 _KINDS = {
     "STRING": _kind(lambda pa: pa.string(), str, _instance_of(str)),
     "CHAR": _kind(lambda pa: pa.string(), None, _char),
@@ -239,14 +382,8 @@ _KINDS = {
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }
 
-_LIMITS = {
-    "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
-    "Types.STRING() and send its text",
-    "BIG_DEC": "it has up to 20 digits before the point and 18 after it; Types.BIG_DEC(precision, scale) splits its "
-    "38 in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
-    "and send its text",
-}
-"""Where PyFlink has none, what a column of the type can hold, and what to do with more."""
-
 _EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}
 """Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""
+
+BASIC_TYPES_BY_NAME = {type_info.name: type_info for type_info in (DateTypeInfo(), TimeTypeInfo(), TimestampTypeInfo())}
+"""The basic types that have a class of their own, by name."""

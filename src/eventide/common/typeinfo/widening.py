@@ -1,15 +1,15 @@
-"""Types that widen: which values of an earlier program's type a later program takes, and what they become."""
+"""Types of an earlier program: back from their text, and which of them widen to those of a later one, and how."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from eventide.common.typeinfo._collections import ListTypeInfo, MapTypeInfo
-from eventide.common.typeinfo._composite import CompositeTypeInfo, RowTypeInfo
+from eventide.common.typeinfo._composite import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo.base import TypeInformation
-from eventide.common.typeinfo.basic import BasicTypeInfo
-from eventide.common.typeinfo.decimal import DecimalTypeInfo
+from eventide.common.typeinfo.basic import _KINDS, BASIC_TYPES_BY_NAME, BasicTypeInfo, DecimalTypeInfo
 from eventide.common.types import Row
 
 Conversion: TypeAlias = Callable[[Any], Any]
@@ -24,6 +24,17 @@ _WIDER = {
     "CHAR": ("STRING",),
 }
 """Which types hold all values of another one, which are the same to Python then, and have the same hash as a key."""
+
+_SIMPLE: dict[str, TypeInformation] = {
+    **{name: BasicTypeInfo(name) for name in _KINDS},
+    **BASIC_TYPES_BY_NAME,
+    **{repr(kind): kind for kind in (PickledBytesTypeInfo(), TimeWindowTypeInfo())},
+}
+_LISTS = ("LIST", "PRIMITIVE_ARRAY", "BASIC_ARRAY", "OBJECT_ARRAY")
+_BYTES = repr(BytesTypeInfo())
+_NAME = re.compile(rf"({'|'.join([*_SIMPLE, *_LISTS, 'ROW', 'TUPLE', 'MAP'])})(?=[(),]|$)")
+_DECIMAL = re.compile(r"BIG_DEC\((\d+), (\d+)\)")
+_FIELD = re.compile(r"(.+?): ", re.DOTALL)
 
 
 def obstacle(before: TypeInformation, now: TypeInformation, *, is_key: bool = False) -> str | None:
@@ -84,6 +95,21 @@ def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | No
     return None
 
 
+def type_of_text(text: str) -> TypeInformation:
+    """The type whose text it is.
+
+    Raises:
+        ValueError: if it is the text of none, or of one with a field whose name has a colon.
+
+    >>> type_of_text("ROW(id: LONG, tags: LIST(STRING))").field_names
+    ['id', 'tags']
+    """
+    found, end = _type_at(text, 0)
+    if end != len(text):
+        raise ValueError(text)
+    return found
+
+
 def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is_key: bool) -> str | None:
     was, becomes = (dict(zip(kind.field_names, kind.types, strict=True)) for kind in (before, now))
     are_named = all(isinstance(kind, RowTypeInfo) and kind.names is not None for kind in (before, now))
@@ -136,3 +162,47 @@ def _with_fields(value: Any, parts: list[Conversion | None]) -> Any:
         return value
     cells = [cell if part is None else part(cell) for part, cell in zip(parts, value, strict=True)]
     return Row.of_fields(value.get_field_names(), cells) if isinstance(value, Row) else type(value)(cells)
+
+
+def _type_at(text: str, at: int) -> tuple[TypeInformation, int]:
+    """The type that begins somewhere, and where it ends."""
+    if text.startswith(_BYTES, at):
+        return BytesTypeInfo(), at + len(_BYTES)
+    if decimal := _DECIMAL.match(text, at):
+        return DecimalTypeInfo(int(decimal[1]), int(decimal[2])), decimal.end()
+    name = _NAME.match(text, at)
+    if name is None:
+        raise ValueError(text)
+    if name[1] in _SIMPLE:
+        return _SIMPLE[name[1]], name.end()
+    names, parts, end = _parts_at(text, name.end())
+    if name[1] == "ROW":
+        return RowTypeInfo(parts, names or None), end
+    if name[1] == "TUPLE" and not names:
+        return TupleTypeInfo(parts), end
+    if name[1] == "MAP" and len(parts) == 2 and not names:
+        return MapTypeInfo(*parts), end
+    if name[1] in _LISTS and len(parts) == 1 and not names:
+        return ListTypeInfo(parts[0], name[1]), end
+    raise ValueError(text)
+
+
+def _parts_at(text: str, at: int) -> tuple[list[str], list[TypeInformation], int]:
+    """Read a text in brackets: return the names of the parts, if any, their types, and where it ends."""
+    names: list[str] = []
+    parts: list[TypeInformation] = []
+    before = "("
+    while text.startswith(before, at):
+        at += len(before)
+        if _NAME.match(text, at) is None:
+            name = _FIELD.match(text, at)
+            if name is None:
+                raise ValueError(text)
+            names.append(name[1])
+            at = name.end()
+        part, at = _type_at(text, at)
+        parts.append(part)
+        before = ", "
+    if not text.startswith(")", at) or (names and len(names) != len(parts)):
+        raise ValueError(text)
+    return names, parts, at + 1

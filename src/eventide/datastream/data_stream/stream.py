@@ -23,8 +23,8 @@ from eventide.api.functions import (
 from eventide.api.functions.output_tag import OutputTag
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.api.windows import TimeWindow, WindowAssigner
+from eventide.common.accepted import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
-from eventide.common.stack import level_of_the_program
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT, K, T, T_co, W
 from eventide.common.typeinfo import (
@@ -43,7 +43,7 @@ from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.errors import ProgramError
-from eventide.plan.dead_letters import why_nothing_is_bad
+from eventide.plan.graph import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,

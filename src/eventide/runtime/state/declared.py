@@ -8,8 +8,7 @@ from functools import reduce
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo.texts import type_of_text
-from eventide.common.typeinfo.widening import Conversion, conversion, obstacle
+from eventide.common.typeinfo.widening import Conversion, conversion, obstacle, type_of_text
 from eventide.errors import StateError
 from eventide.runtime.state.backend import Backend
 

@@ -1,17 +1,19 @@
-"""Savepoints of local runs: what one leaves, and where another begins."""
+"""Savepoints of local runs, and evidence on event time: both are made of a checkpoint in memory."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from eventide import __version__
-from eventide.local.opened import OpenedParts
-from eventide.local.runner import LocalCheckpoint
-from eventide.pickling.pickles import bring
+from eventide.local.runner import LocalCheckpoint, OpenedParts
+from eventide.pickling.pickles import bring, loads
 from eventide.plan.description import describe
 from eventide.plan.job import JobPlan
 from eventide.runtime.sources.offsets import restored
+from eventide.runtime.state.operators import HEAD
 from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
+from eventide.why import Evidence
 
 
 def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) -> Savepoint:
@@ -55,3 +57,23 @@ def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
     }
     checkpoint.restore = savepoint.restore
     return checkpoint
+
+
+def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evidence:
+    """Return the evidence after the last micro-batch.
+
+    Args:
+        plan: the job's.
+        checkpoint: what its run has left.
+        asked_ms: the time by the clock, in milliseconds.
+    """
+    heads = [(subtask, values[HEAD]) for (_, subtask), values in checkpoint.state.items() if HEAD in values]
+
+    def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        for (_, subtask), values in checkpoint.state.items():
+            for name, content in values.items():
+                if name.startswith(f"{operator}/{prefix}"):
+                    yield subtask, name.removeprefix(f"{operator}/"), content
+
+    description = json.loads(json.dumps(describe(plan)))
+    return Evidence.of(description, heads, asked_ms, checkpoint.batch, read=read, loads=loads)

@@ -1,0 +1,253 @@
+"""The directory of a savepoint, and the header in it: what was saved, of which program, and where sources stood."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from eventide.errors import StateError
+from eventide.runtime.state.operators import check_format
+from eventide.storage.opening import opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+NAME = "savepoint.json"
+VERSION = 2
+
+_WITHOUT_FILES = 1
+"""The version before, which does not list the files: a missing file stays unnoticed."""
+
+SOURCES = "eventide-sources"
+"""Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
+
+_STORAGE = re.compile(rf"{SOURCES}/\d+")
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSource:
+    """A source: its name, the kind of it, the type of its elements, and where it stood, as it or Spark says that.
+
+    ``storage`` names the folder in the savepoint with what it remembers itself; None where it needs none.
+    """
+
+    name: str
+    kind: str
+    element_type: str
+    offsets: Any
+    storage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file of a savepoint: its bytes, the rows of it if it is Parquet, and the SHA-256 of what it contains."""
+
+    bytes: int
+    rows: int | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Description of a savepoint without its state.
+
+    Attributes:
+        checkpoint: where the checkpoint was that it was taken of; None where a program has written it.
+        batch: the last micro-batch of it.
+        parallelism: that of a job that begins with it and does not say its own.
+        program: what the state depends on, as `eventide.plan.identity.program_identity` has it.
+        description: the graph, as `eventide.plan.description.describe` has it.
+        sources: the sources.
+        versions: those of eventide, and of Spark if the job ran there.
+        checkpoint_id: the id of that checkpoint, by which sinks know it.
+        files: all files but this one, by their path from the directory on; None in a savepoint of the first version.
+    """
+
+    checkpoint: str | None
+    batch: int | None
+    parallelism: int | None
+    program: Mapping[str, Any]
+    description: Mapping[str, Any] | None
+    sources: tuple[SavedSource, ...]
+    versions: Mapping[str, str]
+    checkpoint_id: str | None = None
+    files: Mapping[str, SavedFile] | None = None
+
+    def to_text(self) -> str:
+        """JSON."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2, sort_keys=True)
+
+    @staticmethod
+    def from_text(text: str, location: str) -> Header:
+        """The inverse of :meth:`to_text`.
+
+        Raises:
+            StateError: if it is of another version, or names a folder of a source outside the savepoint.
+        """
+        content = json.loads(text)
+        version = content.pop("version", None)
+        if version not in {_WITHOUT_FILES, VERSION}:
+            raise StateError(
+                f"the savepoint {location} is of version {version!r}, and this version of eventide reads "
+                f"{_WITHOUT_FILES} and {VERSION}"
+            )
+        check_format(content["program"]["format"])
+        sources = tuple(SavedSource(**source) for source in content.pop("sources"))
+        for source in sources:
+            if source.storage is not None and not _STORAGE.fullmatch(source.storage):
+                raise StateError(
+                    f"the savepoint {location} says that the source {source.name!r} remembers something in "
+                    f"{source.storage!r}, which is none of its folders; take a savepoint anew"
+                )
+        listed = content.pop("files", None) if version == VERSION else None
+        if listed is None and version == VERSION:
+            raise StateError(f"the savepoint {location} does not list its files; take a savepoint anew")
+        files = None if listed is None else {name: SavedFile(**file) for name, file in listed.items()}
+        return Header(sources=sources, files=files, **content)
+
+
+class Outline:
+    """A savepoint as the starter of a job sees it, perhaps from a machine that cannot open it.
+
+    Args:
+        location: the directory.
+        text: what the file says that makes it a savepoint.
+        schemas: the columns of its tables, as far as they are asked for: by operator, and by the part of its state.
+
+    Attributes:
+        header: what is known of it without its state.
+        digest: tells it from any other.
+
+    Raises:
+        StateError: if it is of another version.
+    """
+
+    def __init__(self, location: str, text: str, schemas: Mapping[str, Mapping[str, pa.Schema]]) -> None:
+        self.location = location
+        self.text = text
+        self.header = Header.from_text(text, location)
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self._schemas = schemas
+
+    def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
+        """The columns of the tables of an operator, by the part of its state."""
+        return self._schemas.get(operator, {})
+
+    def offsets_of(self, source: str) -> Any:
+        """Where a source stood; None if the savepoint has none of that name."""
+        return next((one.offsets for one in self.header.sources if one.name == source), None)
+
+
+class Directory:
+    """The files of a savepoint.
+
+    Args:
+        location: a local path, or a URI.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._store, self._root = opened(location)
+        self.written: list[str] = []
+        """The files that were written, in their order."""
+
+    @property
+    def store(self) -> FileSystem:
+        """Where it is."""
+        return self._store
+
+    def path(self, name: str) -> str:
+        """The path of a file there.
+
+        Raises:
+            StateError: if the name leads out of the directory.
+        """
+        if name.startswith("/") or ".." in name.split("/"):
+            raise StateError(f"the path {name!r} leads out of the savepoint in {self._root}; take a savepoint anew")
+        return f"{self._root}/{name}"
+
+    def below(self, folder: str) -> Directory:
+        """A folder of it."""
+        found = copy(self)
+        found._root, found.written = self.path(folder), []
+        return found
+
+    @staticmethod
+    def of_tables(operator: str) -> str:
+        """The folder of the tables of an operator."""
+        return f"tables/{quote(operator, safe='')}"
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing at the location."""
+        return not self.names("")
+
+    def delete(self) -> None:
+        """Delete all of it, if there is anything."""
+        if not self.is_empty():
+            self._store.delete_dir(self._root)
+
+    def names(self, folder: str) -> list[str]:
+        """The paths of all files in a folder, and in those in it, from the folder on; in their order."""
+        from pyarrow.fs import FileSelector
+
+        root = self.path(folder).rstrip("/")
+        found = self._store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
+        return sorted(info.path[len(root) :].lstrip("/") for info in found if info.is_file)
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of all files, by their path from the directory on."""
+        from pyarrow.fs import FileSelector
+
+        found = self._store.get_file_info(FileSelector(self._root, allow_not_found=True, recursive=True))
+        return {info.path[len(self._root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
+
+    def saved_file(self, name: str) -> SavedFile:
+        """Read a whole file, and return its entry for the header."""
+        import pyarrow.parquet as pq
+
+        digest, size = hashlib.sha256(), 0
+        with self._store.open_input_stream(self.path(name), compression=None) as stream:
+            while content := stream.read(_AT_ONCE):
+                digest.update(content)
+                size += len(content)
+        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
+        return SavedFile(size, rows, digest.hexdigest())
+
+    def text(self, name: str) -> str | None:
+        """Return the text of a file; None if it is not there."""
+        try:
+            with self._store.open_input_stream(self.path(name)) as stream:
+                return str(stream.read(), "utf-8")
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Any]:
+        """A stream into a file, which is there when it is closed."""
+        path = self.path(name)
+        self._store.create_dir(path.rpartition("/")[0], recursive=True)
+        with self._store.open_output_stream(path, compression=None) as stream:
+            yield stream
+        self.written.append(name)
+
+
+def copy_files(source: Directory, folder: str, names: Sequence[str], target: Directory) -> None:
+    """Copy files of a folder into a directory."""
+    for name in names:
+        with (
+            source.store.open_input_stream(source.path(f"{folder}/{name}"), compression=None) as stream,
+            target.writing(name) as copy,
+        ):
+            while content := stream.read(_AT_ONCE):
+                copy.write(content)
