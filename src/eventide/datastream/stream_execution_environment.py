@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 from eventide._absent import finder_of_names, says_what_is_absent
 from eventide.api.functions import SourceFunction
 from eventide.api.source import Source
-from eventide.common.accepted import accept, has_no_effect
+from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
 from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from eventide.common.accepted import level_of_the_program
 from eventide.common.time import Duration
 from eventide.common.type_variables import T
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation
@@ -45,12 +44,12 @@ from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import DashboardWarning, ProgramError
 from eventide.plan.compiler import compile_plan
-from eventide.plan.description import describe
+from eventide.plan.description import describe, explain
 from eventide.plan.execution_mode import RuntimeExecutionMode
-from eventide.plan.description import explain
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
+    NextJob,
     SinkTransformation,
     SourceTransformation,
     Transformation,
@@ -58,7 +57,6 @@ from eventide.plan.graph import (
     without_uid,
 )
 from eventide.plan.job import JobPlan
-from eventide.plan.graph import NextJob
 from eventide.plan.settings import Host, JobSettings, SavepointRestoreSettings
 
 if TYPE_CHECKING:

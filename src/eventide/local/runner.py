@@ -17,9 +17,8 @@ from eventide.pickling.pickles import bring
 from eventide.plan.job import JobPlan, SinkSpec
 from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import JobMetrics
+from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.runtime.pickles import Copies
-from eventide.runtime.progress import gathered
 from eventide.runtime.sources.alignment import Facts
 from eventide.runtime.sources.offsets import (
     Offsets,
@@ -32,9 +31,8 @@ from eventide.runtime.sources.offsets import (
 )
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import Backend, MemoryBackend
-from eventide.runtime.tasks.task import close_all, open_all
 from eventide.runtime.tasks.stage import Stage
-from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.tasks.task import TaskSpec, close_all, open_all
 
 _PATIENCE_S = 0.05
 

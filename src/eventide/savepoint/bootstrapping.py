@@ -17,8 +17,8 @@ from eventide.runtime.process.functions import ProcessEach
 from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import OperatorStates
-from eventide.runtime.tasks.task import close_function, open_function
 from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.tasks.task import close_function, open_function
 from eventide.savepoint.fitting import BOOTSTRAPPED
 
 _AT_ONCE = 65_536

@@ -16,10 +16,9 @@ from eventide.common.typeinfo.widening import Conversion, type_of_text
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.columnar.spec import ColumnarWindow
-from eventide.runtime.state.operators import follows_from_the_program
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
-from eventide.runtime.state.operators import changes_of
+from eventide.runtime.state.operators import changes_of, follows_from_the_program
 from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec

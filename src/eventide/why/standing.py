@@ -11,8 +11,7 @@ import numpy as np
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.eventtime.event_time_log import Holder, SplitRecord
-from eventide.runtime.eventtime.event_time_log import Lateness
+from eventide.runtime.eventtime.event_time_log import Holder, Lateness, SplitRecord
 from eventide.runtime.window.fixed_operator import windows_in_row
 from eventide.runtime.window.planning import COLUMNS
 from eventide.why.evidence import Evidence, Json, ValveState

@@ -43,7 +43,6 @@ from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.errors import ProgramError
-from eventide.plan.graph import why_nothing_is_bad
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -54,6 +53,7 @@ from eventide.plan.graph import (
     SourceTransformation,
     Transformation,
     UnionTransformation,
+    why_nothing_is_bad,
     why_without_parallelism,
 )
 from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
