@@ -94,7 +94,7 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
             [{"name": "logOffset", "committed": 1, "planned": None, "ended": False}],
         ),
     ]
-    assert [(one["level"], one["name"], one["id"]) for one in found["operators"]] == [
+    assert [(one["stage"], one["name"], one["id"]) for one in found["operators"]] == [
         (1, "sums", "sums/of tens"),
         (2, "twenties", "sums"),
     ]
@@ -102,7 +102,7 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
     assert found["listing"]["files"] == sum((place / name).is_file() for name in before)
     shared, of_an_operator = {}, {}
     for one in found["state"]:
-        (shared if one["operator"] is None else of_an_operator)[one["level"], one["operator"]] = one["rows"]
+        (shared if one["operator"] is None else of_an_operator)[one["stage"], one["operator"]] = one["rows"]
         assert one["bytes"] > one["rows"]
     assert shared == {(1, None): 4, (2, None): 4}  # what is small, and the program, of two subtasks
     assert set(of_an_operator) == {(2, "sums")}  # the first stage has come to its end, the second waits for files

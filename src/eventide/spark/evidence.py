@@ -85,7 +85,7 @@ def _heads(stages: list[DataFrame]) -> list[Row]:
     head = F.when(F.col("name") == HEAD, F.struct("subtask", "content"))
     found = [
         stage.agg(
-            F.lit(number).alias("level"),
+            F.lit(number).alias("stage"),
             F.collect_list(head).alias("heads"),
             F.coalesce(F.sum(F.length("content")), F.lit(0)).alias("bytes"),
         )

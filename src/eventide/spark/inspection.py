@@ -53,11 +53,11 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """An operator: the id that its state lies under, its name and level, and all that its state depends on."""
+    """An operator: the id that its state lies under, its name and stage, and all that its state depends on."""
 
     id: str
     name: str
-    level: int
+    stage: int
     parallelism: int
     identity: Mapping[str, str]
 
@@ -79,7 +79,7 @@ class Inspection:
         description: the graph of the last that counts, as `eventide.plan.description.describe` has it; None if it was
             not written down.
         sources: its sources, in the order of Spark's log.
-        operators: its operators, level by level.
+        operators: its operators, stage by stage.
         sinks: the names of its sinks.
         directories: where its file sinks write.
         transactions: the groups of its transactions in Kafka.
@@ -213,7 +213,7 @@ def _operators(program: Mapping[str, Mapping[str, str]]) -> list[OperatorState]:
         OperatorState(operator, one["name"], int(one["level"]), int(one["parallelism"]), dict(sorted(one.items())))
         for operator, one in program.items()
     ]
-    return sorted(found, key=lambda one: (one.level, one.name, one.id))
+    return sorted(found, key=lambda one: (one.stage, one.name, one.id))
 
 
 def _sources(record: Record, before: Planned | None, behind: Planned | None) -> Iterator[SourceState]:

@@ -11,20 +11,20 @@ from eventide.errors import EventideError, StateError
 from eventide.spark.failures import original
 
 _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
-"""Mark that tells the levels of a job from operators of Spark's own in its DataFrames."""
+"""Mark that tells the stages of a job from operators of Spark's own in its DataFrames."""
 
 
 def stages_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
-    """For each level, the values in its state after a micro-batch: ``subtask``, ``name`` and ``content``."""
+    """For each stage, the values in its state after a micro-batch: ``subtask``, ``name`` and ``content``."""
     _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
     stateful = spark.read.format("state-metadata").load(location).where(_OURS)
-    levels = []
+    stages = []
     for number in sorted({row.operatorId for row in stateful.collect()}, reverse=True):  # Spark begins at the last
         state = spark.read.format("statestore").option("path", location).option("batchId", batch)
         rows = state.option("operatorId", number).option("stateVarName", "state").load()
         if "subtask" in rows.select("key.*").columns:  # else it is state of a DataFrame's own
-            levels.append(rows.select("key.subtask", "user_map_key.name", "user_map_value.content"))
-    return levels
+            stages.append(rows.select("key.subtask", "user_map_key.name", "user_map_value.content"))
+    return stages
 
 
 @contextmanager

@@ -16,20 +16,20 @@ from eventide.spark.state_reader import reading_state, stages_of_state
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """The number of values and of bytes that lie under an operator; None is what all operators of a level share.
+    """The number of values and of bytes that lie under an operator; None is what all operators of a stage share.
 
-    What is small of an operator, its watermarks among it, lies with that of the others of its level. A value is a
+    What is small of an operator, its watermarks among it, lies with that of the others of its stage. A value is a
     bucket of keys, or a chunk of what a window holds.
     """
 
-    level: int
+    stage: int
     operator: str | None
     rows: int
     bytes: int
 
 
 def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
-    """The state after the last micro-batch that was committed, level by level; nothing if none was.
+    """The state after the last micro-batch that was committed, stage by stage; nothing if none was.
 
     Args:
         spark: the session.
@@ -40,29 +40,29 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     """
     if inspection.committed is None or not inspection.operators:
         return []
-    level_of = {one.id: one.level for one in inspection.operators}
-    owners = [None, *level_of]
+    stage_of = {one.id: one.stage for one in inspection.operators}
+    owners = [None, *stage_of]
     with reading_state(inspection.location):
-        levels = stages_of_state(spark, inspection.location, inspection.committed.number)
-        rows = reduce(DataFrame.union, [_counted(level, owners) for level in levels]).collect() if levels else []
+        stages = stages_of_state(spark, inspection.location, inspection.committed.number)
+        rows = reduce(DataFrame.union, [_counted(stage, owners) for stage in stages]).collect() if stages else []
     sizes = []
     for row in rows:
-        known = [level_of[operator] for operator in json.loads(row.program or "{}") if operator in level_of]
+        known = [stage_of[operator] for operator in json.loads(row.program or "{}") if operator in stage_of]
         if known:  # what has no program of ours is state of a DataFrame's own
             found = zip(owners, row.values, row.bytes, strict=True)
             sizes += [StateSize(known[0], owner, values, number) for owner, values, number in found if values]
-    return sorted(sizes, key=lambda one: (one.level, one.operator is not None, one.operator or ""))
+    return sorted(sizes, key=lambda one: (one.stage, one.operator is not None, one.operator or ""))
 
 
-def _counted(level: DataFrame, owners: Sequence[str | None]) -> DataFrame:
-    """One row for one level: what lies under each owner, and what is noted down of the program.
+def _counted(stage: DataFrame, owners: Sequence[str | None]) -> DataFrame:
+    """One row for one stage: what lies under each owner, and what is noted down of the program.
 
     A sum over all of it needs no shuffle, of which a session may make many tasks.
     """
     name, content = F.col("name"), F.col("content")
     place = _place(name, owners)
     mine = [place == each for each in range(len(owners))]
-    return level.agg(
+    return stage.agg(
         F.max(F.when(name == "program", content.cast("string"))).alias("program"),
         F.array(*[F.count_if(one) for one in mine]).alias("values"),
         F.array(*[F.sum(F.when(one, F.length(content)).otherwise(0)) for one in mine]).alias("bytes"),

@@ -72,7 +72,7 @@ def test_the_view_says_where_a_job_stands() -> None:
         "  prices (DataFrame): nothing planned yet",
         "",
         "Operators",
-        "  level  operator    stored as",
+        "  stage  operator    stored as",
         "  1      per minute  a1         TumblingEventTimeWindows(size=60000, offset=0)",
         "",
         "Sinks",
@@ -86,7 +86,7 @@ def test_the_view_says_where_a_job_stands() -> None:
 def test_state_is_shown_where_it_was_counted() -> None:
     shown = lines([StateSize(1, None, 4, 2_042), StateSize(1, "a1", 1_200, 3_500_000)])
     assert shown[shown.index("State") + 1 :][:3] == [
-        "  level  operator                  values    size",
+        "  stage  operator                  values    size",
         "  1      what its operators share       4  2.0 kB",
         "  1      per minute                 1,200  3.5 MB",
     ]

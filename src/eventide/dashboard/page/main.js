@@ -212,9 +212,9 @@ function showHeld(ends) {
   const names = Object.keys(HELD).filter((name) => batches.some((batch) => Object.values(batch.operators).some((one) => name in one.held)));
   if (names.length) chart("held", names.map((name) => ({ label: HELD[name] })), [ends, ...names.map(sum)], { steps: NICE.counts });
   else noChart("held", "No operator has said what it holds.");
-  const levels = Math.max(...batches.map((batch) => batch.state_bytes.length));
-  if (levels) {
-    const lines = Array.from({ length: levels }, (_, i) => ({ label: `level ${i + 1}` }));
+  const stages = Math.max(...batches.map((batch) => batch.state_bytes.length));
+  if (stages) {
+    const lines = Array.from({ length: stages }, (_, i) => ({ label: `stage ${i + 1}` }));
     const sizes = lines.map((_, i) => batches.map((batch) => batch.state_bytes[i] ?? 0));
     chart("state", lines, [ends, ...sizes], { form: bytes, size: 72 });
   } else {
@@ -236,7 +236,7 @@ function choose(kind, node) {
 
 async function showDetails() {
   const { kind, node } = choice;
-  const facts = [["kind", kind === "operator" ? `operator of level ${node.level}, ${node.parallelism} subtask(s)` : `${kind}, ${node.kind}`]];
+  const facts = [["kind", kind === "operator" ? `operator of stage ${node.level}, ${node.parallelism} subtask(s)` : `${kind}, ${node.kind}`]];
   if (node.text && node.text !== node.kind) facts.push(["is", node.text]);
   if (node.splits?.length) facts.push(["splits", node.splits.slice(0, 20).join(", ") + (node.splits.length > 20 ? `, … (${node.splits.length})` : "")]);
   if (node.alignment) facts.push(["aligned", `group ${node.alignment.group}, at most ${duration(node.alignment.drift_ms)} ahead`]);
