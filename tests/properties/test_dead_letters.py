@@ -178,7 +178,7 @@ PROGRAMS = {
 
 
 def results(build, batches, parallelism, every):
-    """What comes out, and the dead letters, with their times."""
+    """The output, and the dead letters, with their times."""
     source = ScriptedSource(["s"], [[("s", one) for one in batch] for batch in batches])
     stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "script")
     result = build(stream).side_output_dead_letters(BAD)

@@ -72,7 +72,7 @@ class SparkCluster:
 
     @property
     def master(self) -> str:
-        """What ``spark.master`` is for a session that uses this cluster; it stays when the master is started again."""
+        """The value of ``spark.master`` for a session on this cluster; it stays when the master is started again."""
         return f"spark://{HOST}:{self._port}"
 
     def folder(self, worker: int) -> Path:

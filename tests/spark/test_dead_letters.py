@@ -1,4 +1,4 @@
-"""Dead letters on Spark: of a source, its strategy, a function before the shuffle and one with state behind it."""
+"""Dead letters on Spark: of a source, its strategy, a function before the shuffle and one with state after it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Sums(KeyedProcessFunction):
         if value == 25:
             for left in self._failures.glob("of function *"):
                 left.unlink()
-                raise ConnectionError("nobody answers")
+                raise ConnectionError("no answer")
         yield (value % 2, self._sum.value())
 
 
@@ -75,7 +75,7 @@ def test_a_job_starts_again_and_gives_each_element_once(spark: object, tmp_path:
     assert job.get_job_status().result() is JobStatus.FINISHED
     reasons = [restart.reason for restart in job.get_restarts()]
     assert len(reasons) == 3
-    assert sum("ConnectionError('nobody answers')" in reason for reason in reasons) == 2
+    assert sum("ConnectionError('no answer')" in reason for reason in reasons) == 2
     assert sum("disk full" in reason for reason in reasons) == 1
     process = next(counters for name, counters in job.get_metrics().items() if "PROCESS" in name.upper())
     assert process["numRecordsIn"] == 40

@@ -1,4 +1,4 @@
-"""What the programs of this folder have in their streams."""
+"""The elements of the programs in this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mypy and pyright say of the programs in this folder: nothing of those that pass, each mistake of the others.
+"""The findings of mypy and pyright in this folder: none in the programs that pass, each mistake in the others.
 
 A comment above a line of a program says which errors the line has: mypy's codes, and pyright's rules.
 

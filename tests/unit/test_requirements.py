@@ -13,7 +13,7 @@ VERSION = metadata.version("eventide")
 
 
 def needs(tmp_path, extra="", *, for_this_process=False):
-    """What pip reads in the wheel of eventide, with an extra."""
+    """The requirements that pip reads in the wheel of eventide, with an extra."""
     assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"eventide=={VERSION}"
     [file] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(file) as wheel:

@@ -6,7 +6,7 @@ comes to eventide leaves this table: `tests/parity` finds one that stands in bot
 
 from __future__ import annotations
 
-_JAVA = "it is about an object of Java, and there is none behind a name of eventide"
+_JAVA = "it is about an object of Java, and names of eventide stand for none"
 _CONNECTOR = (
     "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
@@ -42,7 +42,7 @@ _METRICS = "triggers count nothing of their own; a window function does, with ge
 _INPUT_FORMAT = "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's"
 _TO_JAVA = "it moves values between Python and Java, and here they stay in Python"
 _GATEWAY = "there is no gateway to a JVM of Flink's; Spark's session is SparkSession.active()"
-_SERIALIZER = "windows are stored as they are, and nobody asks how to write them"
+_SERIALIZER = "windows are stored as they are, so no serializer is asked for"
 
 MODULES = {
     "table": "SQL and the Table API stay in Flink; use Spark SQL, with to_data_frame() of a stream and "

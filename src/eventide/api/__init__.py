@@ -1,1 +1,1 @@
-"""What users subclass and describe: functions, windows, state, sources (Flink: ``api.common``)."""
+"""The vocabulary of programs: functions, windows, state, sources (Flink: ``api.common``)."""

@@ -182,7 +182,7 @@ class Source(ABC, Generic[T_co]):
         """
 
     def sorting_out(self) -> Source[T_co]:
-        """The same source for a program that wants dead letters of it.
+        """A copy of the source for a program that wants its dead letters.
 
         Asked of sources that read many elements at once, so that it costs something to find a bad one among them; by
         default, it is no other.
@@ -273,7 +273,7 @@ class Source(ABC, Generic[T_co]):
         return {part: self.latest_position(part) for part in parts}
 
     def with_columns(self, columns: Collection[str]) -> Source[T_co]:
-        """The same source for a program that uses only these columns; it may leave out others.
+        """A copy of the source for a program that uses only these columns; it may leave out others.
 
         Asked of sources whose elements are rows with names; columns that they do not have are passed over.
         """
@@ -282,7 +282,7 @@ class Source(ABC, Generic[T_co]):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> Source[T_co]:
-        """The same source for one job, before it travels.
+        """A copy of the source for one job, before it travels.
 
         Args:
             operator: the name of its operator.

@@ -56,7 +56,7 @@ class ExecutionConfig:
         return self
 
     def get_parallelism(self) -> int:
-        """What was set, or ``PARALLELISM_DEFAULT``; the environment knows the number that this stands for."""
+        """The parallelism that was set, or ``PARALLELISM_DEFAULT``; the environment knows its number."""
         return self._parallelism or self.PARALLELISM_DEFAULT
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
@@ -206,7 +206,7 @@ class ExecutionConfig:
 
     @property
     def registered_types(self) -> tuple[Any, ...]:
-        """What :meth:`register_type` has been told."""
+        """The types that :meth:`register_type` was given."""
         return tuple(self._registered_types)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:

@@ -42,7 +42,7 @@ class BatchWatermarkOutput(WatermarkOutput):
 
     @abstractmethod
     def emit_watermarks(self, rows: pa.Array | np.ndarray, timestamps: pa.Array | np.ndarray) -> None:
-        """Emit watermarks in the middle of the batch: each behind the element of a row.
+        """Emit watermarks in the middle of the batch: each after the element of a row.
 
         Args:
             rows: Indices into the batch, ascending; an Arrow or NumPy array.
@@ -78,7 +78,7 @@ class WatermarkGenerator(ABC, Generic[T_contra]):
 
     @abstractmethod
     def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Look at an element. A watermark that is emitted here takes effect right behind it.
+        """Look at an element. A watermark that is emitted here takes effect right after it.
 
         Args:
             event: The element.
@@ -135,7 +135,7 @@ class WatermarkGeneratorContext:
         return self._processing_time_ms
 
     def __reduce__(self) -> tuple[object, ...]:
-        return WatermarkGeneratorContext, ()  # the time is that of whoever takes it up again
+        return WatermarkGeneratorContext, ()  # the time is that of the process that takes it up again
 
     def set_current_processing_time(self, time_ms: int) -> None:
         """Move the clock; the runtime does so at every micro-batch."""

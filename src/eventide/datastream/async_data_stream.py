@@ -39,7 +39,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """Wait for each element, so many at a time."""
+        """Wait for each element, ``capacity`` of them at a time."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
 
     @staticmethod
@@ -51,7 +51,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """The same, with further attempts as a strategy says."""
+        """Wait for each element, with further attempts as a strategy says."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
     @staticmethod
@@ -62,7 +62,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """Wait for each element, so many at a time."""
+        """Wait for each element, ``capacity`` of them at a time."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
 
     @staticmethod
@@ -74,7 +74,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """The same, with further attempts as a strategy says."""
+        """Wait for each element, with further attempts as a strategy says."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
 
 

@@ -1,4 +1,4 @@
-"""What is often tried again: nothing came, or something was raised."""
+"""Predicates for what is often tried again: an empty result, or an exception."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """What RocksDB is tuned for."""
+    """Storage that RocksDB is tuned for."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1

@@ -1,4 +1,4 @@
-"""What a function does with time: ask for it, and have itself called at one."""
+"""The times and timers of a function."""
 
 from eventide.api.functions.timer_service import *
 from eventide.api.functions.timer_service import __all__ as __all__

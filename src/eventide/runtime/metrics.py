@@ -38,7 +38,7 @@ OperatorCounters: TypeAlias = dict[str, dict[str, int]]
 
 
 def warning_of_timers(job_name: str, counters: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """What to say at the end of a job that leaves timers of processing time behind; None if it leaves none."""
+    """The warning at the end of a job that leaves timers of processing time; None if it leaves none."""
     left = {operator: c[TIMERS_LEFT] for operator, c in counters.items() if c.get(TIMERS_LEFT)}
     if not left:
         return None
@@ -176,12 +176,12 @@ class JobMetrics:
         return shown
 
     def held(self) -> OperatorCounters:
-        """What each operator holds."""
+        """The amounts that each operator holds."""
         return {operator: held_together(list(of.values())) for operator, of in self._held.items()}
 
 
 def held_together(subtasks: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """What an operator holds: of open windows, those of the subtask that has most, of all else the sum."""
+    """The amounts that an operator holds: of open windows, those of the subtask that has most, of all else the sum."""
     names = dict.fromkeys(name for held in subtasks for name in held)
     counts = {name: [held.get(name, 0) for held in subtasks] for name in names}
     return {name: max(of) if name == OPEN_WINDOWS else sum(of) for name, of in counts.items()}

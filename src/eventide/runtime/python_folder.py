@@ -117,7 +117,7 @@ def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
 
 
 def _needs(for_this_process: bool) -> Iterator[Requirement]:
-    """What eventide and its extras need, in the versions that this process has, or in any that will do."""
+    """The requirements of eventide and its extras, in the versions of this process, or in any that will do."""
     for needed in map(Requirement, metadata.requires(_OURS) or ()):
         here = next((found.version for found in metadata.distributions(name=needed.name)), None)
         if needed.name in _OF_SPARK or (for_this_process and here is not None):

@@ -13,7 +13,7 @@ _NOISE = re.compile(
     r"Streaming TransformWithStateIn\w+ Python worker|Starting Streaming TransformWithStateIn\w+"
     r"|WARNING: Using incubator modules|Setting default log level|To adjust logging level"
     r"|Setting Spark log level|Using Spark's default log4j profile|Picked up JAVA_TOOL_OPTIONS"
-    # When a query is stopped, its workers can write to no one, and Spark looks through what was said of it.
+    # When a query is stopped, its workers have no reader, and Spark reports errors that mean nothing.
     r'|  File ".*pyspark/daemon\.py", line \d+, in (?:manager|worker)$'
     r'|Exception in thread "stream execution thread for .* java\.lang\.StackOverflowError$'
     r"|\tat java\.base/java\.util\.regex\.Pattern"
@@ -46,7 +46,7 @@ def _pass_on(reading: int, console: int) -> None:
     with os.fdopen(reading, "r", errors="replace", buffering=1) as lines:
         for line in lines:
             if line == _TRACEBACK:
-                held += line  # its next line says whose it is
+                held += line  # its next line names the query
                 continue
             is_noise = bool(_NOISE.match(line) or (is_noise and _REST_OF_NOISE.match(line)))
             if not is_noise:

@@ -38,7 +38,7 @@ _NO_JAR = {
         rf"Spark knows no file system for \1://; {_JARS}. S3 is s3a:// there"
     ),
 }
-"""What Spark says of each lack, and the sentence for it."""
+"""Spark's words for each missing part, and the sentence for it."""
 
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<name>\S+)\)")
 _TASK = re.compile(r"/pyspark/worker\.py|An exception was thrown from the Python worker")

@@ -20,7 +20,7 @@ from eventide.spark.result_consumer import ResultConsumer
 
 _LOG = logging.getLogger("eventide")
 _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)
-"""What holds whatever the job's own strategy is: that a machine had too much to do is no failure of the job."""
+"""The strategy for losses of a busy machine, which are no failures of the job, whatever its own strategy is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""For those who test their pipelines: programs without Spark, scripted sources, operators by hand, a Kafka broker."""
+"""Tests of pipelines: programs without Spark, scripted sources, operators by hand, a Kafka broker."""
 
 from eventide.testing.harness import OperatorHarness, local_environment
 from eventide.testing.kafka_broker import KafkaBroker

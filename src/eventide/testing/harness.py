@@ -28,9 +28,9 @@ class OperatorHarness:
 
     Supported: every window operator of a program made with :func:`~eventide.testing.local_environment`: assigners,
     triggers, evictors, lateness, side outputs, all four window functions, keyed and not. Not supported: functions
-    chained behind the operator, and several subtasks; run the whole program for those.
+    chained after the operator, and several subtasks; run the whole program for those.
 
-    In a ``with`` block the end is an assertion: no output that nobody looked at, no timer, no state.
+    In a ``with`` block the end is an assertion: no unread output, no timer, no state.
 
     >>> from eventide.common import Time, WatermarkStrategy
     >>> from eventide.api.windows import TumblingEventTimeWindows
@@ -107,15 +107,15 @@ class OperatorHarness:
         self._gather()
 
     def outputs(self) -> list[Any]:
-        """What came out since the last call."""
+        """The output since the last call."""
         return [value for value, _ in self.outputs_with_timestamps()]
 
     def outputs_with_timestamps(self) -> list[tuple[Any, int | None]]:
-        """What came out since the last call, with timestamps in milliseconds."""
+        """The output since the last call, with timestamps in milliseconds."""
         return self._waiting.pop(None, [])
 
     def side_output(self, tag: OutputTag) -> list[Any]:
-        """What came out on a side output since the last call."""
+        """The elements of a side output since the last call."""
         return [value for value, _ in self._waiting.pop(tag.tag_id, [])]
 
     def late(self) -> list[Any]:

@@ -65,8 +65,8 @@ def _fetch(name: str, module: tuple[str, str, str], folder: Path) -> None:
         is_there, said = False, f"no end within {_PATIENCE_S} seconds"
     if not is_there:
         raise ProgramError(
-            f"the jars of {name} could not be fetched from the Maven repository; they are needed once. Behind a proxy, "
-            f"say so in JAVA_TOOL_OPTIONS; name another repository in {_REPOSITORY}, as for Spark; or put them into "
+            f"the jars of {name} could not be fetched from the Maven repository; they are needed once. If there is a proxy, "
+            f"name it in JAVA_TOOL_OPTIONS; name another repository in {_REPOSITORY}, as for Spark; or put them into "
             f"a folder {name!r} below eventide's in the user's cache. Ivy said:\n{said.strip()[-2000:]}"
         )
 

@@ -30,8 +30,8 @@ class ScriptedSource(Source):
 
     Each inner list of ``batches`` is one micro-batch of ``(split, element)`` pairs and of :class:`Idle` and
     :class:`End` markers; an empty one is a micro-batch without data. With ``bounded``, the end of the splits that have
-    not ended by then, and with it ``MAX_WATERMARK``, follows in one more micro-batch of its own. A source all of whose
-    splits have an :class:`End` ends with the last of these, bounded or not.
+    not ended by then, and with it ``MAX_WATERMARK``, follows in one more micro-batch of its own. If all splits have an
+    :class:`End`, the source ends with the last of these, bounded or not.
 
     A position of this source is a number of micro-batches.
 
@@ -84,11 +84,11 @@ class ScriptedSource(Source):
         return self._ends.get(split, len(self._script) + self._bounded)
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether this is behind the split's `End`, or behind the end of all."""
+        """Whether this comes after the split's `End`, or after the end of all."""
         return (self._bounded or split in self._ends) and position >= self.latest_position(split)
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """What the script has for a split."""
+        """The script of a split."""
         for script in self._script[start:end]:
             yield from script.get(split, [])
 

@@ -1,4 +1,4 @@
-"""What stops a job says what would let it go on, and that helps: for every operator of the guide's table."""
+"""The error that stops a job says what would let it go on, and that helps: for every operator of the guide's table."""
 
 from pathlib import Path
 

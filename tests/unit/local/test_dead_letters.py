@@ -1,4 +1,4 @@
-"""What cannot be handled: it stops the job, or becomes a dead letter where the program says so."""
+"""Elements that cannot be handled stop the job, or become dead letters where the program says so."""
 
 import asyncio
 import itertools
@@ -41,7 +41,7 @@ NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 
 
 def both(stream):
-    """What comes out, the dead letters, and the counters."""
+    """The output, the dead letters, and the counters."""
     plan = plan_of(stream, stream.get_side_output(BAD))
     one = runner(plan)
     batches = [by_sink(plan, batch) for batch in one.batches()]
@@ -158,7 +158,7 @@ class Waits(AsyncFunction):
     async def async_invoke(self, value):
         await asyncio.sleep(0)
         if value == 2:
-            raise ConnectionError("nobody answers")
+            raise ConnectionError("no answer")
         return [value]
 
 
@@ -335,7 +335,7 @@ def test_a_source_and_its_strategy_have_their_letters_together():
 
 
 class Counts(KeyedProcessFunction):
-    """Counts the elements of a key; the timer of each adds ten, and one of them fails behind that."""
+    """Counts the elements of a key; the timer of each adds ten, and one of them fails after that."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.PICKLED_BYTE_ARRAY()))
@@ -445,7 +445,7 @@ def test_what_fired_before_an_element_was_found_to_be_bad_is_taken_back_with_it(
 
 
 class Counted(Refuses):
-    """The same, which takes what is bad."""
+    """A copy that takes bad elements."""
 
     def process(self, key, context, elements):
         fired = context.global_state().get_state(ValueStateDescriptor("fired", Types.LONG()))
@@ -569,7 +569,7 @@ def test_a_plan_says_where_what_is_bad_goes():
 
 
 class OnEvents(WatermarkGenerator):
-    """A generator of the program's own works in tasks behind the source."""
+    """A user-defined generator works in tasks after the source."""
 
     def on_event(self, event, event_timestamp, output):
         pass

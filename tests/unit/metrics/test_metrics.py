@@ -33,7 +33,7 @@ def shown(by_subtask):
 
 
 def events(pairs, span_s):
-    """The readings of a meter: so many events at each second."""
+    """The readings of a meter, for the number of events in each second."""
     return [rate_of(number, second, span_s) for second, number in pairs]
 
 

@@ -84,7 +84,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
     """Handles the elements of a keyed stream beside those of a broadcast stream; each key has state and timers."""
 
     class Context(BaseBroadcastProcessFunction.Context, Generic[KEY_co]):
-        """What the function may ask while it handles an element of the broadcast stream: no key is at hand."""
+        """The context of a function that handles an element of the broadcast stream: it has no current key."""
 
         @abstractmethod
         def apply_to_keyed_state(
@@ -96,7 +96,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
             """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, Generic[KEY_co]):
-        """What the function may ask while it handles an element of the keyed stream."""
+        """The context of a function that handles an element of the keyed stream."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -107,7 +107,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
             """Return the key of the element, or of the timer."""
 
     class OnTimerContext(ReadOnlyContext[KEY_co]):
-        """What the function may ask when a timer fires."""
+        """The context of a function whose timer fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:

@@ -28,7 +28,7 @@ class _Context(ABC):
 
 
 class _KeyedContext(_Context, Generic[KEY_co]):
-    """The same, for a key."""
+    """The context of a function that handles an element of a key."""
 
     @abstractmethod
     def get_current_key(self) -> KEY_co:
@@ -36,7 +36,7 @@ class _KeyedContext(_Context, Generic[KEY_co]):
 
 
 class _TimerContext(_KeyedContext[KEY_co]):
-    """The same, when a timer fires."""
+    """The context of a function whose timer fires for a key."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
@@ -85,10 +85,10 @@ class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
     """
 
     class Context(_KeyedContext[KEY_co]):
-        """What the function may ask while it handles an element."""
+        """The context of a function that handles an element."""
 
     class OnTimerContext(_TimerContext[KEY_co]):
-        """What the function may ask when a timer fires."""
+        """The context of a function whose timer fires."""
 
     @abstractmethod
     def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
@@ -141,10 +141,10 @@ class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contr
     """A `KeyedProcessFunction` of two connected streams: equal keys of both share their state and timers."""
 
     class Context(_KeyedContext[KEY_co]):
-        """What the function may ask while it handles an element."""
+        """The context of a function that handles an element."""
 
     class OnTimerContext(_TimerContext[KEY_co]):
-        """What the function may ask when a timer fires."""
+        """The context of a function whose timer fires."""
 
     @abstractmethod
     def process_element1(self, value: IN1_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:

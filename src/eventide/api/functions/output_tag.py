@@ -73,4 +73,4 @@ class OutputTag(Generic[T_co]):
 
 
 Emitted: TypeAlias = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
-"""What a function puts out: elements, and ``(tag, value)`` for side outputs; None stands for nothing."""
+"""The output of a function: elements, and ``(tag, value)`` for side outputs; None stands for nothing."""

@@ -58,7 +58,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner[T_contra]):
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: T_contra, extracted_timestamp: int) -> Watermark | None:
-        """Return the watermark that holds behind an element, or None.
+        """Return the watermark that holds after an element, or None.
 
         Args:
             last_element: The element, which has got its timestamp just now.
@@ -120,7 +120,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
         return self
 
     def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
-        """Return the timestamp; one that is behind the last is handed to the handler."""
+        """Return the timestamp; the handler is called with one that is earlier than the last."""
         timestamp = self.extract_ascending_timestamp(value)
         if timestamp < self._last:
             self._handler.handle_violation(timestamp, self._last)
@@ -232,7 +232,7 @@ def _emit(watermark: Watermark | None, output: WatermarkOutput) -> None:
 OlderAssigner: TypeAlias = (
     AssignerWithPeriodicWatermarks[T] | AssignerWithPunctuatedWatermarks[T] | BoundedOutOfOrdernessTimestampExtractor[T]
 )
-"""What older programs give in place of a strategy."""
+"""An assigner of an older program, in place of a strategy."""
 
 
 def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:

@@ -17,7 +17,7 @@ from eventide.common.typeinfo import Types
 
 @dataclass(frozen=True)
 class _ContinuousTrigger(Trigger[object, Window]):
-    """What the triggers of both kinds of time share: the multiple of the interval that a window waits for."""
+    """The shared part of triggers of both kinds of time: the multiple of the interval that a window waits for."""
 
     interval: int
 
@@ -51,7 +51,7 @@ class _ContinuousTrigger(Trigger[object, Window]):
             fire_time.clear()
 
     def _wait_behind(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Wait for the multiple behind a time, unless a multiple is waited for already."""
+        """Wait for the next multiple after a time, unless a multiple is waited for already."""
         if self._fire_time(ctx).get() is None:
             # The remainder is that of Java's %, which has the sign of the time.
             remainder = abs(time) % self.interval

@@ -15,7 +15,7 @@ from eventide.errors import ProgramError
 
 @dataclass(frozen=True)
 class _TumblingWindows(InTime[object]):
-    """What tumbling windows of both kinds of time share."""
+    """The shared part of tumbling windows of both kinds of time."""
 
     size: int
     offset: int = 0
@@ -72,7 +72,7 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
 @dataclass(frozen=True)
 class _SlidingWindows(InTime[object]):
-    """What sliding windows of both kinds of time share."""
+    """The shared part of sliding windows of both kinds of time."""
 
     size: int
     slide: int

@@ -21,11 +21,11 @@ class SessionWindowTimeGapExtractor(ABC, Generic[T_contra]):
 
     @abstractmethod
     def extract(self, element: T_contra) -> int:
-        """Return the gap behind this element, in milliseconds, more than 0."""
+        """Return the gap after this element, in milliseconds, more than 0."""
 
 
 class _SessionWindows(InTime[T_contra], MergingWindowAssigner[T_contra, TimeWindow]):
-    """What all kinds of sessions share."""
+    """The shared part of all kinds of sessions."""
 
     @property
     def merges_neighbours_only(self) -> bool:
@@ -41,7 +41,7 @@ class _SessionWindows(InTime[T_contra], MergingWindowAssigner[T_contra, TimeWind
 
 @dataclass(frozen=True)
 class _GapSessions(_SessionWindows[object]):
-    """What sessions with one gap for all elements share, in both kinds of time."""
+    """The shared part of sessions with one gap for all elements, in both kinds of time."""
 
     session_gap: int
 
@@ -63,7 +63,7 @@ class _GapSessions(_SessionWindows[object]):
 
 @dataclass(frozen=True)
 class _DynamicSessions(_SessionWindows[T_contra]):
-    """What sessions in which each element brings its own gap share, in both kinds of time."""
+    """The shared part of sessions in which each element brings its own gap, in both kinds of time."""
 
     session_window_time_gap_extractor: SessionWindowTimeGapExtractor[T_contra] | Callable[[T_contra], int]
 

@@ -411,7 +411,7 @@ class JsonRowDeserializationSchema(ReadsRows):
         _ignores_parse_errors: bool = False
 
         def type_info(self, type_info: TypeInformation) -> Self:
-            """Set the type of the rows, by whose names fields are found."""
+            """Set the type of the rows; its names find the fields."""
             self._type_info = type_info
             return self
 

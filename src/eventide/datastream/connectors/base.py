@@ -1,4 +1,4 @@
-"""What all connectors have in common (PyFlink: ``pyflink.datastream.connectors.base``)."""
+"""The shared names of all connectors (PyFlink: ``pyflink.datastream.connectors.base``)."""
 
 from typing import TYPE_CHECKING
 

@@ -166,7 +166,7 @@ def buckets_of(
 
 
 class _OfName:
-    """What each of some keys has under a name, None where it has nothing; ``places`` are those who have anything."""
+    """The values of some keys under a name, None for a key without one; ``places`` are the keys that have a value."""
 
     def __init__(self, name: str, of_key: Mapping[Any, Any], keys: list[Any]) -> None:
         self.name = name

@@ -131,7 +131,7 @@ def decompressed(stored: bytes) -> bytes:
 
 
 def address(key_hash: int, count: int) -> int:
-    """The bucket of a hash among so many buckets.
+    """The bucket of a hash among ``count`` buckets.
 
     >>> [address(key_hash, 6) for key_hash in range(8)]
     [0, 1, 2, 3, 4, 5, 2, 3]
