@@ -101,7 +101,7 @@ DIFFERENCES = {
     f"{_STREAM}.process": "runs in the tasks of what it follows",
     f"{_STREAM}.sink_to": "takes a function of a DataFrame and a batch id too",
     f"{_STREAM}.add_sink": "is `sink_to` under an older name; no class of Java is taken",
-    f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has so many elements",
+    f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has that number of elements",
     f"{_STREAM}.key_by": "a key can be hashed, and equals itself",
     f"{_STREAM}.partition_custom": "asks with the parallelism of the environment",
     "datastream.data_stream.KeyedStream.execute_and_collect": "gives the elements, without their keys beside them",

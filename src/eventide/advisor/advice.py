@@ -43,9 +43,11 @@ class Choice:
         late: how many elements are behind the watermark of their split with that bound. A window has the lowest
             watermark of all splits, and loses no more than these.
         delay_ms: how old results are, compared with the newest element, on average: the bound, and the lag of the
-        slowest split. late_with_one: how many elements are late with an equal bound under one watermark for all, such
-        as Spark's. bound_with_one_ms: the bound that one watermark for all needs to lose no more; also the delay of its
-        results.
+            slowest split.
+        late_with_one: how many elements are late with an equal bound under one watermark for all, such
+            as Spark's.
+        bound_with_one_ms: the bound that one watermark for all needs to lose no more; also the delay of
+            its results.
     """
 
     lose: float

@@ -31,8 +31,8 @@ class Split:
         least_apart_ms: the smallest of these.
         most_apart_ms: the largest of these.
         silence_ms: the longest time between two of its elements, by the clock of arrival.
-        leap_ms: how far an element was ahead of the newest one before it, at most, where later elements were not: so
-        its time is most probably wrong.
+        leap_ms: how far an element was ahead of the newest one before it, at most, where later elements were not; its
+            time is most probably wrong.
     """
 
     rows: int
