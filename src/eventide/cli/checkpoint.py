@@ -59,9 +59,9 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
         _rows(_of_the_job(found, now_ms)),
     ]
     parts += [Text("\nSources", "bold"), *(line for source in found.sources for line in _source(source))]
-    parts += [Text("\nOperators", "bold"), _table(["level", "operator", "stored as", ""], _operators(found))]
+    parts += [Text("\nOperators", "bold"), _table(["stage", "operator", "stored as", ""], _operators(found))]
     if sizes is not None:
-        parts += [Text("\nState", "bold"), _table(["level", "operator", "values", "size"], _state(found, sizes))]
+        parts += [Text("\nState", "bold"), _table(["stage", "operator", "values", "size"], _state(found, sizes))]
     parts += [Text("\nSinks", "bold"), *(Text(f"  {line}") for line in _sinks(found))]
     return Group(*parts)
 
@@ -133,14 +133,14 @@ def _position(part: Part) -> tuple[str, str]:
 def _operators(found: Inspection) -> Iterator[tuple[str, ...]]:
     for operator in found.operators:
         does = operator.identity.get("window") or operator.identity.get("stored form", "")
-        yield str(operator.level), operator.name, operator.id, does
+        yield str(operator.stage), operator.name, operator.id, does
 
 
 def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str, ...]]:
     names = {operator.id: operator.name for operator in found.operators}
     for one in sizes:
         name = "what its operators share" if one.operator is None else names[one.operator]
-        yield str(one.level), name, f"{one.rows:,}", size(one.bytes)
+        yield str(one.stage), name, f"{one.rows:,}", size(one.bytes)
 
 
 def _sinks(found: Inspection) -> Iterator[str]:

@@ -67,7 +67,8 @@ def _fetch(name: str, module: tuple[str, str, str], folder: Path) -> None:
         raise ProgramError(
             f"the jars of {name} could not be fetched from the Maven repository; they are needed once. "
             f"If there is a proxy, name it in JAVA_TOOL_OPTIONS; name another repository in {_REPOSITORY}, as for "
-            f"Spark; or put them into a folder {name!r} below eventide's in the user's cache. Ivy said:\n{said.strip()[-2000:]}"
+            f"Spark; or put them into a folder {name!r} below eventide's in the user's cache. "
+            f"Ivy said:\n{said.strip()[-2000:]}"
         )
 
 

@@ -185,7 +185,7 @@ class SqlTimeTypeInfo:
 
 @dataclass(frozen=True)
 class DecimalTypeInfo(TypeInformation[Decimal]):
-    """A `Decimal` of `precision` digits, `scale` of them behind the point: Spark's ``DecimalType``. Not in PyFlink.
+    """A `Decimal` of `precision` digits, `scale` of them after the point: Spark's ``DecimalType``. Not in PyFlink.
 
     A value with fewer digits after the point is filled up with zeros, and one that would have to be rounded does not
     fit.
