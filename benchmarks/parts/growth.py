@@ -34,7 +34,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.spark.host import settings_for_start
-from eventide.spark.session import ROW_COUNT
+from eventide.spark.session.make import ROW_COUNT
 
 _SPARK = "a value for each key"
 _FEW = 100

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench, Run
 from benchmarks.figures import Figure
 from benchmarks.queries import PARALLELISM, TUMBLING, Job, environment, spark_sums, sums_of_files
 from eventide.spark.host import settings_for_start
-from eventide.spark.session import CHANGELOG, ROW_COUNT
+from eventide.spark.session.make import CHANGELOG, ROW_COUNT
 
 _NOTHING_CLOSES_S = 24 * 60 * 60
 _ROWS_PER_PAIR = 5

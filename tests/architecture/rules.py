@@ -107,11 +107,11 @@ ON_THIS_MACHINE = (
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.spark.demo",
-    "eventide.spark.java",
-    "eventide.spark.locations",
-    "eventide.spark.python_files",
-    "eventide.spark.missing",
-    "eventide.spark.session",
+    "eventide.spark.session.java",
+    "eventide.spark.session.locations",
+    "eventide.spark.session.python_files",
+    "eventide.spark.session.missing",
+    "eventide.spark.session.make",
     "eventide.testing",
 )
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")

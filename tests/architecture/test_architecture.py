@@ -37,9 +37,9 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
     (rules.imports_go_down, "spark/host.py", "import eventide.datastream.data_stream", "spark/host.py:1"),
     (
         rules.private_modules_are_private,
-        "spark/files.py",
+        "spark/sinks/files.py",
         "from eventide.connectors.file_system._planning import Known",
-        "spark/files.py:1",
+        "spark/sinks/files.py:1",
     ),
     (
         rules.packages_of_the_runtime_go_down,
@@ -77,7 +77,12 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
         "connectors/files.py:1",
     ),
     (rules.files_are_opened_in_one_way, "plan/checks.py", "import pathlib", "plan/checks.py:1"),
-    (rules.files_are_opened_in_one_way, "spark/checkpoint.py", "x = open('metadata')", "spark/checkpoint.py:1"),
+    (
+        rules.files_are_opened_in_one_way,
+        "spark/checkpoint/record.py",
+        "x = open('metadata')",
+        "spark/checkpoint/record.py:1",
+    ),
     (rules.files_are_opened_in_one_way, "savepoint/s.py", "x = fs.FileSystem.from_uri('s3://a')", "savepoint/s.py:1"),
     (rules.runtime_sees_no_world, "runtime/timers.py", "import time", "runtime/timers.py:1"),
     (rules.runtime_sees_no_world, "runtime/timers.py", "def f():\n    import os.path", "runtime/timers.py:2"),
@@ -86,9 +91,9 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
     (rules.nothing_is_asserted, "plan/checks.py", "assert True", "plan/checks.py:1"),
     (
         rules.host_compares_no_times,
-        "spark/stage_processor.py",
+        "spark/query/stage_processor.py",
         "late = last_ms <= self.watermark",
-        "spark/stage_processor.py:1",
+        "spark/query/stage_processor.py:1",
     ),
     (rules.files_are_short, "plan/checks.py", "x = 1\n" * 601, "plan/checks.py:601"),
     (rules.public_things_have_docstrings, "plan/checks.py", "class Check:\n    pass", "plan/checks.py:1"),
@@ -115,11 +120,11 @@ ALLOWED: list[tuple[str, str]] = [
     ("datastream/data_stream/sink.py", "import typing\nif typing.TYPE_CHECKING:\n    import pyspark.sql"),
     ("runtime/timers.py", "import datetime\nimport pyarrow\nfrom eventide.api.windows import Trigger"),
     ("storage/opening.py", "def run():\n    'Doc.'\n    return FileSystem.from_uri('s3://bucket')"),
-    ("spark/locations.py", "import tempfile"),
+    ("spark/session/locations.py", "import tempfile"),
     ("testing/harness.py", "from eventide.local import runner"),
     ("testing/harness.py", "from eventide.datastream.data_stream import DataStream"),
     (
-        "spark/stage_processor.py",
+        "spark/query/stage_processor.py",
         "def same(a, b):\n    'Doc.'\n    return a.split < b.split and a.channel == b.channel",
     ),
     ("plan/checks.py", "x = 1\n" * 600),
@@ -147,7 +152,7 @@ def test_an_export_that_does_not_resolve_is_found(tmp_path: Path, monkeypatch: p
 
 
 def test_a_private_module_of_eventide_itself_may_be_used_everywhere(tmp_path: Path) -> None:
-    plant(tmp_path, "spark/files.py", "from eventide._secrets import without_secrets")
+    plant(tmp_path, "spark/sinks/files.py", "from eventide._secrets import without_secrets")
     assert rules.private_modules_are_private(tmp_path) == []
 
 

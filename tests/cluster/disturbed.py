@@ -14,7 +14,7 @@ from tests.cluster.drivers import PATIENCE_S, started
 from tests.servers.spark_cluster import SparkCluster
 from tests.spark.test_kill import PROGRAMS
 
-from eventide.spark.checkpoint_files import CheckpointFiles
+from eventide.spark.checkpoint.files import CheckpointFiles
 
 VICTIMS = ("executor", "worker", "driver", "master")
 _DRIVER = Path(__file__).with_name("killed_driver.py")

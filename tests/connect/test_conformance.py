@@ -16,10 +16,10 @@ from tests.scenarios.test_conformance_spark import recorded_watermarks
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Frame
-from eventide.spark.compiler import frames_of
-from eventide.spark.connect import ask, ask_for_rows
-from eventide.spark.results import ROWS, ResultSpool, begin, sink_key, take
-from eventide.spark.start_settings import settings_for_start
+from eventide.spark.connect.results import ROWS, ResultSpool, begin, sink_key, take
+from eventide.spark.connect.server import ask, ask_for_rows
+from eventide.spark.query.compiler import frames_of
+from eventide.spark.session.start_settings import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
 

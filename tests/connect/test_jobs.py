@@ -43,8 +43,8 @@ from eventide.datastream.connectors import (
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.connect import ask
-from eventide.spark.results import MOST_WAITING
+from eventide.spark.connect.results import MOST_WAITING
+from eventide.spark.connect.server import ask
 from eventide.testing import KafkaBroker
 from kafka_topics import new_topic, produce, values
 from watching import json_of

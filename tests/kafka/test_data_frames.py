@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.connector import connector
-from eventide.spark.savepoint import take_savepoint
+from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import KafkaBroker
 from kafka_topics import new_topic, produce
 

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eventide.errors import StateError
-from eventide.spark.savepoint import take_savepoint
+from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import KafkaBroker
 from kafka_topics import contents, new_topic, produce
 

@@ -19,9 +19,9 @@ from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutio
 from eventide.local.host import LocalHost
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Frame, Signal
-from eventide.spark.compiler import frames_of
-from eventide.spark.frame_rows import frame_of
-from eventide.spark.start_settings import settings_for_start
+from eventide.spark.query.compiler import frames_of
+from eventide.spark.query.frame_rows import frame_of
+from eventide.spark.session.start_settings import settings_for_start
 
 _JOINS = ("window_join", "interval_join")
 _SIDE_BY_SIDE = 20

@@ -24,10 +24,10 @@ from eventide.datastream import DataStream, StreamExecutionEnvironment
 from eventide.plan.job import JobPlan
 from eventide.plan.settings import JobSettings
 from eventide.runtime.exchange.frames import Signal
-from eventide.spark.compiler import frames_of
-from eventide.spark.frame_rows import frame_of
 from eventide.spark.progress import said_in
-from eventide.spark.start_settings import settings_for_start
+from eventide.spark.query.compiler import frames_of
+from eventide.spark.query.frame_rows import frame_of
+from eventide.spark.session.start_settings import settings_for_start
 
 _TELLING = (
     "lateness: a watermark of end - 1 + lateness closes the window",

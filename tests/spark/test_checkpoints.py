@@ -18,8 +18,8 @@ from eventide.connectors.function_source._log import LogWriter
 from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.checkpoint import fit_checkpoint
-from eventide.spark.locations import delete_temporary, made_temporary, resolved
+from eventide.spark.checkpoint.record import fit_checkpoint
+from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
 
 pytestmark = pytest.mark.spark
 

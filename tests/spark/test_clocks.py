@@ -23,7 +23,7 @@ from eventide.datastream import (
 from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
-from eventide.spark.savepoint import take_savepoint
+from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import ScriptedSource
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.spark.source import CAN_LIMIT
+from eventide.spark.query.data_source import CAN_LIMIT
 
 pytestmark = pytest.mark.spark
 

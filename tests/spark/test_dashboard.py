@@ -11,7 +11,7 @@ from eventide.common.ms import MAX_MS
 from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from eventide.spark.recorded_job import RecordedJob
+from eventide.spark.checkpoint.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
 from twin import BY_SECOND_FIELD
 from watching import asked, json_of

@@ -14,7 +14,7 @@ from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutio
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.files import FileDirectory
+from eventide.spark.sinks.files import FileDirectory
 from eventide.testing import ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark

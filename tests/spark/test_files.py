@@ -22,7 +22,7 @@ from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
-from eventide.spark.inspection import inspect
+from eventide.spark.checkpoint.inspection import inspect
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark

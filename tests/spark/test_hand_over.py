@@ -23,13 +23,13 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
-from eventide.spark.collected import Collected
-from eventide.spark.data_frame import DataFrameReader
-from eventide.spark.frame_rows import FRAME_SCHEMA
-from eventide.spark.hand_over import HandOver
-from eventide.spark.program_sinks import HereAndNow, ProgramSinks
-from eventide.spark.sink_runs import SinkRun
-from eventide.spark.sinks import Delivery
+from eventide.spark.query.data_frame import DataFrameReader
+from eventide.spark.query.frame_rows import FRAME_SCHEMA
+from eventide.spark.sinks.collected import Collected
+from eventide.spark.sinks.hand_over import HandOver
+from eventide.spark.sinks.program_sinks import HereAndNow, ProgramSinks
+from eventide.spark.sinks.routing import Delivery
+from eventide.spark.sinks.sink_runs import SinkRun
 
 pytestmark = pytest.mark.spark
 

@@ -26,8 +26,8 @@ from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
-from eventide.spark.savepoint import take_savepoint
-from eventide.spark.source import CAN_LIMIT
+from eventide.spark.checkpoint.savepoint import take_savepoint
+from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 

@@ -18,7 +18,7 @@ from eventide.datastream import DataStream, SourceFunction, StreamExecutionEnvir
 from eventide.datastream.connectors import FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
-from eventide.spark.savepoint import take_savepoint
+from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import local_environment
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,8 @@ from tests.stores.store import Store
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream.connectors import FileSource
-from eventide.spark.alignment import AlignmentFolder
-from eventide.spark.checkpoint_files import CheckpointFiles
+from eventide.spark.checkpoint.files import CheckpointFiles
+from eventide.spark.query.alignment import AlignmentFolder
 from eventide.storage.folder import Folder
 from eventide.storage.opening import opened
 from eventide.testing import local_environment

@@ -19,8 +19,8 @@ from eventide.cli.session import found_in, savepoint_at, started_spark
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
-    from eventide.spark.inspection import Inspection, MicroBatch, Part, SourceState
-    from eventide.spark.state_sizes import StateSize
+    from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
+    from eventide.spark.checkpoint.state_sizes import StateSize
 
 _MOST_PARTS = 10
 
@@ -69,7 +69,7 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
 def _sizes(found: Inspection) -> list[StateSize]:
     spark = started_spark()
     with working("Spark counts the state"):
-        from eventide.spark.state_sizes import state_sizes
+        from eventide.spark.checkpoint.state_sizes import state_sizes
 
         return state_sizes(spark, found)
 

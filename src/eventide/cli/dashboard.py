@@ -76,7 +76,7 @@ def _page_on(location: str, host: str, port: int) -> str:
         page = Dashboard(host, port)
     except OSError as error:
         raise ProgramError(f"{host}:{port} cannot be used ({error}); choose another with --port") from error
-    from eventide.spark.recorded_job import RecordedJob
+    from eventide.spark.checkpoint.recorded_job import RecordedJob
 
     name = found.job or location.rstrip("/").rpartition("/")[2]
     page.watch(name, RecordedJob(started_spark(), location), {**found.description})

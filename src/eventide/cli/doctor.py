@@ -26,7 +26,7 @@ from eventide import __version__
 from eventide.cli.answers import AsJson, answer
 from eventide.cli.session import started_spark
 from eventide.errors import ProgramError
-from eventide.spark.java import check_java, java_version
+from eventide.spark.session.java import check_java, java_version
 
 _PACKAGE = "eventide"
 _OF_DEVELOPERS = {"bench", "dev", "docs", "lint", "test"}

@@ -47,7 +47,7 @@ def savepoint(
     found_in(checkpoint)  # what is no checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
-        from eventide.spark.savepoint import take_savepoint
+        from eventide.spark.checkpoint.savepoint import take_savepoint
 
         taken = take_savepoint(spark, checkpoint, target, parallelism=parallelism, repeat=repeat)
     say(taken, as_json=as_json)

@@ -10,7 +10,7 @@ from eventide.cli.answers import working
 
 if TYPE_CHECKING:
     from eventide.savepoint import Outline
-    from eventide.spark.inspection import Inspection
+    from eventide.spark.checkpoint.inspection import Inspection
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -23,7 +23,7 @@ def started_spark() -> Any:
     """
     os.environ.setdefault("JAVA_TOOL_OPTIONS", _QUICK_START)
     with working("Spark starts"):
-        from eventide.spark.session import find_session
+        from eventide.spark.session.make import find_session
 
         return find_session(None, None)
 
@@ -32,14 +32,14 @@ def found_in(location: str) -> Inspection:
     """Read a checkpoint from its files: without Spark, unless they lie where a server of Spark Connect is.
 
     Raises:
-        ProgramError, StateError: as `eventide.spark.inspection.inspect`.
+        ProgramError, StateError: as `eventide.spark.checkpoint.inspection.inspect`.
     """
-    from eventide.spark.inspection import inspect
+    from eventide.spark.checkpoint.inspection import inspect
 
     if "SPARK_REMOTE" not in os.environ:
         return inspect(location)
     spark = started_spark()
-    from eventide.spark.evidence import inspected
+    from eventide.spark.checkpoint.evidence import inspected
 
     return inspected(spark, location)
 
@@ -56,7 +56,7 @@ def savepoint_at(location: str) -> Outline | None:
     if "SPARK_REMOTE" not in os.environ:
         return Savepoint(location) if Savepoint.is_at(location) else None
     spark = started_spark()
-    from eventide.spark.checkpoint import outline
-    from eventide.spark.connect import there
+    from eventide.spark.checkpoint.record import outline
+    from eventide.spark.connect.server import there
 
     return outline(spark, location) if there(spark, partial(Savepoint.is_at, location)) else None

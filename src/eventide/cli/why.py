@@ -36,7 +36,7 @@ def why(
         eventide why /data/jobs/orders --key shop-17
         eventide why /data/jobs/orders --json | jq .answer
     """
-    from eventide.spark.evidence import evidence
+    from eventide.spark.checkpoint.evidence import evidence
     from eventide.why import why as explained
     from eventide.why.times import to_ms
 

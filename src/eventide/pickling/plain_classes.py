@@ -1,6 +1,6 @@
 """Classes of Python, its libraries and eventide that any data may contain: making an object has no other effect.
 
-Why that is so of each stands in the table of ``tests/unit/common/test_plain_classes.py``.
+Why that is so of each stands in the table of ``tests/unit/pickling/test_plain_classes.py``.
 """
 
 from __future__ import annotations

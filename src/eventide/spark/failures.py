@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from eventide import errors
-from eventide.spark.missing import what_is_missing
+from eventide.spark.session.missing import what_is_missing
 
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 

@@ -28,11 +28,11 @@ from eventide.common.job import (
 )
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
-from eventide.spark.collected import Collected, Taken
 from eventide.spark.failures import is_of_a_gone_server, original
 from eventide.spark.progress import about, said_in
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
+from eventide.spark.sinks.collected import Collected, Taken
 
 _POLL_S = 0.1
 _ENDS_WITHIN_S = 10.0

@@ -15,8 +15,8 @@ from eventide._secrets import without_secrets
 from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.words import length
+from eventide.spark.connect.result_consumer import ResultConsumer
 from eventide.spark.failures import is_for_good, is_of_a_late_process
-from eventide.spark.result_consumer import ResultConsumer
 
 _LOG = logging.getLogger("eventide")
 _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)

@@ -124,7 +124,7 @@ class SavepointWriter:
         """
         frames = [how.data for how in self.added.values() if is_data_frame(how.data)]
         if frames:
-            from eventide.spark.locations import resolved
+            from eventide.spark.session.locations import resolved
 
             location = resolved(frames[0].sparkSession, location)
         writer = StateWriter(location, self.max_parallelism)
@@ -166,7 +166,7 @@ class SavepointWriter:
 def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, what: SavepointWriter) -> list[Small]:
     """Write the state that is made of data, and return what is small of it."""
     if is_data_frame(data):
-        from eventide.spark.bootstrap import bootstrap_on_spark
+        from eventide.spark.checkpoint.bootstrap import bootstrap_on_spark
 
         return bootstrap_on_spark(data, bootstrap, writer, place, what.parallelism)
     keyed = ((element, bootstrap.select(element)) for element in elements_here(data))

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from eventide.errors import ProgramError
-from eventide.spark.java import check_java
+from eventide.spark.session.java import check_java
 
 _REPOSITORY = "DEFAULT_ARTIFACT_REPOSITORY"  # Spark's own name for the repository to ask instead of Ivy's default
 _PATIENCE_S = 600

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from eventide.errors import EventideError, ProgramError
-from eventide.spark.java import check_java
+from eventide.spark.session.java import check_java
 from eventide.testing.jars import fetched
 from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
 

@@ -1,0 +1,1 @@
+"""The record of a program beside Spark's checkpoint, and readers of both."""

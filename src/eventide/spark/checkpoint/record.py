@@ -1,0 +1,139 @@
+"""Record of a program beside Spark's own checkpoint: what must fit when the job comes back, and its graph."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from eventide.plan.description import describe
+from eventide.plan.identity import check_identity
+from eventide.plan.job import JobPlan
+from eventide.plan.settings import JobSettings
+from eventide.savepoint import Outline, Savepoint
+from eventide.savepoint.fitting import check_fit
+from eventide.savepoint.saved import outlined
+from eventide.spark.checkpoint.records import PLACE, Record, in_force, in_order
+from eventide.spark.connect.server import there
+from eventide.spark.session.locations import resolved, texts
+from eventide.spark.sinks.routing import directories, refuse_used_directories
+
+
+def fit_checkpoint(
+    spark: SparkSession, location: str, plan: JobPlan, job: str, savepoint: str | None = None
+) -> tuple[str, int | None]:
+    """Check a program against the checkpoint at a location, and write it down if it is not there.
+
+    What is written down counts from the first micro-batch that is committed after it: a program that never got so far
+    has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
+    because it may have written there before it committed anything. It is written with Spark itself, so it works
+    wherever Spark's checkpoint does. The description of its graph and the job's name are there for viewers of the
+    checkpoint without the program; they may change as they like. The ``savepoint`` is where the job began: see
+    :func:`savepoint_of`.
+
+    Returns:
+        The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
+
+    Raises:
+        StateError: if the program does not fit, saying what differs.
+        ProgramError: if a file sink's directory holds other output than this job's.
+    """
+    started, committed = _started(spark, location), last_committed(spark, location)
+    found = in_force(started, committed)
+    paths = directories(spark, plan.sinks)
+    refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
+    identity = plan.identity()
+    if found is not None:
+        check_identity(location, found["program"], identity)
+    checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
+    this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
+    this |= {} if savepoint is None else {"savepoint": savepoint}
+    if not started or {what: started[-1].get(what) for what in this} != this:
+        text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
+        spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
+    planned = _last(spark, location, "offsets")
+    return checkpoint, planned if planned > committed else None
+
+
+def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Outline | None:
+    """Return the savepoint that a job began with: a subtask that has not run yet takes its share when it does.
+
+    Raises:
+        StateError: if there is no savepoint where it should be, or the program does not fit it.
+    """
+    found = in_force(_started(spark, location), _last(spark, location, "commits"))
+    if found is not None:
+        began = found.get("savepoint")
+        return None if began is None else outline(spark, began)
+    beginning = settings.beginning
+    if beginning is None:
+        return None
+    savepoint = outline(spark, beginning.savepoint, [task.id for task in plan.operators], verify=True)
+    allowed = beginning.allow_non_restored_state
+    check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=allowed, placed=beginning.placed)
+    return savepoint
+
+
+def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), *, verify: bool = False) -> Outline:
+    """Return the outline of a savepoint, for the operators that have to fit it.
+
+    Args:
+        spark: the session.
+        savepoint: its directory.
+        operators: the ids of the operators.
+        verify: whether to read all of it through, and compare the checksums.
+
+    Raises:
+        ProgramError: if Arrow cannot open it.
+        StateError: if the savepoint is missing or incomplete.
+    """
+    location = resolved(spark, savepoint)
+    return Outline(location, *there(spark, partial(outlined, location, operators, verify=verify)))
+
+
+def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
+    """Give the sources of a plan what they remembered, below the checkpoint at a location, if they have not begun."""
+    names = [source.name for source in plan.sources]
+    there(spark, partial(_restore_sources, savepoint.location, names, location))
+
+
+def _restore_sources(savepoint: str, names: Sequence[str], location: str) -> None:
+    Savepoint(savepoint).restore_sources(names, location)
+
+
+def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
+    """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
+    found = in_force(_started(spark, location), last_committed(spark, location))
+    return None if found is None else found["program"]
+
+
+def last_committed(spark: SparkSession, location: str) -> int:
+    """The number of the micro-batch that was committed last; -1 if none was."""
+    return _last(spark, location, "commits")
+
+
+def has_begun_more(spark: SparkSession, location: str) -> bool:
+    """Whether a micro-batch was begun that is not committed."""
+    return _last(spark, location, "offsets") > last_committed(spark, location)
+
+
+def _started(spark: SparkSession, location: str) -> list[Record]:
+    """The records of the programs that were started on a checkpoint, in their order."""
+    there = texts(spark, _path(location))
+    return [] if there is None else in_order(row.value for row in there.collect())
+
+
+def _last(spark: SparkSession, location: str, log: str) -> int:
+    """The number of the last micro-batch in a log of Spark's, of what was planned or committed; -1 if there is none."""
+    there = texts(spark, f"{location.rstrip('/')}/{log}")
+    names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def _path(location: str) -> str:
+    return f"{location.rstrip('/')}/{PLACE}"

@@ -1,0 +1,187 @@
+"""From the checkpoint of a stopped job to a savepoint, by Spark's own reader of state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+
+from eventide import __version__
+from eventide.connectors.file_system.part_files import PartFiles
+from eventide.errors import ProgramError, StateError
+from eventide.savepoint import Header, Outline, SavedSource, StateWriter
+from eventide.savepoint.directory import SOURCES, Directory, copy_files
+from eventide.savepoint.rows import Small
+from eventide.spark.checkpoint.evidence import inspected
+from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
+from eventide.spark.checkpoint.record import outline, recorded_program
+from eventide.spark.checkpoint.state_reader import reading_state, stages_of_state
+from eventide.spark.connect.server import there
+from eventide.spark.host import is_used_here
+from eventide.spark.query.subtasks import subtask_ids
+from eventide.spark.session.locations import resolved
+from eventide.spark.session.python_files import ship
+
+_SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
+
+
+def take_savepoint(
+    spark: SparkSession, checkpoint: str, target: str, *, parallelism: int | None = None, repeat: bool = False
+) -> Outline:
+    """Write a savepoint of what the last micro-batch that was committed has left. The job must not be running.
+
+    Args:
+        spark: the session.
+        checkpoint: the checkpoint's directory.
+        target: a new directory.
+        parallelism: that of a job that begins with it and does not say its own; by default as before.
+        repeat: whether a micro-batch that was begun and not finished may be left out though sinks may have some of it:
+            that comes twice then. One that no sink has anything of is left out in any case, and is read again.
+
+    Raises:
+        ProgramError: if a location cannot be opened, or the parallelism is above the max parallelism.
+        StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
+            have some of a micro-batch that is not finished, or if there is something at the target.
+    """
+    location, target = resolved(spark, checkpoint), resolved(spark, target)
+    if is_used_here(location):
+        raise _runs(checkpoint)
+    found = inspected(spark, location)
+    program = recorded_program(spark, location)
+    if found.committed is None or program is None:
+        raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
+    if found.description is None:
+        raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
+    if not repeat and there(spark, partial(may_be_in_sinks, found)):
+        raise StateError(
+            f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
+            "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
+            "which finishes it; or have it read again with --repeat, and accept that its results come twice"
+        )
+    if parallelism is not None and not 0 < parallelism <= found.max_parallelism:
+        raise ProgramError(
+            f"a job of a max parallelism of {found.max_parallelism} has a parallelism from 1 to that, not {parallelism}"
+        )
+    ship(spark)
+    writer = StateWriter(target, found.max_parallelism)
+    there(spark, writer.begin)
+    try:
+        small = _write_state(spark, found, found.committed.number, writer)
+        sources = _saved_sources(spark, found, program, target)
+        if _last(inspected(spark, location)) != _last(found):
+            raise _runs(checkpoint)
+        there(spark, partial(writer.finish, _header(found, parallelism, program, sources), small))
+    except BaseException:
+        there(spark, writer.abandon)
+        raise
+    return outline(spark, target)
+
+
+def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
+    """Write the state after a micro-batch, stage by stage, and return its small values."""
+    small: list[Small] = []
+    with reading_state(found.location):
+        stages = stages_of_state(spark, found.location, batch) if found.operators else []
+        for number, stage in enumerate(stages):
+            written = stage.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
+            small += [(row.operator, row.subtask, row.name, bytes(row.content)) for row in written]
+    return small
+
+
+def _saved_sources(
+    spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
+) -> tuple[SavedSource, ...]:
+    """Where the sources stood; what they remember themselves is copied."""
+    types = {source["name"]: source["element type"] for source in program["sources"]}
+    storage = there(spark, partial(_saved_storage, found.location, target, [*types]))
+    described = (found.description or {})["sources"]
+    return tuple(
+        SavedSource(
+            source["name"],
+            source["kind"],
+            types[source["name"]],
+            offsets[0] if source["kind"] != "DataFrame" and offsets else offsets,
+            storage.get(source["name"]),
+        )
+        for source, offsets in zip(described, committed_offsets(found), strict=True)
+    )
+
+
+def _last(found: Inspection) -> int | None:
+    """The number of the last micro-batch that was begun."""
+    last = found.unfinished or found.committed
+    return None if last is None else last.number
+
+
+def may_be_in_sinks(found: Inspection) -> bool:
+    """Whether sinks may have something of a micro-batch that is not finished; directories of files show it.
+
+    Raises:
+        ProgramError: if Arrow cannot open a directory.
+    """
+    if found.unfinished is None:
+        return False
+    are_all_files = len(found.directories) == len(found.sinks) and not found.has_newer_program
+    return not are_all_files or any(
+        PartFiles.at(path).has_files_of(found.unfinished.number) for path in found.directories
+    )
+
+
+def _runs(checkpoint: str) -> StateError:
+    return StateError(
+        f"the job in {checkpoint} is running, and a job that begins with the savepoint would repeat its further "
+        "work; stop it, and then take the savepoint"
+    )
+
+
+def _header(
+    found: Inspection, parallelism: int | None, program: dict[str, Any], sources: tuple[SavedSource, ...]
+) -> Header:
+    if found.committed is None:
+        raise StateError(f"nothing is committed in {found.location}")
+    return Header(
+        found.location,
+        found.committed.number,
+        parallelism or found.parallelism,
+        program,
+        found.description,
+        sources,
+        {"eventide": __version__, "spark": pyspark.__version__},
+        found.id,
+    )
+
+
+def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, str]:
+    """Copy what sources remember below the checkpoint; where it is in the savepoint, by the source's name."""
+    saved = {}
+    for number, name in enumerate(names, start=1):
+        of_job, folder = Directory(checkpoint), f"{SOURCES}/{number}"
+        if names_of_it := of_job.names(folder):
+            copy_files(of_job, folder, names_of_it, Directory(target).below(folder))
+            saved[name] = folder
+    return saved
+
+
+def _writing(
+    writer: StateWriter, stage: int, ids: tuple[int, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that writes the state of a Spark task's subtasks of a stage: all of each of them."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        values: dict[int, dict[str, bytes]] = {}
+        for batch in batches:
+            for subtask, name, content in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                values.setdefault(subtask, {})[name] = content
+        for key, of_subtask in values.items():
+            subtask = ids.index(key)
+            small = writer.write(f"{stage}-{subtask}", subtask, of_subtask)
+            if small:
+                columns = [pa.array(column) for column in zip(*small, strict=True)]
+                columns[1] = columns[1].cast(pa.int32())
+                yield pa.RecordBatch.from_arrays(columns, names=["operator", "subtask", "name", "content"])
+
+    return write

@@ -1,0 +1,215 @@
+"""From a plan to the one DataFrame of frames that carries it out."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyspark
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from eventide.connectors.kafka import KafkaSink
+from eventide.errors import ProgramError
+from eventide.pickling.pickles import bring
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
+from eventide.plan.settings import JobSettings
+from eventide.runtime.chain.chain import end_frames
+from eventide.runtime.exchange.frames import METRICS, metrics_frame
+from eventide.runtime.pickles import Modules, classes_of, dumps_program
+from eventide.runtime.sources.alignment import SourceAlignment
+from eventide.runtime.sources.offsets import restored
+from eventide.runtime.sources.task import ChainSpec, SourceSpec
+from eventide.runtime.tasks.stage import Stage
+from eventide.savepoint import Outline
+from eventide.spark.progress import COUNTERS, OBSERVATION
+from eventide.spark.query.clock import time_of_batch
+from eventide.spark.query.data_source import CAN_LIMIT, FrameSource
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.runs import Runs
+from eventide.spark.query.stage_processor import StageProcessor
+from eventide.spark.query.subtasks import subtask_ids
+from eventide.spark.session.python_files import modules_for_server
+
+Ship = Callable[[Any, str], bytes]
+"""Makes bytes of a part of the program, given what a message may call it."""
+
+
+def frames_of(
+    plan: JobPlan,
+    settings: JobSettings,
+    spark: SparkSession,
+    *,
+    observation: str | Observation = OBSERVATION,
+    savepoint: Outline | None = None,
+    runs: Runs | None = None,
+) -> DataFrame:
+    """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
+
+    Args:
+        plan: the job.
+        settings: how it is to be run.
+        spark: the session.
+        observation: its name, which must be the only one of its kind in a query, or what gets it.
+        savepoint: what the job begins with.
+        runs: the runs that planned the micro-batches; None if they are not told apart.
+
+    Raises:
+        ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
+    """
+    ids = subtask_ids(plan.parallelism)
+    ship = shipping(plan, modules_for_server(spark))
+    waiting = [
+        (
+            plan.first_stage(source),
+            _source_frames(source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint),
+        )
+        for source in plan.sources_by_stage()
+    ]
+    frames: DataFrame | None = None
+    for stage in plan.stages:
+        frames = _united(frames, [df for first, df in waiting if first == stage.number])
+        if frames is not None:
+            frames = _through_stage(frames, stage, ids, ship, savepoint, runs)
+    frames = _united(frames, [df for first, df in waiting if first is None])
+    if frames is None:
+        raise ProgramError("the program has no source")
+    is_metrics = F.col("target") == METRICS
+    content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
+    return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias(COUNTERS))
+
+
+def shipping(plan: JobPlan, modules: Modules) -> Ship:
+    """Return the function that pickles parts of a job, with all of its classes; this process knows them from now on.
+
+    Args:
+        plan: the job.
+        modules: those that travel with it.
+
+    Raises:
+        ProgramError: if functions cannot be sent to the workers.
+    """
+    to_kafka = [shipped_of_sink(sink) for sink in plan.sinks if isinstance(sink.sink, KafkaSink)]
+    parts = [*map(_shipped_of_source, plan.sources), *map(_shipped_of_stage, plan.stages), *to_kafka]
+    classes = classes_of(parts, plan.registered_types)
+    bring(classes)  # the driver reads what the job collects
+    return partial(dumps_program, classes=classes, start=uuid.uuid4().hex, modules=modules)
+
+
+def shipped_of_sink(sink: SinkSpec) -> tuple[Any, str]:
+    """Return the part of a sink that travels to the workers, with its name for messages."""
+    return sink, f"the sink {sink.name!r} or a function of its serializer"
+
+
+def _metrics_offset() -> int:
+    """Where the content of a metrics frame begins, counted from 1: such frames are sent without a channel."""
+    return len(metrics_frame({}).to_bytes()) - len("{}") + 1
+
+
+def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | None:
+    for other in others:
+        frames = other if frames is None else frames.union(other)
+    return frames
+
+
+def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, str]:
+    """Return the part of a source that travels to the workers, with its name for messages."""
+    if isinstance(source, DataFrameSourceSpec):
+        chain = ChainSpec(
+            source.name,
+            source.type_info,
+            source.root,
+            parallelism=source.parallelism,
+            max_parallelism=source.max_parallelism,
+            job_parameters=source.job_parameters,
+        )
+        return chain, f"the functions after {source.name!r}"
+    return source, f"the source {source.name!r} or a function after it"
+
+
+def _shipped_of_stage(stage: Stage) -> tuple[Any, str]:
+    """Return the part of a stage that travels to the workers, with its name for messages."""
+    return stage, f"an operator ({stage.name}) or a function after it"
+
+
+def _source_frames(
+    source: SourceSpec | DataFrameSourceSpec,
+    settings: JobSettings,
+    spark: SparkSession,
+    ids: tuple[int, ...],
+    batch: bool,
+    needs_clock: bool,
+    ship: Ship,
+    savepoint: Outline | None,
+) -> DataFrame:
+    payload = ship(*_shipped_of_source(source))
+    if isinstance(source, DataFrameSourceSpec):
+        if not source.reader.rows.isStreaming and not batch:
+            raise ProgramError(
+                f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
+                "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
+            )
+        frames: DataFrame = source.reader.frames(payload, ids, shows_time=source.root.shows_time())
+        return frames.union(_end_of_input(source, spark, ids)) if batch else frames
+    if source.alignment is not None and not batch:
+        _check_alignment(source.name, source.alignment)
+    if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
+        warnings.warn(
+            f"PySpark {pyspark.__version__} cannot limit the rows of a micro-batch, so {source.name!r} gives all "
+            "that it has in one; use PySpark 4.2 or newer",
+            stacklevel=2,
+        )
+    name = f"eventide-{uuid.uuid4().hex}"
+    saved = None if savepoint is None else savepoint.offsets_of(source.name)
+    attributes = {
+        "payload": payload,
+        "ids": ids,
+        "max_rows": settings.max_rows_per_batch,
+        # Spark runs no micro-batch without data before one of the same run, however much the clock has gone on.
+        "audience": uuid.uuid4().hex[:8] if needs_clock else source.audience,
+        "begins": restored(saved or {}),
+        "unique_name": name,
+    }
+    spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
+    born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()
+    return born
+
+
+def _check_alignment(name: str, alignment: SourceAlignment) -> None:
+    """Say where a source cannot wait for others."""
+    if alignment.storage is None:
+        raise ProgramError(
+            f"how far the sources of the watermark group {alignment.group!r} have come is kept below the job's "
+            "checkpoint; say where that is with env.get_checkpoint_config().set_checkpoint_storage_dir(...)"
+        )
+    if not CAN_LIMIT:
+        warnings.warn(
+            f"PySpark {pyspark.__version__} cannot hold back a source of Python's, so {name!r} does not wait for the "
+            f"others of its watermark group {alignment.group!r}; use PySpark 4.2 or newer",
+            stacklevel=2,
+        )
+
+
+def _end_of_input(source: DataFrameSourceSpec, spark: SparkSession, ids: tuple[int, ...]) -> DataFrame:
+    """A batch DataFrame ends: that is one more signal on each of its edges."""
+    signals = [frame for edge in source.root.all_edges() for frame in end_frames(edge)]
+    rows = [(f["target"], f["subtask"], f["frame"]) for batch in frame_batches(signals, ids) for f in batch.to_pylist()]
+    return spark.createDataFrame(rows, FRAME_SCHEMA)
+
+
+def _through_stage(
+    frames: DataFrame, stage: Stage, ids: tuple[int, ...], ship: Ship, savepoint: Outline | None, runs: Runs | None
+) -> DataFrame:
+    """With timers, Spark runs micro-batches without data too: only where the stage needs the clock."""
+    payload = ship(*_shipped_of_stage(stage))
+    clocked = frames.withColumn("clock", time_of_batch())
+    begins = None if savepoint is None else (savepoint.location, savepoint.digest)
+    return clocked.groupBy("subtask").transformWithState(
+        StageProcessor(payload, stage.targets, ids, stage.needs_clock, begins, runs),
+        outputStructType=FRAME_SCHEMA,
+        outputMode="Append",
+        timeMode="ProcessingTime" if stage.needs_clock else "None",
+    )

@@ -1,0 +1,222 @@
+"""Any Spark DataFrame as a source: its rows become elements, its columns name their split and event time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql import types as spark
+
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from eventide.errors import ProgramError
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.sources.splits import columns_of
+from eventide.runtime.sources.task import SourceTask
+from eventide.spark.query.clock import time_of_batch
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.programs import opened_source
+from eventide.spark.query.splits import expected_splits, split_name
+from eventide.spark.query.types import type_info_of
+from eventide.spark.query.worker import settled
+
+_OURS = "__eventide_"
+_SPLIT = f"{_OURS}split"
+_TIMESTAMP = f"{_OURS}timestamp"
+_ORDER = f"{_OURS}order_"
+_CLOCK = f"{_OURS}clock"
+_ONE_SPLIT = "data frame"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameReader:
+    """A DataFrame with what identifies the split, the time and the order of its rows.
+
+    ``rows`` has the user's columns, and after them, where there are any, the name of the split, the event time in
+    milliseconds, and the columns to order by.
+    """
+
+    rows: DataFrame
+    type_info: RowTypeInfo
+    splits: tuple[str, ...]
+    split_by: tuple[str, ...]
+    order_columns: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        data_frame: DataFrame,
+        timestamp: str | Column | None,
+        split_by: Sequence[str | Column] | None,
+        splits: Sequence[Any] | None,
+        order_by: Sequence[str | Column] | None,
+    ) -> DataFrameReader:
+        """Check the columns, and prepare them.
+
+        Raises:
+            ProgramError: for something that is no DataFrame or no column, ``splits`` without ``split_by``, or with a
+                value that none of its columns can have.
+        """
+        if not isinstance(data_frame, DataFrame):
+            raise ProgramError(f"from_data_frame needs a Spark DataFrame, not {data_frame!r}")
+        if splits and not split_by:
+            raise ProgramError("splits names expected values of the columns in split_by; give split_by too")
+        type_info = Types.ROW_NAMED(
+            data_frame.columns, [type_info_of(f.dataType, f"data frame.{f.name}") for f in data_frame.schema.fields]
+        )
+        split_columns = _typed(data_frame, [_column(data_frame, column) for column in split_by or ()])
+        order_columns = [_column(data_frame, column) for column in order_by or ()]
+        rows = data_frame.select(
+            *[F.col(f"`{name}`") for name in data_frame.columns],
+            *([split_name(split_columns).alias(_SPLIT)] if split_columns else []),
+            *([] if timestamp is None else [_milliseconds(data_frame, timestamp).alias(_TIMESTAMP)]),
+            *[column.alias(f"{_ORDER}{i}") for i, column in enumerate(order_columns)],
+        )
+        return DataFrameReader(
+            rows=rows,
+            type_info=type_info,
+            splits=expected_splits(data_frame, split_columns, splits or ()) if split_by else (_ONE_SPLIT,),
+            split_by=tuple(str(column) for column in split_by or ()),
+            order_columns=tuple(f"{_ORDER}{i}" for i in range(len(order_columns))),
+        )
+
+    def with_columns(self, columns: Collection[str]) -> DataFrameReader:
+        """Return the source without unused columns: what stays in the JVM costs nothing."""
+        names = [name for name in self.type_info.field_names if name in columns]
+        types = [self.type_info.field_types[self.type_info.field_names.index(name)] for name in names]
+        behind = [name for name in self.rows.columns if name.startswith(_OURS)]
+        rows = self.rows.select(*[F.col(f"`{name}`") for name in [*names, *behind]])
+        return replace(self, rows=rows, type_info=Types.ROW_NAMED(names, types))
+
+    def known_splits(self) -> tuple[str, ...]:
+        """The splits that hold the watermark back from the start."""
+        return self.splits
+
+    def is_bounded(self) -> bool:
+        """Whether it is a batch DataFrame."""
+        return not self.rows.isStreaming
+
+    def describe(self) -> str:
+        """One line for ``explain``."""
+        kind = "streaming" if self.rows.isStreaming else "batch"
+        split = f"split by {', '.join(self.split_by)}" if self.split_by else "one split"
+        expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
+        return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
+
+    def frames(self, payload: bytes, ids: tuple[int, ...], *, shows_time: bool) -> DataFrame:
+        """The DataFrame of frames: chained functions run on the rows where Spark reads them.
+
+        Args:
+            payload: a ``ChainSpec``, as bytes.
+            ids: the ids of the subtasks.
+            shows_time: whether a chained function can ask for the time of the micro-batch, which then lies in a column.
+        """
+        rows = self.rows
+        if self.order_columns:
+            # A split is in order where one task has all of it.
+            rows = rows.repartition(len(ids), _SPLIT) if _SPLIT in rows.columns else rows.repartition(1)
+        if shows_time:
+            rows = rows.withColumn(_CLOCK, time_of_batch())
+        return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
+
+
+def _column(data_frame: DataFrame, column: str | Column) -> Column:
+    if not isinstance(column, str):
+        return column
+    if column not in data_frame.columns:
+        raise ProgramError(f"the DataFrame has no column {column!r}; its columns are {data_frame.columns}")
+    return F.col(f"`{column}`")
+
+
+def _typed(data_frame: DataFrame, columns: list[Column]) -> list[tuple[Column, spark.DataType]]:
+    types = [field.dataType for field in data_frame.select(*columns).schema.fields] if columns else []
+    return list(zip(columns, types, strict=True))
+
+
+def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
+    """A timestamp column as milliseconds since the epoch; a timestamp without a zone is UTC."""
+    column = _column(data_frame, timestamp)
+    data_type = data_frame.select(column).schema[0].dataType
+    if isinstance(data_type, spark.TimestampType):
+        return F.unix_millis(column)
+    if isinstance(data_type, spark.TimestampNTZType):
+        return F.timestamp_diff("MILLISECOND", F.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'"), column)
+    if isinstance(data_type, spark.IntegralType):
+        return column.cast("long")
+    raise ProgramError(
+        f"the timestamp column {timestamp!r} is of type {data_type.simpleString()}; it must be a timestamp, or whole "
+        "milliseconds since the epoch"
+    )
+
+
+def _reader(
+    payload: bytes, ids: tuple[int, ...], order_columns: tuple[str, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        place = 0 if context is None else context.partitionId()
+        spec = opened_source(payload, place)
+        if order_columns:
+            batches = _sorted(batches, order_columns)
+        clock_ms, batches = _clock_of(batches)
+        task = SourceTask(spec, place, clock_ms)
+        return settled(frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids))
+
+    return read
+
+
+def _clock_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, Iterable[pa.RecordBatch]]:
+    """Return the time of the micro-batch, in milliseconds, with all of its rows.
+
+    Where rows have no column for it, no function sees it, and it says no more than when a meter was read.
+    """
+    remaining = (batch for batch in batches if batch.num_rows)
+    first = next(remaining, None)
+    if first is None or _CLOCK not in first.schema.names:
+        clock_ms = time.time_ns() // 1_000_000
+    else:
+        clock_ms = first.column(_CLOCK)[0].as_py()
+    return clock_ms, remaining if first is None else chain([first], remaining)
+
+
+def _sorted(batches: Iterable[pa.RecordBatch], order_columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    gathered = list(batches)
+    if not gathered:
+        return []
+    by = [name for name in (_SPLIT, *order_columns) if name in gathered[0].schema.names]
+    ordered: list[pa.RecordBatch] = (
+        pa.Table.from_batches(gathered).sort_by([(name, "ascending") for name in by]).to_batches()
+    )
+    return ordered
+
+
+def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Columns]]:
+    """The rows of each batch by split, each with its place in its split and task."""
+    places: dict[str, int] = {}
+    for batch in batches:
+        for split, part in _parts(batch):
+            start = places.get(split, 0)
+            places[split] = start + len(part)
+            users = [name for name in part.schema.names if not name.startswith(_OURS)]
+            columns = columns_of(part.select(users), type_info, start)
+            if _TIMESTAMP in part.schema.names:
+                columns.timestamps = part.column(_TIMESTAMP)
+            yield split, columns
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    if _SPLIT not in batch.schema.names:
+        yield _ONE_SPLIT, batch
+        return
+    splits = pc.unique(batch.column(_SPLIT)).to_pylist()
+    if len(splits) == 1:
+        yield splits[0], batch
+        return
+    for split in splits:
+        yield split, batch.filter(pc.equal(batch.column(_SPLIT), split))

@@ -1,0 +1,215 @@
+"""A source of eventide as a Python data source of Spark: rows are born in Python and leave it as frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from eventide.api.source import Source
+from eventide.runtime.invoke import calling
+from eventide.runtime.pickles import loads_program
+from eventide.runtime.sources.offsets import (
+    Offsets,
+    clock_of,
+    dealt_out,
+    everything,
+    identities,
+    next_offsets,
+    packed,
+    ranges_between,
+    source_ends,
+    unpacked,
+)
+from eventide.spark.query.alignment import AlignmentFolder
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.planner import call_before_the_end
+from eventide.spark.query.worker import settled
+
+if TYPE_CHECKING:
+    from eventide.runtime.sources.task import SourceSpec
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+    CAN_LIMIT = True
+except ImportError:  # PySpark 4.1, which reads a source of ours to its end in one micro-batch then
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands in for the class of PySpark 4.2."""
+
+    CAN_LIMIT = False
+
+_REST_S = 0.1
+
+
+class FrameSource(DataSource):
+    """The data source of one source of a program; a subclass with its own attributes is made for each."""
+
+    payload: bytes
+    ids: tuple[int, ...]
+    max_rows: int | None = None
+    audience: str = ""
+    begins: Offsets = {}  # noqa: RUF012 - replaced, not changed, in the class of each source
+    unique_name = ""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format under which it is registered."""
+        return cls.unique_name
+
+    def schema(self) -> str:
+        """Frames."""
+        return FRAME_SCHEMA
+
+    def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
+        """Reads micro-batch by micro-batch."""
+        return FrameStreamReader(self.payload, self.ids, self.max_rows, self.audience, self.begins)
+
+    def reader(self, schema: Any) -> FrameBatchReader:
+        """Reads all at once."""
+        return FrameBatchReader(self.payload, self.ids)
+
+
+class _Tasks:
+    """Deals the ranges of a micro-batch out to Spark's tasks, and runs them.
+
+    Spark makes one in each of its processes that has to do with a source. The program's part is loaded where it is
+    asked for its splits or read: another process asks for this object alone, to hand it on.
+    """
+
+    def __init__(self, payload: bytes, ids: tuple[int, ...]) -> None:
+        self._payload = payload
+        self._ids = ids
+
+    @cached_property
+    def _spec(self) -> SourceSpec:
+        spec: SourceSpec = loads_program(self._payload).part
+        return spec
+
+    @property
+    def _source(self) -> Source:
+        return self._spec.source
+
+    def _partitions(self, start: Offsets, end: Offsets, clock_ms: int) -> Sequence[InputPartition]:
+        ranges = ranges_between(self._source, start, end)
+        ends = source_ends(self._source, start, end)
+        count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
+        return [
+            InputPartition((place, dealt, ends and place == 0, clock_ms))
+            for place, dealt in enumerate(dealt_out(ranges, count))
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Called by Spark in a worker."""
+        from eventide.runtime.sources.task import SourceTask
+        from eventide.spark.query.programs import opened_source
+
+        place, ranges, ends, clock_ms = partition.value
+        spec = opened_source(self._payload, place)
+        task = SourceTask(spec, place, clock_ms)
+        return settled(frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids))
+
+
+class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches in a process beside the driver; reads in the workers."""
+
+    def __init__(
+        self, payload: bytes, ids: tuple[int, ...], max_rows: int | None, audience: str, begins: Offsets
+    ) -> None:
+        super().__init__(payload, ids)
+        self._begins = begins
+        self._max_rows = max_rows
+        self._audience = audience
+        self._target: dict[str, int] | None = None
+        self._has_planned = False
+        self._has_resumed = False
+        self._asked = -_REST_S
+        self._rests = False
+
+    @cached_property
+    def _facts(self) -> AlignmentFolder | None:
+        aligned = self._spec.alignment
+        return None if aligned is None or aligned.storage is None else AlignmentFolder(aligned.storage)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Nowhere, but where a savepoint says: what there is, is seen in the first micro-batch.
+
+        So its start is in Spark's log with its end.
+        """
+        return packed(self._begins)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember what is there now: nothing later is read in this run."""
+        with self._planning():
+            self._target = self._source.latest_positions()
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the next micro-batch ends."""
+        with self._planning():
+            begin = unpacked(start or {})
+            self._resume(begin)
+            self._rest()
+            if start is None:
+                # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
+                # say that a run takes what is there alone, so that what brings it by itself must have time for it.
+                # Offsets with a time would be new each time that they are asked for.
+                self._target = self._target or self._source.latest_positions()
+                return packed(everything(self._source, self._audience))
+            standing = self._spec.standing({} if self._facts is None else self._facts.latest())
+            end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
+            self._rests = end == begin
+            return dict(start) if self._rests else packed(end, _now_ms())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch, which may be one from before this run."""
+        with self._planning():
+            begin, reached = unpacked(start), unpacked(end)
+            self._resume(reached)
+            clock_ms = clock_of(end)  # an older version of eventide, and PySpark 4.1, have logged none
+            return self._partitions(begin, reached, _now_ms() if clock_ms is None else clock_ms)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Take note that the data before an offset have been handled."""
+        self._source.commit({part: at["position"] for part, at in unpacked(end).items()})
+
+    def stop(self) -> None:
+        """The query has ended."""
+        self._source.stop()
+
+    def _resume(self, offsets: Offsets) -> None:
+        """Tell the source, once, what the checkpoint knows of it."""
+        if not self._has_resumed:
+            self._source.resume(identities(offsets))
+            self._has_resumed = True
+
+    def _rest(self) -> None:
+        """Where there was nothing the last time, let a moment go by before the source is asked again."""
+        left = self._asked + _REST_S - time.monotonic()
+        if self._rests and left > 0 and not self._source.wait(left):
+            time.sleep(left)
+        self._asked = time.monotonic()
+
+    def _planning(self) -> AbstractContextManager[None]:
+        if not self._has_planned:
+            self._has_planned = True
+            call_before_the_end(self.stop)
+        return calling(self._spec.name, during="while its source was planned")
+
+
+class FrameBatchReader(_Tasks, DataSourceReader):
+    """Reads a bounded source from its beginning to its end."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks."""
+        return self._partitions({}, everything(self._source), _now_ms())
+
+
+def _now_ms() -> int:
+    """Return the time by the clock of the process that plans, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

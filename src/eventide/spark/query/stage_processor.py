@@ -1,0 +1,113 @@
+"""The stateful processor: hands the frames of a micro-batch to a stage of operators, and their frames to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.spark.query.frame_rows import FRAME_ROW, frame_of
+from eventide.spark.query.runs import Runs
+from eventide.spark.query.state_store import MapStateBackend
+from eventide.spark.query.worker import settled
+
+
+class StageProcessor(StatefulProcessor):
+    """Runs one stage; its grouping key is the id of the subtask.
+
+    Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
+    brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a timer of Spark's
+    has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
+    which is known by its location and digest. The ``runs`` say which run planned a
+    micro-batch; None if that is not known.
+
+    What runs a stage is imported where one runs: Spark also makes this object in a process of its own beside the
+    driver, at each start of a query, only to ask which state it has.
+    """
+
+    def __init__(
+        self,
+        payload: bytes,
+        targets: frozenset[int],
+        ids: tuple[int, ...],
+        has_timers: bool,
+        savepoint: tuple[str, str] | None = None,
+        runs: Runs | None = None,
+    ) -> None:
+        self._payload = payload
+        self._targets = targets
+        self._ids = ids
+        self._has_timers = has_timers
+        self._savepoint = savepoint
+        self._runs = runs
+        self._handle: Any = None
+        self._map_state: Any = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called by Spark before the rows of a micro-batch."""
+        self._handle = handle
+        self._map_state = handle.getMapState("state", *MapStateBackend.SCHEMAS)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: Any,  # noqa: N803 - Spark passes it by this name
+    ) -> Iterator[Row]:
+        """Called by Spark once per subtask and micro-batch, with all rows for it."""
+        return settled(self._sorted_out(self._ids.index(key[0]), rows))
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803 - Spark passes it by this name
+        expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
+    ) -> Iterator[Row]:
+        """Called by Spark, after all rows, for a subtask whose time has come and that had no rows."""
+        return self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
+
+    def _sorted_out(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
+        mine: list[Frame] = []
+        clock_ms = 0
+        for row in rows:
+            if row.target in self._targets:
+                mine.append(frame_of(row))
+                clock_ms = row.clock
+            else:
+                yield FRAME_ROW(row.target, row.subtask, row.frame)
+        if mine:
+            yield from self._run(subtask, mine, clock_ms)
+
+    def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
+        from eventide.spark.query.programs import opened_stage
+
+        stage = opened_stage(self._payload, subtask)
+        backend = MapStateBackend(self._map_state)
+        if self._savepoint is not None:
+            from eventide.savepoint.saved import opened_savepoint
+
+            opened_savepoint(*self._savepoint).restore(stage, subtask, backend)
+        planner = None if self._runs is None else self._runs.planner_of(clock_ms)
+        run = stage.run(subtask, backend, clock_ms, planner)
+        for frame in run.run(frames):
+            if frame.target != ALIGNMENT:
+                yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
+            elif stage.storage is not None:
+                from eventide.spark.query.alignment import AlignmentFolder
+
+                AlignmentFolder(stage.storage).write(frame.content)
+        if self._has_timers:
+            self._set_timer(run.next_clock_ms)
+
+    def _set_timer(self, time_ms: int | None) -> None:
+        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire."""
+        for before_ms in list(self._handle.listTimers()):
+            self._handle.deleteTimer(before_ms)
+        if time_ms is not None:
+            self._handle.registerTimer(time_ms)
+
+    def close(self) -> None:
+        """Called by Spark at the end of a task; functions stay open for the next micro-batch."""

@@ -1,0 +1,1 @@
+"""The Spark session: Java, Python processes, files of the program, locations, settings."""

@@ -1,0 +1,76 @@
+"""Where a location lies that says no scheme, and what is at it: only Spark knows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from functools import partial
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from eventide.errors import ProgramError
+from eventide.spark.connect.server import there
+from eventide.storage.opening import absolute
+
+_NOWHERE = "eventide-looks-for-nothing"
+_DISK = "file://"
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
+
+
+def resolved(spark: SparkSession, location: str) -> str:
+    """A location as any library understands it: one without a scheme is what Spark takes it for.
+
+    That depends on Hadoop's ``fs.defaultFS``, which may stand in files that only the JVM knows. So Spark is asked for
+    something that is not there, and says where it has looked. What is on a local disk is a plain path, whatever its
+    spelling was.
+
+    Raises:
+        ProgramError: if Spark reads the location as a pattern.
+    """
+    if pattern := _PATTERN.search(location):
+        raise ProgramError(
+            f"Spark reads the location {location} as a pattern of names, because of its {pattern[0]!r}, and would find "
+            "others, or nothing; let it have none of * ? [ ] { } and backslashes"
+        )
+    if location.startswith("file:"):
+        return absolute(location)
+    if "://" in location:
+        return location
+    answer = _texts(spark, f"{location.rstrip('/')}/{_NOWHERE}")
+    if isinstance(answer, AnalysisException):
+        looked_at = (answer.getMessageParameters() or {}).get("path", "")
+        found, separator, _ = looked_at.partition(f"/{_NOWHERE}")
+        if separator:
+            return found if "://" in found else found.removeprefix("file:")
+    return location
+
+
+def texts(spark: SparkSession, path: str) -> DataFrame | None:
+    """The files at a path, a row with its text for each; None if there is nothing at it."""
+    answer = _texts(spark, path)
+    return None if isinstance(answer, AnalysisException) else answer
+
+
+def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:
+    try:
+        found = spark.read.text(path, wholetext=True)
+        _ = found.schema  # over Spark Connect, nothing is looked at before
+    except AnalysisException as error:
+        # PySpark's errors refer to themselves, and to all frames they came through: what a caller's caller holds would
+        # stay until a garbage collection, and an iterator without a reader would keep its job waiting.
+        error.__context__ = None
+        return error.with_traceback(None)
+    return found
+
+
+def made_temporary(spark: SparkSession) -> str:
+    """A directory for one run of a job, on the disk of the machine where Spark's driver is."""
+    path = there(spark, partial(tempfile.mkdtemp, prefix="eventide-"))
+    return path if resolved(spark, path) == path else f"{_DISK}{path}"
+
+
+def delete_temporary(spark: SparkSession, location: str) -> None:
+    """Delete such a directory."""
+    there(spark, partial(shutil.rmtree, location.removeprefix(_DISK), ignore_errors=True))

@@ -1,0 +1,1 @@
+"""Sinks on Spark: files, Kafka, and results for the program."""

@@ -1,0 +1,182 @@
+"""Kafka as a sink on Spark: records are made in the tasks, and sent there, or by the driver in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from eventide.connectors.kafka.library import library
+from eventide.connectors.kafka.sink import KafkaSink, KafkaTopicSelector, RecordEncoder
+from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions, first_batch_to_write
+from eventide.plan.job import SinkSpec
+from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.invoke import calling
+from eventide.spark.query.programs import opened_sink
+from eventide.spark.query.worker import settled
+from eventide.spark.sinks.sink_runs import SinkRun
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_SENT = "records BIGINT"
+_ENCODED = "records BINARY"  # many in each, which Spark would otherwise look at one by one, twice
+_MOST_PRODUCERS = 4
+
+
+class KafkaDelivery:
+    """Writes what each micro-batch has for one sink.
+
+    Args:
+        spec: the sink.
+        payload: the sink, as it travels to the workers.
+        job: the run of the job, which knows its checkpoint when the first micro-batch comes.
+
+    Raises:
+        ProgramError: if the client library is not installed.
+    """
+
+    def __init__(self, spec: SinkSpec, payload: bytes, job: SinkRun) -> None:
+        library()
+        self._name = spec.name
+        self._sink: KafkaSink = spec.sink  # type: ignore[assignment]
+        self._payload = payload
+        self._job = job
+        self._transactions: Transactions | None = None
+        self._next_batch = 0
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Write the elements of this sink among some frames; all frames are read, whatever is there of them."""
+        if not self._sink.is_exactly_once:
+            frames.mapInArrow(_sending(self._payload), _SENT).toArrow()
+            return
+        encoded = frames.mapInArrow(_encoding(self._payload), _ENCODED).toArrow()
+        records = [decode_table(table.as_buffer()) for table in encoded.column("records")]
+        with calling(self._name, during=f"when micro-batch {batch_id} was written to Kafka"):
+            self._commit(frames.sparkSession, records, batch_id)
+
+    def _commit(self, spark: SparkSession, records: Sequence[pa.Table], batch_id: int) -> None:
+        """Write a micro-batch in a transaction, unless it is there: the run before may have ended after it."""
+        transactions = self._transactions or self._open(batch_id)
+        if batch_id < self._next_batch or not records:
+            return
+        topics, checkpoint = self._topics_of(records), self._job.checkpoint
+        if not self._job.has_begun(transactions.group):
+            # A run that finds no mark in Kafka then knows that it has expired, and not that nothing was written.
+            transactions.write([], Mark(batch_id, checkpoint), topics)
+            self._job.begin(spark, transactions.group)
+        transactions.write(records, Mark(batch_id + 1, checkpoint), topics)
+        self._next_batch = batch_id + 1
+
+    def _open(self, batch_id: int) -> Transactions:
+        transactions = Transactions(self._sink)
+        self._job.at_end(transactions.close)
+        run = self._job.run_of(transactions.group)
+        self._next_batch = first_batch_to_write(transactions.group, transactions.marks(), run, batch_id)
+        self._transactions = transactions
+        return transactions
+
+    def _topics_of(self, records: Sequence[pa.Table]) -> list[str]:
+        topic = self._sink.record_serializer.topic
+        if not isinstance(topic, KafkaTopicSelector):
+            return [topic]
+        return sorted({name for table in records for name in table.column("topic").unique().to_pylist()})
+
+
+def _encoding(payload: bytes) -> Task:
+    """A task that gives the records of a sink, as tables in Arrow's form of bytes."""
+
+    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for records in records_of(opened_sink(payload), batches, lambda: _producers.of(payload)):
+            if records.num_rows:
+                table = encode_table(pa.Table.from_batches([records]))
+                yield pa.record_batch({"records": pa.array([table], pa.binary())})
+
+    return lambda batches: settled(encode(batches))
+
+
+def _sending(payload: bytes) -> Task:
+    """A task that sends the records of a sink, and ends when Kafka has them."""
+
+    def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spec = opened_sink(payload)
+        sent = 0
+        for records in records_of(spec, batches, lambda: _producers.of(payload)):
+            with _producers.using(payload, spec.name) as producer:
+                producer.send(records)
+            sent += records.num_rows
+        if sent:
+            with _producers.using(payload, spec.name) as producer:
+                producer.arrive()
+        yield pa.record_batch({"records": pa.array([sent], pa.int64())})
+
+    return lambda batches: settled(send(batches))
+
+
+class _Producers(dict[bytes, SinkProducer]):
+    """The producers of this worker, by the sinks that they are of; those used last at the end."""
+
+    def of(self, payload: bytes) -> SinkProducer:
+        """That of a sink."""
+        sink: Any = opened_sink(payload).sink
+        producer = self.pop(payload, None) or SinkProducer(sink)
+        while len(self) >= _MOST_PRODUCERS:
+            del self[next(iter(self))]
+        self[payload] = producer
+        return producer
+
+    @contextmanager
+    def using(self, payload: bytes, name: str) -> Iterator[SinkProducer]:
+        """That of a sink; one with which something goes wrong is not used again."""
+        try:
+            with calling(name, during="when its records were sent to Kafka"):
+                yield self.of(payload)
+        except BaseException:
+            self.pop(payload, None)
+            raise
+
+
+_producers = _Producers()
+
+
+def records_of(
+    spec: SinkSpec, batches: Iterable[pa.RecordBatch], producer: Callable[[], SinkProducer]
+) -> Iterator[pa.RecordBatch]:
+    """The records of one sink, from the frames of a task, of whatever sinks: those of a channel in their order.
+
+    Args:
+        spec: the sink.
+        batches: the frames.
+        producer: gives the producer that knows the partitions of topics, for a partitioner.
+
+    Raises:
+        UserFunctionError: if a function of the sink's raised, naming the element.
+        DataError: if an element cannot be a record.
+    """
+    mine: list[Frame] = []
+    for batch in batches:
+        for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True):
+            if target == spec.number:
+                frame = Frame.from_bytes(target, 0, data.as_py())
+                mine += [frame] if frame.signal is Signal.ELEMENTS else []
+    sink: Any = spec.sink
+    encoder = RecordEncoder(sink.record_serializer, lambda topic: producer().partitions(topic))
+    for _, of_channel in groupby(sorted(mine, key=_channel), key=_channel):
+        decoded = [spec.codec.decode_batch(frame.content) for frame in of_channel]
+        for elements in sorted(decoded, key=lambda elements: elements.first):
+            with calling(spec.name, during="when its elements were made records of Kafka"):
+                if isinstance(elements, Columns):
+                    timestamps: Any = elements.timestamps_or_nulls()
+                    yield encoder.encode(elements.values, timestamps, spec.type_info)
+                else:
+                    yield encoder.encode(elements.values, elements.timestamps, spec.type_info)
+
+
+def _channel(frame: Frame) -> tuple[int, int, str, int]:
+    """The channel of a frame: its elements have one order by their numbers, in whatever order its frames came."""
+    return frame.point, frame.edge, frame.channel, frame.task

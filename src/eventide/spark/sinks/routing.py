@@ -1,0 +1,201 @@
+"""Sinks on Spark: what each micro-batch has for them is routed to them, and files appear exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from eventide.connectors.file_system.part_files import used_by_another, used_twice
+from eventide.connectors.kafka import KafkaSink
+from eventide.connectors.sink import DataFrameSink, FormatSink
+from eventide.errors import ProgramError
+from eventide.plan.job import SinkSpec
+from eventide.runtime.exchange.frames import Signal
+from eventide.runtime.pickles import dumps_program, loads_program
+from eventide.spark.connect.server import over_connect
+from eventide.spark.query.rows import typed_rows
+from eventide.spark.query.types import schema_of
+from eventide.spark.session.locations import resolved, texts
+from eventide.spark.session.python_files import modules_for_server
+from eventide.spark.sinks.files import SPARKS_FILES, FileDirectory
+from eventide.spark.sinks.kafka import KafkaDelivery
+from eventide.spark.sinks.program_sinks import of_the_program
+from eventide.spark.sinks.sink_runs import SinkRun
+
+ToProgram = Callable[[DataFrame, int], None]
+"""Takes the frames of a micro-batch, of whatever sinks, and its number, on their way to the program."""
+Ship = Callable[[SinkSpec], bytes]
+"""Makes bytes of a sink for the way to the workers."""
+
+
+def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
+    """Return the writer of the results of a streaming job.
+
+    A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
+    `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
+    each micro-batch.
+
+    Raises:
+        ProgramError: if a sink cannot be sent to a server of Spark Connect, where it runs.
+    """
+    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
+        sink = delivery.sinks[0].sink
+        rows = typed_rows(frames, delivery.sinks[0]).writeStream.outputMode("append")
+        if _is_of_files(sink):
+            return rows.foreachBatch(_directory(sink).write)
+        return rows.format(sink.format).options(**sink.options)
+    deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
+    return frames.writeStream.foreachBatch(deliver).outputMode("append")
+
+
+def write_batch(frames: DataFrame, delivery: Delivery) -> None:
+    """Write the results of a batch job."""
+    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
+        sink = delivery.sinks[0].sink
+        if _is_of_files(sink):
+            _directory(sink).write(typed_rows(frames, delivery.sinks[0]), 0)
+            return
+    delivery(frames, 0)
+
+
+def _is_of_files(sink: FormatSink) -> bool:
+    return sink.format in SPARKS_FILES and "path" in sink.options
+
+
+def directories(spark: SparkSession, sinks: tuple[SinkSpec, ...]) -> list[str]:
+    """Where the file sinks of a job write."""
+    of_files = [s.sink for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)]
+    return [resolved(spark, sink.options["path"].rstrip("/")) for sink in of_files]
+
+
+def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Collection[str] = ()) -> None:
+    """Check that what a job's file sinks write will be read as they write it, beside nothing else.
+
+    Jobs count their micro-batches from 0, so that one would write over those of the job that wrote there before. And
+    where Spark's own file sink has written, Spark reads only what is on that sink's list.
+
+    Args:
+        spark: the session.
+        paths: where they write.
+        own: where the job may have written before.
+
+    Raises:
+        ProgramError: naming the directory.
+    """
+    for path in paths:
+        if paths.count(path) > 1:
+            raise used_twice(path)
+        if path not in own and _files(spark, path):
+            raise used_by_another(path)
+        if any(_files(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
+            raise ProgramError(
+                f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
+                "readers would not see, or not understand, what is written beside that; give the sink another directory"
+            )
+
+
+def _files(spark: SparkSession, path: str) -> list[str] | None:
+    """The files in a directory that Spark would read; None if there is no directory."""
+    there = texts(spark, path)
+    return None if there is None else there.inputFiles()
+
+
+class Delivery:
+    """Routes the frames of one micro-batch to the sinks of a job.
+
+    Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
+    """
+
+    def __init__(self, sinks: tuple[SinkSpec, ...], to_program: ToProgram, ship: Ship, job: SinkRun) -> None:
+        self.sinks = sinks
+        self._to_program = to_program
+        self._of_program = [*of_the_program(sinks)]
+        self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
+        self._directories = {
+            s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
+        }
+        self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
+        _refuse_used_prefixes(sinks)
+        for sink in self._as_rows:
+            schema_of(sink)  # refuses elements without columns before the job starts
+        known = {*self._of_program, *self._to_kafka, *(s.number for s in self._as_rows)}
+        strange = [s.sink for s in sinks if s.number not in known]
+        if strange:
+            raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
+        if not self._as_rows and not self._to_kafka:
+            self._to_program(frames, batch_id)
+            return
+        if len(self._to_kafka) == 1 and not self._as_rows and not self._of_program:
+            [deliver] = self._to_kafka.values()
+            deliver(frames, batch_id)
+            return
+        frames.persist()
+        try:
+            with_results = _targets_of_elements(frames)
+            if self._of_program:
+                self._to_program(frames.where(frames["target"].isin(self._of_program)), batch_id)
+            for number, deliver in self._to_kafka.items():
+                if number in with_results:
+                    deliver(frames.where(frames["target"] == number), batch_id)
+            for sink in self._as_rows:
+                rows = typed_rows(frames.where(frames["target"] == sink.number), sink)
+                if sink.number not in self._directories:
+                    _write(rows, sink, batch_id)
+                elif sink.number in with_results or self._directories[sink.number].may_hold_leftovers:
+                    self._directories[sink.number].write(rows, batch_id)
+        finally:
+            frames.unpersist()
+
+
+class _DeliveryAtServer:
+    """A delivery on its way to the server of Spark Connect, and there."""
+
+    def __init__(self, delivery: Delivery, spark: SparkSession) -> None:
+        what = "a sink, which runs at the server of Spark Connect,"
+        self._payload = dumps_program(delivery, what, modules=modules_for_server(spark))
+        self._delivery: Delivery | None = None
+
+    def __call__(self, frames: DataFrame, batch_id: int) -> None:
+        """Called by Spark for every micro-batch, in a process for this query alone."""
+        if self._delivery is None:
+            self._delivery = loads_program(self._payload).part
+        delivery: Delivery = self._delivery
+        delivery(frames, batch_id)
+
+
+def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
+    prefixes = [s.sink.transactional_id_prefix for s in sinks if isinstance(s.sink, KafkaSink)]
+    for prefix in filter(None, prefixes):
+        if prefixes.count(prefix) > 1:
+            raise ProgramError(
+                f"two sinks have the transactional id prefix {prefix!r}, and each would end the transactions of the "
+                "other; give each its own"
+            )
+
+
+def _directory(sink: FormatSink) -> FileDirectory:
+    options = {name: value for name, value in sink.options.items() if name != "path"}
+    return FileDirectory(sink.options["path"], sink.format, options)
+
+
+def _targets_of_elements(frames: DataFrame) -> set[int]:
+    """The sinks for which there is anything.
+
+    It reads all frames, whatever the sinks read: state is stored only by tasks that ran to their end.
+    """
+    kinds = frames.select("target", F.expr("substring(frame, 1, 1)").alias("signal")).collect()
+    return {row.target for row in kinds if row.signal[0] == Signal.ELEMENTS}
+
+
+def _write(rows: DataFrame, sink: SinkSpec, batch_id: int) -> None:
+    description = sink.sink
+    if isinstance(description, DataFrameSink):
+        description.function(rows, batch_id)
+    elif isinstance(description, FormatSink):
+        rows.write.format(description.format).options(**description.options).mode("append").save()

@@ -1,0 +1,198 @@
+"""Contents of a checkpoint, read from files as Spark and eventide write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventide.errors import StateError
+from eventide.runtime.state.operators import FORMAT
+from eventide.spark.checkpoint.inspection import MicroBatch, OperatorState, Part, SourceState, inspect
+
+HALF, DONE = {"start": 0, "position": 5, "ended": False}, {"start": 0, "position": 10, "ended": True}
+NUMBERS = {"name": "numbers", "kind": "NumberSequenceSource"}
+ORDERS = {"name": "orders", "kind": "DataFrame"}
+OPERATOR = {"name": "sums", "level": "1", "parallelism": "2", "window": "Tumbling"}
+
+
+def started(place: Path, start: int = 1, after: int = -1, **changed: Any) -> None:
+    """Write what eventide writes when a program is started on a checkpoint."""
+    program = {"format": FORMAT, "parallelism": 2, "max parallelism": 128, "sources": [], "sinks": [{"name": "print"}]}
+    operators = {"0123456789ab": OPERATOR}
+    record = {"start": start, "after": after, "directories": [], "id": "c", "job": "daily", **changed}
+    record.setdefault("description", {"sources": [NUMBERS, ORDERS]})
+    record["program"] = program | {"operators": operators} | changed.get("program", {})
+    (place / "eventide").mkdir(parents=True, exist_ok=True)
+    (place / "eventide" / f"part-{start}.txt").write_text(json.dumps(record) + "\n")
+    (place / "eventide" / "_SUCCESS").touch()
+
+
+def planned(place: Path, number: int, *offsets: Any, version: str = "v1") -> int:
+    """Write what Spark writes before a micro-batch; when, by the clock of the disk."""
+    times = {"batchWatermarkMs": 0, "batchTimestampMs": 1_000 * number, "conf": {}}
+    lines = [version, json.dumps(times), *("-" if offset is None else json.dumps(offset) for offset in offsets)]
+    (place / "offsets").mkdir(exist_ok=True)
+    (place / "offsets" / str(number)).write_text("\n".join(lines))
+    (place / "offsets" / f".{number}.crc").touch()
+    (place / "metadata").write_text('{"id":"the query"}')
+    return (place / "offsets" / str(number)).stat().st_mtime_ns // 1_000_000
+
+
+def committed(place: Path, number: int) -> int:
+    """Write what Spark writes after a micro-batch; when, by the clock of the disk."""
+    (place / "commits").mkdir(exist_ok=True)
+    file = place / "commits" / str(number)
+    file.write_text('v1\n{"nextBatchWatermarkMs":0}')
+    return file.stat().st_mtime_ns // 1_000_000
+
+
+def test_a_checkpoint_has_the_program_the_sources_and_the_last_micro_batch(tmp_path: Path) -> None:
+    started(tmp_path, directories=["/out"])
+    planned(tmp_path, 9, {"a": HALF}, {"topic": {"0": 3}})
+    committed(tmp_path, 9)
+    logged_ms = planned(tmp_path, 10, {"a": DONE, "b": HALF}, {"topic": {"0": 7, "1": 2}})
+    at_ms = committed(tmp_path, 10)
+    (tmp_path / "eventide-sinks").mkdir()
+    (tmp_path / "eventide-sinks" / "part-1.txt").write_text('{"group": "g"}\n{"group": "g"}\n')
+
+    found = inspect(str(tmp_path))
+
+    assert (found.query, found.job, found.parallelism, found.max_parallelism, found.programs) == (
+        "the query",
+        "daily",
+        2,
+        128,
+        1,
+    )
+    assert (found.committed, found.unfinished) == (MicroBatch(10, 10_000, logged_ms, at_ms), None)
+    assert found.sources == (
+        SourceState(
+            "numbers", "NumberSequenceSource", (Part("a", 10, None, ended=True), Part("b", 5, None, ended=False))
+        ),
+        SourceState(
+            "orders", "DataFrame", (Part("topic-0", 7, None, ended=False), Part("topic-1", 2, None, ended=False))
+        ),
+    )
+    assert found.operators == (OperatorState("0123456789ab", "sums", 1, 2, dict(OPERATOR)),)
+    assert (found.sinks, found.directories, found.transactions) == (("print",), ("/out",), ("g",))
+    assert found.listing.files == sum(path.is_file() for path in tmp_path.rglob("*"))
+    assert found.listing.folders["commits"] == 2 * len('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_a_micro_batch_that_was_begun_says_how_far_it_would_go(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
+    committed(tmp_path, 0)
+    logged_ms = planned(tmp_path, 1, {"a": DONE, "b": HALF}, {"logOffset": 1})
+    found = inspect(str(tmp_path))
+    assert found.unfinished == MicroBatch(1, 1_000, logged_ms, None)
+    assert [source.parts for source in found.sources] == [
+        (Part("a", 5, 10, ended=False), Part("b", None, 5, ended=False)),
+        (Part("logOffset", 0, 1, ended=False),),
+    ]
+
+
+def test_before_the_first_micro_batch_there_is_the_program_alone(tmp_path: Path) -> None:
+    started(tmp_path)
+    found = inspect(str(tmp_path))
+    assert (found.query, found.created_ms, found.committed, found.unfinished) == (None, None, None, None)
+    assert [(source.name, source.parts) for source in found.sources] == [("numbers", ()), ("orders", ())]
+    logged_ms = planned(tmp_path, 0, {"a": HALF}, None)
+    found = inspect(str(tmp_path))
+    assert (found.committed, found.unfinished) == (None, MicroBatch(0, 0, logged_ms, None))
+    assert [source.parts for source in found.sources] == [(Part("a", None, 5, ended=False),), ()]
+
+
+def test_the_program_is_the_last_one_that_has_committed(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {}, None)
+    committed(tmp_path, 0)
+    renamed = {"operators": {"0123456789ab": OPERATOR | {"name": "renamed"}}}
+    started(tmp_path, start=2, after=0, program=renamed)
+    assert [operator.name for operator in inspect(str(tmp_path)).operators] == ["sums"]
+    planned(tmp_path, 1, {}, None)
+    committed(tmp_path, 1)
+    assert [operator.name for operator in inspect(str(tmp_path)).operators] == ["renamed"]
+    assert inspect(str(tmp_path)).programs == 2
+
+
+def test_a_data_frame_may_have_several_lines_of_the_log_and_a_source_of_eventide_has_one(tmp_path: Path) -> None:
+    started(tmp_path, description={"sources": [ORDERS, NUMBERS]})
+    planned(tmp_path, 0, {"orders": {"0": 1}}, 7, {"a": HALF})
+    committed(tmp_path, 0)
+    assert [
+        (source.name, [(part.name, part.committed) for part in source.parts])
+        for source in inspect(str(tmp_path)).sources
+    ] == [
+        ("orders", [("orders-0", 1), ("", 7)]),
+        ("numbers", [("a", 5)]),
+    ]
+
+
+def test_sources_of_a_record_that_does_not_name_them_are_numbered(tmp_path: Path) -> None:
+    started(tmp_path)
+    record = tmp_path / "eventide" / "part-1.txt"
+    record.write_text(json.dumps({k: v for k, v in json.loads(record.read_text()).items() if k != "description"}))
+    planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
+    committed(tmp_path, 0)
+    assert [(source.name, source.kind) for source in inspect(str(tmp_path)).sources] == [
+        ("source 1", "not recorded"),
+        ("source 2", "not recorded"),
+    ]
+
+
+def test_what_is_no_checkpoint_says_so_and_what_was_perhaps_meant(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"there is nothing at .*/absent; give the directory that the job has"):
+        inspect(f"{tmp_path}/absent")
+    with pytest.raises(
+        StateError, match=r"is no checkpoint: it has none of the folders eventide, offsets and commits\."
+    ):
+        inspect(str(tmp_path))
+    started(tmp_path / "orders")
+    with pytest.raises(
+        StateError, match=rf"is no checkpoint: .* commits; there is one in it: {tmp_path}/orders\. Give"
+    ):
+        inspect(f"{tmp_path}/")
+
+
+def test_a_checkpoint_of_spark_alone_is_named_as_such(tmp_path: Path) -> None:
+    planned(tmp_path, 0, {"logOffset": 0})
+    with pytest.raises(StateError, match=r"is the checkpoint of a query of Spark's that eventide did not start"):
+        inspect(str(tmp_path))
+
+
+@pytest.mark.parametrize("of_another_format", [{"program": {"format": FORMAT + 1}}, {"program": {"format": "1"}}])
+def test_a_checkpoint_in_another_format_is_refused_with_both(tmp_path: Path, of_another_format: dict[str, Any]) -> None:
+    started(tmp_path, **of_another_format)
+    with pytest.raises(
+        StateError, match=rf"stores state in format .* and this version of eventide reads format {FORMAT}"
+    ):
+        inspect(str(tmp_path))
+
+
+def test_a_log_of_spark_in_another_form_is_refused(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {}, None, version="v2")
+    with pytest.raises(StateError, match=r"offsets/0 has the form 'v2', and 'v1' is read here"):
+        inspect(str(tmp_path))
+
+
+def test_a_plan_that_was_half_written_is_said_to_be(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF})
+    (tmp_path / "offsets" / "0").write_text("")
+    with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 is not whole"):
+        inspect(str(tmp_path))
+
+
+def test_a_damaged_file_is_said(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {}, None)
+    (tmp_path / "metadata").write_text("")
+    with pytest.raises(
+        StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; see whether you may read all"
+    ):
+        inspect(str(tmp_path))

@@ -1,0 +1,255 @@
+"""A job from run to run: the end of a query that Spark would let run on for the clock, and restarts after failures."""
+
+import logging
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from eventide.common import JobStatus, RestartStrategies
+from eventide.datastream.data_stream import CloseableIterator
+from eventide.errors import StateError, UserFunctionError
+from eventide.spark.job import StreamingJob
+from eventide.spark.progress_view import ProgressView
+from eventide.spark.restarts import QueryRun, Restarts
+from eventide.spark.sinks.collected import Collected
+
+
+class Query:
+    """Stands in for a query of Spark's that is in a micro-batch for the clock when it is stopped.
+
+    As Spark's, it is not active from the moment on at which it is stopped, and then ends in its own time.
+    """
+
+    id, name, isActive, recentProgress = "1", "clock", True, []  # noqa: N815 - Spark's names
+    lastProgress = SimpleNamespace(batchId=0, timestamp="", observedMetrics={})  # noqa: N815
+
+    def __init__(self, collected, failures):
+        self._collected, self._failures, self._has_ended = collected, failures, threading.Event()
+
+    def awaitTermination(self, timeout=None):  # noqa: N802 - Spark's name
+        self._has_ended.wait(timeout)
+        return timeout is None or not self.isActive
+
+    def stop(self):
+        if self._failures:
+            raise self._failures.pop()
+        if self._has_ended.is_set():
+            return
+        self.isActive = False
+        time.sleep(0.3)
+        self._collected.put("of the last micro-batch")
+        self._has_ended.set()
+
+
+def job_of(failures):
+    collected = Collected()
+    run = QueryRun(Query(collected, failures), lambda: None, is_over=lambda progress: True)
+    return job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
+
+
+def job_with(run, start, strategy, collected=None):
+    restarts = Restarts("orders", strategy)
+    return StreamingJob(
+        run, start, restarts, collected or Collected(), ProgressView("orders"), lambda: None, lambda operator, at: None
+    )
+
+
+def test_what_the_last_micro_batch_gives_while_the_query_is_stopped_is_not_dropped():
+    assert list(job_of([]).collected()) == ["of the last micro-batch"]
+
+
+def test_what_a_query_had_begun_when_it_was_over_is_finished_by_one_more_run():
+    collected, started = Collected(), []
+
+    def finish():
+        started.append(True)
+        return QueryRun(Query(collected, []), lambda: None, is_over=lambda progress: True)
+
+    run = QueryRun(Query(collected, []), lambda: None, is_over=lambda progress: True, finish=finish)
+    job = job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
+    assert list(job.collected()) == ["of the last micro-batch"] * 2
+    assert started == [True]
+
+
+def test_a_query_that_ends_by_itself_is_followed_by_none():
+    run = QueryRun(Failing(None), lambda: None, finish=lambda: pytest.fail("there is nothing to finish"))
+    job = job_with(run, lambda: run, RestartStrategies.no_restart())
+    assert job.get_job_execution_result().result(10) is not None
+
+
+def test_stopping_is_tried_again_when_spark_refuses():
+    assert list(job_of([TimeoutError()]).collected()) == ["of the last micro-batch"]
+
+
+class Failing:
+    """Stands in for a query that has ended, with a failure or without."""
+
+    id, name, isActive, recentProgress, lastProgress = "1", "orders", False, [], None  # noqa: N815 - Spark's names
+
+    def __init__(self, failure):
+        self._failure = failure
+
+    def awaitTermination(self):  # noqa: N802 - Spark's name
+        if self._failure is not None:
+            raise self._failure
+
+    def exception(self):
+        return self._failure
+
+    def stop(self):
+        pass
+
+
+class Runs:
+    """Gives a run for each of some failures, None for one that goes well; one that is a string does not even start."""
+
+    def __init__(self, *failures):
+        self._failures = [*failures]
+        self.closed = 0
+
+    def __call__(self):
+        failure = self._failures.pop(0)
+        if isinstance(failure, str):
+            raise ConnectionError(failure)
+        return QueryRun(Failing(failure), self._close)
+
+    def _close(self):
+        self.closed += 1
+
+
+def outcome_of(strategy, *failures):
+    runs = Runs(*failures)
+    job = job_with(runs(), runs, strategy)
+    failure = job.get_job_execution_result().exception(timeout=30)
+    return job, failure, runs
+
+
+THREE_TIMES = RestartStrategies.fixed_delay_restart(3, 0)
+
+
+def test_a_process_of_python_that_is_late_is_tried_again_a_few_times_whatever_the_strategy():
+    late = RuntimeError("Query terminated with exception: Python worker failed to connect back.")
+    job, failure, _ = outcome_of(RestartStrategies.no_restart(), late, None)
+    assert failure is None
+    assert len(job.get_restarts()) == 1
+    restarts = Restarts("orders", THREE_TIMES)
+    assert [restarts.wait_after(late) for _ in range(9)] == [1] * 5 + [0] * 3 + [None]
+    assert Restarts("orders", RestartStrategies.no_restart()).wait_after(RuntimeError("disk full")) is None
+
+
+def test_a_job_that_failed_is_started_again_and_says_why(caplog):
+    with caplog.at_level(logging.WARNING, logger="eventide"):
+        job, failure, runs = outcome_of(THREE_TIMES, UserFunctionError("no such host"), OSError("disk"), None)
+    assert failure is None
+    assert job.get_job_status().result() is JobStatus.FINISHED
+    assert [(one.number, one.reason, one.after_ms) for one in job.get_restarts()] == [
+        (1, "UserFunctionError: no such host", 0),
+        (2, "OSError: disk", 0),
+    ]
+    assert [record.getMessage() for record in caplog.records if record.name == "eventide"] == [
+        "the job 'orders' has failed, and is started again in 0 ms (restart 1); the reason: "
+        "UserFunctionError: no such host",
+        "the job 'orders' has failed, and is started again in 0 ms (restart 2); the reason: OSError: disk",
+    ]
+    assert runs.closed == 3
+
+
+def test_what_a_program_has_not_taken_yet_when_the_job_fails_does_not_end_what_it_collects():
+    collected = Collected(most_waiting=2)
+    for element in (1, 2):
+        collected.put(element)
+    runs, starts, again = Runs(OSError("disk"), None), threading.Event(), threading.Event()
+
+    def start():
+        starts.set()
+        again.wait()
+        return runs()
+
+    job = job_with(runs(), start, THREE_TIMES, collected)
+    starts.wait()
+    taken = job.collected()
+    assert next(taken) == 1
+    collected.put(3)  # the queue is full, and is not read while the job starts again
+    again.set()
+    job.get_job_execution_result().result(timeout=30)
+    assert [*taken] == [2, 3]
+    assert len(job.get_restarts()) == 1
+
+
+def test_a_job_has_one_iterator_of_what_it_collects_as_long_as_anybody_has_it():
+    job, _, _ = outcome_of(THREE_TIMES, None)
+    taken = job.collected()
+    assert job.collected() is taken
+
+
+def test_a_job_that_has_ended_is_not_cancelled():
+    job, _, _ = outcome_of(THREE_TIMES, None)
+    job.cancel().result()
+    assert job.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_it_gives_up_with_the_last_reason_and_says_how_often_it_was_tried():
+    failures = [ValueError(str(number)) for number in range(4)]
+    job, failure, _ = outcome_of(THREE_TIMES, *failures)
+    assert failure is failures[-1]
+    assert failure.__notes__ == [
+        "This is the last failure of the job 'orders', which was started again 3 times. Its restart strategy: Restart "
+        "with fixed delay (0:00:00). #3 restart attempts."
+    ]
+    assert job.get_job_status().result() is JobStatus.FAILED
+
+
+def test_a_run_that_does_not_start_counts_as_one_that_failed():
+    job, failure, _ = outcome_of(THREE_TIMES, OSError("disk"), "nobody there", None)
+    assert failure is None
+    assert [one.reason for one in job.get_restarts()] == ["OSError: disk", "ConnectionError: nobody there"]
+
+
+@pytest.mark.parametrize("strategy", [RestartStrategies.no_restart(), RestartStrategies.fall_back_restart()])
+def test_a_job_without_a_strategy_fails_at_once(strategy):
+    error = OSError("disk")
+    job, failure, _ = outcome_of(strategy, error)
+    assert (failure, job.get_restarts(), hasattr(failure, "__notes__")) == (error, [], False)
+
+
+def test_what_can_never_go_well_is_not_tried_again():
+    error = StateError("another run of this job goes on with its checkpoint")
+    job, failure, _ = outcome_of(THREE_TIMES, error)
+    assert (failure, job.get_restarts()) == (error, [])
+
+
+class Gone(Failing):
+    """Stands in for a query whose server has begun anew; it knows whether it is asked when that is clear."""
+
+    has_failed, is_asked = False, False
+
+    def awaitTermination(self):  # noqa: N802 - Spark's name
+        self.has_failed = True
+        super().awaitTermination()
+
+    @property
+    def lastProgress(self):  # noqa: N802 - Spark's name
+        self.is_asked |= self.has_failed
+
+
+def test_a_server_that_is_gone_is_not_asked_how_the_query_stands_nor_tried_again():
+    query = Gone(RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."))
+    run = QueryRun(query, lambda: None)
+    job = job_with(run, lambda: run, THREE_TIMES)
+    with pytest.raises(StateError, match="does not know the session of this job any more"):
+        job.get_job_execution_result().result(timeout=30)
+    assert (query.is_asked, job.get_restarts()) == (False, [])
+
+
+def test_a_job_that_waits_is_restarting_and_can_be_cancelled():
+    runs = Runs(OSError("disk"))
+    job = job_with(runs(), runs, RestartStrategies.fixed_delay_restart(1, 3_600_000))
+    while not job.get_restarts():
+        time.sleep(0.01)
+    while job.get_job_status().result() is not JobStatus.RESTARTING:
+        time.sleep(0.01)
+    CloseableIterator(job).close()
+    assert job.get_job_status().result() is JobStatus.CANCELED
+    assert runs.closed == 1
