@@ -12,7 +12,7 @@ import pytest
 
 import eventide
 
-STARTED_WITH = str(Path(eventide.__file__).parent / "spark" / "interpreter")
+STARTED_WITH = str(Path(eventide.__file__).parent / "spark" / "session" / "interpreter")
 INSTALLED = Path(pyspark.__file__).parent
 OF_SPARK = [str(path) for path in sorted((INSTALLED / "python" / "lib").glob("*.zip"))]
 
