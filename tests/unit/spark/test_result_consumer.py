@@ -17,10 +17,10 @@ from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import job as job_module
-from eventide.spark.connect.result_consumer import ResultConsumer
-from eventide.spark.connect.results import Results, sink_key
 from eventide.spark.connect import result_consumer as module
 from eventide.spark.connect import results as results_module
+from eventide.spark.connect.result_consumer import ResultConsumer
+from eventide.spark.connect.results import Results, sink_key
 from eventide.spark.job import StreamingJob
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts

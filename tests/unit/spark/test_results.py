@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from eventide.errors import StateError
-from eventide.spark.connect.results import MOST_WAITING, Results, ResultSpool
 from eventide.spark.connect import results as module
+from eventide.spark.connect.results import MOST_WAITING, Results, ResultSpool
 from eventide.spark.progress import said_in
 
 
