@@ -10,7 +10,7 @@ from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
-from eventide.savepoint.rows import Keys, keep_values, rows_of_buckets
+from eventide.savepoint.rows import KeyRows, keep_values, rows_of_buckets
 
 KEYS = st.integers(0, 40) | st.text("ab", max_size=2) | st.tuples(st.integers(0, 2), st.booleans())
 NAMESPACES = st.sampled_from([None, "w", ("t", "u"), TimeWindow(0, 10), TimeWindow(5, 10)])
@@ -103,7 +103,7 @@ def test_the_rows_of_a_savepoint_become_the_same_state_however_they_are_cut(entr
         keyed.event_timers.register(*timer)
     keyed.flush()
     stored = BucketStore(backend, 1, ("event times", "clock times", "expiries"))
-    waiting = data.draw(st.permutations([*rows_of_buckets(stored, Keys("operator", "", 4))]))
+    waiting = data.draw(st.permutations([*rows_of_buckets(stored, KeyRows("operator", "", 4))]))
     while waiting:
         size = data.draw(st.integers(1, len(waiting)))
         keep_values(waiting[:size], again, 4)

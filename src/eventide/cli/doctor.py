@@ -54,14 +54,14 @@ def doctor(
         eventide doctor --json    # for the report of a fault
     """
     found = findings()
-    if spark and all(finding.state is not State.WRONG for finding in found):
+    if spark and all(finding.state is not CheckState.WRONG for finding in found):
         found.append(tried())
-    fine = all(finding.state is not State.WRONG for finding in found)
+    fine = all(finding.state is not CheckState.WRONG for finding in found)
     document = {"fine": fine, "findings": [finding.as_json() for finding in found]}
     answer(document, _table(found), as_json=as_json, fine=fine)
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """How something is."""
 
     FINE = "fine"
@@ -70,12 +70,12 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """Finding about one thing that jobs need: what was found, how that is, and what to do if it is not fine."""
 
     what: str
     found: str
-    state: State = State.FINE
+    state: CheckState = CheckState.FINE
     advice: str = ""
 
     def as_json(self) -> dict[str, str]:
@@ -83,11 +83,11 @@ class Finding:
         return {"what": self.what, "found": self.found, "state": str(self.state), "advice": self.advice}
 
 
-def findings() -> list[Finding]:
+def findings() -> list[CheckResult]:
     """All that can be seen without starting Spark. Nothing heavy is imported: versions are those of the packages."""
     return [
-        Finding("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
-        Finding("Python", f"{platform.python_version()}, {sys.executable}"),
+        CheckResult("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
+        CheckResult("Python", f"{platform.python_version()}, {sys.executable}"),
         java(),
         *libraries(),
         temporary_files(),
@@ -96,22 +96,22 @@ def findings() -> list[Finding]:
     ]
 
 
-def java() -> Finding:
+def java() -> CheckResult:
     """The Java that Spark would be started with."""
     try:
         program = check_java()
     except ProgramError as error:
-        return Finding("Java", "none that Spark can use", State.WRONG, str(error))
-    return Finding("Java", f"{java_version(program)}, {program}")
+        return CheckResult("Java", "none that Spark can use", CheckState.WRONG, str(error))
+    return CheckResult("Java", f"{java_version(program)}, {program}")
 
 
-def libraries() -> Iterator[Finding]:
+def libraries() -> Iterator[CheckResult]:
     """The libraries that eventide's package asks for, and those of each extra that is for users."""
     try:
         package = metadata.distribution(_PACKAGE)
     except metadata.PackageNotFoundError:
         advice = "so the versions that it needs are not known here; install it, for instance with: pip install -e ."
-        yield Finding("libraries", "eventide runs from its source and is not installed", State.ABSENT, advice)
+        yield CheckResult("libraries", "eventide runs from its source and is not installed", CheckState.ABSENT, advice)
         return
     for requirement in _asked_for(""):
         yield library(requirement)
@@ -120,20 +120,20 @@ def libraries() -> Iterator[Finding]:
             yield library(requirement, extra)
 
 
-def library(requirement: Requirement, extra: str = "") -> Finding:
+def library(requirement: Requirement, extra: str = "") -> CheckResult:
     """One library: whether it is there, in a version that fits."""
     what = f"{requirement.name} ({extra})" if extra else requirement.name
     get = f"pip install '{_PACKAGE}[{extra}]'" if extra else f"pip install '{requirement.name}{requirement.specifier}'"
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
-        return Finding(what, "not installed", State.ABSENT if extra else State.WRONG, get)
+        return CheckResult(what, "not installed", CheckState.ABSENT if extra else CheckState.WRONG, get)
     if not requirement.specifier.contains(version, prereleases=True):
-        return Finding(what, f"{version}, and {requirement.specifier} is needed", State.WRONG, get)
-    return Finding(what, version)
+        return CheckResult(what, f"{version}, and {requirement.specifier} is needed", CheckState.WRONG, get)
+    return CheckResult(what, version)
 
 
-def temporary_files() -> Finding:
+def temporary_files() -> CheckResult:
     """The folder where Spark keeps what it shuffles, and local jobs their state."""
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
     advice = "let SPARK_LOCAL_DIRS and TMPDIR lead to a folder with room"
@@ -141,37 +141,39 @@ def temporary_files() -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             free_gb = shutil.disk_usage(folder).free / 1e9
     except OSError as error:
-        return Finding("temporary files", f"{folder} cannot be written: {error}", State.WRONG, advice)
+        return CheckResult("temporary files", f"{folder} cannot be written: {error}", CheckState.WRONG, advice)
     found = f"{folder}, {free_gb:.1f} GB free"
     if free_gb < _LEAST_FREE_GB:
-        return Finding("temporary files", found, State.WRONG, advice)
-    return Finding("temporary files", found)
+        return CheckResult("temporary files", found, CheckState.WRONG, advice)
+    return CheckResult("temporary files", found)
 
 
-def local_address() -> Finding:
+def local_address() -> CheckResult:
     """The address of this machine on which a local Spark listens."""
     try:
         with socket.create_server((_LOCAL_ADDRESS, 0)):
-            return Finding("local address", _LOCAL_ADDRESS)
+            return CheckResult("local address", _LOCAL_ADDRESS)
     except OSError as error:
         advice = "a local Spark and its workers talk to each other there; let the firewall or container allow it"
-        return Finding("local address", f"{_LOCAL_ADDRESS} cannot be listened on: {error}", State.WRONG, advice)
+        return CheckResult(
+            "local address", f"{_LOCAL_ADDRESS} cannot be listened on: {error}", CheckState.WRONG, advice
+        )
 
 
-def machine() -> Finding:
+def machine() -> CheckResult:
     """Processors and memory."""
     cores = os.cpu_count() or 1
     memory_gb = _memory_gb()
     if memory_gb is None:
-        return Finding("machine", f"{platform.system()}, {cores} processor(s), memory not known")
+        return CheckResult("machine", f"{platform.system()}, {cores} processor(s), memory not known")
     found = f"{platform.system()}, {cores} processor(s), {memory_gb:.1f} GB of memory"
     if memory_gb < _LEAST_MEMORY_GB:
         advice = f"Spark and its workers take {_LEAST_MEMORY_GB} GB, even for small jobs"
-        return Finding("machine", found, State.WRONG, advice)
-    return Finding("machine", found)
+        return CheckResult("machine", found, CheckState.WRONG, advice)
+    return CheckResult("machine", found)
 
 
-def tried() -> Finding:
+def tried() -> CheckResult:
     """Sum ten numbers in windows on Spark: that needs a session, Python workers, Arrow, and RocksDB for the state."""
     from eventide.api.windows import TumblingEventTimeWindows
     from eventide.common import Time, Types, WatermarkStrategy
@@ -193,20 +195,22 @@ def tried() -> Finding:
             )
             found = sorted(sums.execute_and_collect())
     except Exception as error:  # whatever is wrong with Spark here is what was asked for
-        return Finding("a job on Spark", f"failed: {error}", State.WRONG, "the log above may say more")
+        return CheckResult("a job on Spark", f"failed: {error}", CheckState.WRONG, "the log above may say more")
     if found != _EXPECTED:
-        return Finding("a job on Spark", f"gave {found}, not {_EXPECTED}", State.WRONG, "please report this as a fault")
-    return Finding("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
+        return CheckResult(
+            "a job on Spark", f"gave {found}, not {_EXPECTED}", CheckState.WRONG, "please report this as a fault"
+        )
+    return CheckResult("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
 
 
 _MARKS = {
-    State.FINE: Text("ok", "green"),
-    State.ABSENT: Text("-", "dim"),
-    State.WRONG: Text("missing", "bold red"),
+    CheckState.FINE: Text("ok", "green"),
+    CheckState.ABSENT: Text("-", "dim"),
+    CheckState.WRONG: Text("missing", "bold red"),
 }
 
 
-def _table(found: list[Finding]) -> Table:
+def _table(found: list[CheckResult]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for finding in found:
         said = finding.found if not finding.advice else f"{finding.found}; {finding.advice}"

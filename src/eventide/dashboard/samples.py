@@ -16,7 +16,7 @@ MOST_SPLITS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricFamily:
     """A kind of sample: its name, what it says, its unit, and whether it only goes up."""
 
     name: str
@@ -29,46 +29,54 @@ class Metric:
 class Sample:
     """A metric of something, told by its labels, at this moment."""
 
-    metric: Metric
+    metric: MetricFamily
     labels: Mapping[str, str]
     value: float
 
 
 COUNTERS = (
-    Metric("numRecordsIn", "Elements that came to an operator.", is_counter=True),
-    Metric("numRecordsOut", "Elements that an operator, or a source, put out.", is_counter=True),
-    Metric("numLateRecordsDropped", "Elements that came too late, and were dropped.", is_counter=True),
-    Metric("numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True),
-    Metric("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
-    Metric("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
-    Metric("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
-    Metric("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
+    MetricFamily("numRecordsIn", "Elements that came to an operator.", is_counter=True),
+    MetricFamily("numRecordsOut", "Elements that an operator, or a source, put out.", is_counter=True),
+    MetricFamily("numLateRecordsDropped", "Elements that came too late, and were dropped.", is_counter=True),
+    MetricFamily(
+        "numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True
+    ),
+    MetricFamily("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
+    MetricFamily("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
+    MetricFamily("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
+    MetricFamily("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
 )
 HELD = (
-    Metric("numOpenWindows", "Windows of time that wait for the watermark."),
-    Metric("numOpenSessions", "Sessions that are open, or may still be added to."),
-    Metric("numKeys", "Keys that have state."),
-    Metric("numTimers", "Timers that are set."),
-    Metric("numElements", "Elements that a join keeps."),
+    MetricFamily("numOpenWindows", "Windows of time that wait for the watermark."),
+    MetricFamily("numOpenSessions", "Sessions that are open, or may still be added to."),
+    MetricFamily("numKeys", "Keys that have state."),
+    MetricFamily("numTimers", "Timers that are set."),
+    MetricFamily("numElements", "Elements that a join keeps."),
 )
-INPUT_WATERMARK = Metric("currentInputWatermark", "The watermark that came to an operator, since the epoch.", "ms")
-OUTPUT_WATERMARK = Metric("currentOutputWatermark", "The watermark that an operator passed on, since the epoch.", "ms")
-LAG = Metric("watermarkLag", "How far the watermark of an operator lags behind the clock.", "ms")
-SPLIT_WATERMARK = Metric("currentWatermark", f"The watermark of a split; up to {MOST_SPLITS} splits of a job.", "ms")
-LOWEST_SPLIT = Metric("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
-HIGHEST_SPLIT = Metric("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
-SPLITS = Metric("numSplits", "Splits that a source has.")
-SILENT = Metric("numSilentSplits", "Splits that have given no watermark yet, and hold all others.")
-BATCH = Metric("lastMicroBatch", "The number of the last micro-batch.")
-BATCH_ENDED = Metric("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
-BATCH_ROWS = Metric("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
-BATCH_TIME = Metric("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
-STATE = Metric(
+INPUT_WATERMARK = MetricFamily(
+    "currentInputWatermark", "The watermark that came to an operator, since the epoch.", "ms"
+)
+OUTPUT_WATERMARK = MetricFamily(
+    "currentOutputWatermark", "The watermark that an operator passed on, since the epoch.", "ms"
+)
+LAG = MetricFamily("watermarkLag", "How far the watermark of an operator lags behind the clock.", "ms")
+SPLIT_WATERMARK = MetricFamily(
+    "currentWatermark", f"The watermark of a split; up to {MOST_SPLITS} splits of a job.", "ms"
+)
+LOWEST_SPLIT = MetricFamily("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
+HIGHEST_SPLIT = MetricFamily("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
+SPLITS = MetricFamily("numSplits", "Splits that a source has.")
+SILENT = MetricFamily("numSilentSplits", "Splits that have given no watermark yet, and hold all others.")
+BATCH = MetricFamily("lastMicroBatch", "The number of the last micro-batch.")
+BATCH_ENDED = MetricFamily("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
+BATCH_ROWS = MetricFamily("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
+BATCH_TIME = MetricFamily("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
+STATE = MetricFamily(
     "stateSize", "The state of a stage of operators in files, at the last snapshot of the state store.", "bytes"
 )
-RUNNING = Metric("isRunning", "1 while a job runs, 0 when it has ended.")
-RESTARTS = Metric("numRestarts", "How often a job has been started again after a failure.")
-OWN = Metric("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
+RUNNING = MetricFamily("isRunning", "1 while a job runs, 0 when it has ended.")
+RESTARTS = MetricFamily("numRestarts", "How often a job has been started again after a failure.")
+OWN = MetricFamily("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
 
 METRICS = (
     *COUNTERS,
@@ -86,7 +94,7 @@ class _OfJob:
     now_ms: int
     labels: dict[str, str] = field(default_factory=dict)
 
-    def sample(self, metric: Metric, value: float, **labels: str) -> Sample:
+    def sample(self, metric: MetricFamily, value: float, **labels: str) -> Sample:
         return Sample(metric, {**self.labels, **labels}, value)
 
     def counted(self) -> Iterator[Sample]:

@@ -32,29 +32,6 @@ class AsyncDataStream:
     """
 
     @staticmethod
-    def unordered_wait(
-        data_stream: DataStream[IN],
-        async_function: AsyncFunction[IN, OUT],
-        timeout: Time | Duration,
-        capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream[OUT]:
-        """Wait for each element, ``capacity`` of them at a time."""
-        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
-
-    @staticmethod
-    def unordered_wait_with_retry(
-        data_stream: DataStream[IN],
-        async_function: AsyncFunction[IN, OUT],
-        timeout: Time | Duration,
-        async_retry_strategy: AsyncRetryStrategy[OUT],
-        capacity: int = 100,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream[OUT]:
-        """Wait for each element, with further attempts as a strategy says."""
-        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
-
-    @staticmethod
     def ordered_wait(
         data_stream: DataStream[IN],
         async_function: AsyncFunction[IN, OUT],
@@ -76,6 +53,9 @@ class AsyncDataStream:
     ) -> DataStream[OUT]:
         """Wait for each element, with further attempts as a strategy says."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+
+    unordered_wait = ordered_wait
+    unordered_wait_with_retry = ordered_wait_with_retry
 
 
 def _waiting(

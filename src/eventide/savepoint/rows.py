@@ -109,7 +109,7 @@ def text_of_value(pickled: bytes) -> str | None:
         return None
 
 
-class Keys:
+class KeyRows:
     """The keys of an operator as they are written into rows."""
 
     def __init__(self, operator: str, part: str, max_parallelism: int) -> None:
@@ -123,14 +123,14 @@ class Keys:
         return {**self._of_all, **of_key}
 
 
-def rows_of_buckets(store: BucketStore, keys: Keys) -> Iterator[Row]:
+def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.get_many(range(store.count)).values():
         if content is not None:
             yield from _rows_of_bucket(Bucket.from_bytes(content, loads_anyway), keys)
 
 
-def rows_of_windows(store: StoredChunks, keys: Keys) -> Iterator[Row]:
+def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of fixed windows of objects, chunk by chunk."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
@@ -192,7 +192,7 @@ def elements_of(batch: pa.RecordBatch) -> list[Any]:
     return type_info_from_arrow(batch.schema).from_arrow(batch.to_struct_array())
 
 
-def _rows_of_bucket(bucket: Bucket, keys: Keys) -> Iterator[Row]:
+def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[Row]:
     # Places stand for keys, which may be of classes that are missing, and not equal to themselves then.
     places = [*range(len(bucket.keys))]
     of_key = [keys.columns(key, key_hash) for key, key_hash in zip(bucket.keys, bucket.hashes, strict=True)]

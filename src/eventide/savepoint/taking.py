@@ -19,7 +19,7 @@ from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import tables
 from eventide.savepoint.directory import NAME, Directory, Header
-from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, Keys, Row, Small, rows_of_buckets, rows_of_windows
+from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, KeyRows, Row, Small, rows_of_buckets, rows_of_windows
 from eventide.savepoint.tasks import SAVED
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"
@@ -72,13 +72,13 @@ class StateWriter:
             for operator, own in sorted(parts.items()):
                 for part, store, is_keyed in _bucket_stores(own):
                     if is_keyed and not (part.startswith(BROADCAST) and subtask):  # every subtask has the same
-                        keyed.write(rows_of_buckets(store, Keys(operator, part, self.max_parallelism)))
+                        keyed.write(rows_of_buckets(store, KeyRows(operator, part, self.max_parallelism)))
                     elif not is_keyed:
                         of_buckets = tables.of_buckets(store, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_buckets)
                 for part, chunks, is_keyed in _chunk_stores(own):
                     if is_keyed:
-                        keyed.write(rows_of_windows(chunks, Keys(operator, part, self.max_parallelism)))
+                        keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))
                     else:
                         of_chunks = tables.of_chunks(chunks, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_chunks)

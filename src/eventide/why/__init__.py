@@ -16,7 +16,7 @@ from eventide.why.advice import Finding, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
-from eventide.why.standing import Hold, OperatorStanding, Split, WindowStanding, panes_of, standings, windows_at
+from eventide.why.standing import Hold, OperatorStanding, SplitStanding, WindowStanding, panes_of, standings, windows_at
 from eventide.why.times import moment, to_ms
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Hold",
     "KeyAnswer",
     "KeyStanding",
-    "Split",
+    "SplitStanding",
     "OperatorStanding",
     "Why",
     "WindowStanding",
@@ -200,7 +200,7 @@ def _operator(standing: OperatorStanding) -> dict[str, Any]:
     }
 
 
-def _split(split: Split) -> dict[str, Any]:
+def _split(split: SplitStanding) -> dict[str, Any]:
     record = split.record
     behind = None if record is None or not record.behind.total else record.behind
     return {

@@ -11,7 +11,7 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import PER_S, UNIT_NAMES, length, other_unit_of
 from eventide.runtime.eventtime.timestamp_summary import BLOCK
 from eventide.why.evidence import Evidence, Json
-from eventide.why.standing import OperatorStanding, Split, Status, panes_of, source_name
+from eventide.why.standing import OperatorStanding, SplitStanding, Status, panes_of, source_name
 from eventide.why.times import moment
 
 _LONG_MS = 60_000
@@ -147,7 +147,7 @@ def _gain(standing: OperatorStanding, whom: str) -> str:
     return f"; without {whom} the watermark would be {moment(hold.without)}"
 
 
-def _is_silent(split: Split, heard_others: int) -> bool:
+def _is_silent(split: SplitStanding, heard_others: int) -> bool:
     if split.status is Status.IDLE or split.record is None:
         return False
     if split.heard is None:
@@ -292,20 +292,20 @@ def _wide(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
             )
 
 
-def _by_newest(splits: list[Split]) -> list[Split]:
+def _by_newest(splits: list[SplitStanding]) -> list[SplitStanding]:
     """The splits that have had elements, the slowest first."""
     return sorted((split for split in splits if split.newest is not None), key=_newest)
 
 
-def _newest(split: Split) -> int:
+def _newest(split: SplitStanding) -> int:
     return split.newest or 0
 
 
-def _is_ahead_of_the_clock(split: Split) -> bool:
+def _is_ahead_of_the_clock(split: SplitStanding) -> bool:
     return split.heard is not None and _newest(split) > split.heard
 
 
-def _by_source(standing: OperatorStanding) -> list[tuple[str, list[Split]]]:
+def _by_source(standing: OperatorStanding) -> list[tuple[str, list[SplitStanding]]]:
     names = dict.fromkeys(split.source for split in standing.splits)
     return [(name, [split for split in standing.splits if split.source == name]) for name in names]
 
@@ -331,7 +331,7 @@ def _first_open(standing: OperatorStanding) -> int | None:
     return panes.window(panes.last_fired(standing.watermark) + 1).max_timestamp()
 
 
-def _largest(splits: list[Split]) -> int:
+def _largest(splits: list[SplitStanding]) -> int:
     return max((split.record.behind.longest_ms for split in splits if split.record is not None), default=0)
 
 
@@ -339,7 +339,7 @@ def _whole_seconds(ms: int) -> int:
     return max(math.ceil(ms / 1_000), 1)
 
 
-def _named(splits: list[Split]) -> str:
+def _named(splits: list[SplitStanding]) -> str:
     names = [repr(split.name) for split in splits[:3]]
     more = f" and {len(splits) - 3} more" if len(splits) > 3 else ""
     return f"split{'s' if len(splits) > 1 else ''} {', '.join(names)}{more}"

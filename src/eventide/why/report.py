@@ -15,7 +15,7 @@ from eventide.common.words import length
 from eventide.runtime.eventtime.event_time_log import Lateness, LateOne
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
-from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, Split, WindowStanding
+from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, WindowStanding
 from eventide.why.times import moment
 
 _SPLITS = 12
@@ -177,7 +177,7 @@ def histogram(late: Lateness) -> RenderableType:
     return table
 
 
-def _splits(splits: Sequence[Split], asked_ms: int) -> RenderableType:
+def _splits(splits: Sequence[SplitStanding], asked_ms: int) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("split", "watermark, UTC", "newest element", "last heard", "elements", "disorder: half, 99%, most"):
         table.add_column(title, no_wrap=True)

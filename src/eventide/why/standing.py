@@ -26,7 +26,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitStanding:
     """A split as an operator knows it; all times are in milliseconds, ``heard`` and ``since`` by the clock."""
 
     source: str
@@ -57,7 +57,7 @@ class Hold:
         without: where the watermark would be without them; None if there is no other split.
     """
 
-    splits: tuple[Split, ...]
+    splits: tuple[SplitStanding, ...]
     through: tuple[str, ...]
     since: int | None
     without: int | None = None
@@ -105,7 +105,7 @@ class OperatorStanding:
     idle: bool
     newest: int | None
     heard: int | None
-    splits: tuple[Split, ...]
+    splits: tuple[SplitStanding, ...]
     ended: int
     hold: Hold | None
     late: Lateness
@@ -177,7 +177,7 @@ class WindowStanding:
     fires_at: int
     gone_at: int
     held: int | None
-    waits_for: tuple[Split, ...]
+    waits_for: tuple[SplitStanding, ...]
 
 
 def windows_at(evidence: Evidence, standing: OperatorStanding, time_ms: int) -> list[WindowStanding]:
@@ -239,7 +239,7 @@ def _standing(evidence: Evidence, operator: Json) -> OperatorStanding:
     )
 
 
-def _splits(evidence: Evidence, operator: Json) -> Iterator[Split]:
+def _splits(evidence: Evidence, operator: Json) -> Iterator[SplitStanding]:
     valve, log = evidence.valve(operator), evidence.log(operator)
     for edge, combiner in valve.splits.items():
         source = source_name(evidence, valve.edges[edge])
@@ -249,10 +249,10 @@ def _splits(evidence: Evidence, operator: Json) -> Iterator[Split]:
             status = Status.IDLE if name in idle else Status.SPEAKS
             if status is Status.SPEAKS and watermark == MIN_MS and record is not None and record.heard is None:
                 status = Status.NEVER
-            yield Split(source, name, watermark, status, record)
+            yield SplitStanding(source, name, watermark, status, record)
 
 
-def _splits_before(evidence: Evidence, valve: ValveState) -> Iterator[Split]:
+def _splits_before(evidence: Evidence, valve: ValveState) -> Iterator[SplitStanding]:
     """The splits that operators before this one hear."""
     for name in {edge["from"] for edge in valve.edges.values()}:
         for operator in evidence.operators:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from eventide.cli.app import app
 from eventide.cli.checkpoint import view_of
 from eventide.spark.checkpoint.files import Listing
-from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, OperatorState, Part, SourceState
+from eventide.spark.checkpoint.inspection import InspectedOperator, Inspection, MicroBatch, Part, SourceState
 from eventide.spark.checkpoint.state_sizes import StateSize
 
 NOW_MS = 1_000_000_000_000
@@ -34,7 +34,7 @@ def inspection() -> Inspection:
         description={"sinks": [{"name": "results", "kind": "KafkaSink"}]},
         sources=(SourceState("orders", "KafkaSource", PARTS), SourceState("prices", "DataFrame", ())),
         operators=(
-            OperatorState("a1", "per minute", 1, 2, {"window": "TumblingEventTimeWindows(size=60000, offset=0)"}),
+            InspectedOperator("a1", "per minute", 1, 2, {"window": "TumblingEventTimeWindows(size=60000, offset=0)"}),
         ),
         sinks=("results", "late"),
         directories=("/out",),

@@ -10,7 +10,7 @@ import pytest
 
 from eventide.errors import StateError
 from eventide.runtime.state.operators import FORMAT
-from eventide.spark.checkpoint.inspection import MicroBatch, OperatorState, Part, SourceState, inspect
+from eventide.spark.checkpoint.inspection import InspectedOperator, MicroBatch, Part, SourceState, inspect
 
 HALF, DONE = {"start": 0, "position": 5, "ended": False}, {"start": 0, "position": 10, "ended": True}
 NUMBERS = {"name": "numbers", "kind": "NumberSequenceSource"}
@@ -76,7 +76,7 @@ def test_a_checkpoint_has_the_program_the_sources_and_the_last_micro_batch(tmp_p
             "orders", "DataFrame", (Part("topic-0", 7, None, ended=False), Part("topic-1", 2, None, ended=False))
         ),
     )
-    assert found.operators == (OperatorState("0123456789ab", "sums", 1, 2, dict(OPERATOR)),)
+    assert found.operators == (InspectedOperator("0123456789ab", "sums", 1, 2, dict(OPERATOR)),)
     assert (found.sinks, found.directories, found.transactions) == (("print",), ("/out",), ("g",))
     assert found.listing.files == sum(path.is_file() for path in tmp_path.rglob("*"))
     assert found.listing.folders["commits"] == 2 * len('v1\n{"nextBatchWatermarkMs":0}')

@@ -37,7 +37,7 @@ _BETWEEN_LOOKS_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class KafkaTopic:
     """A topic that is there: its id, which another of its name would not have, and the numbers of its partitions."""
 
     identity: str
@@ -66,7 +66,7 @@ class Cluster:
     def _admin(self) -> Any:
         return self._admins[-1]
 
-    def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, Topic]:
+    def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, KafkaTopic]:
         """The topics that are subscribed to, by name; those that are named and are not there are left out.
 
         A broker that has only just started may not know its topics yet: those that are named, and others that are known
@@ -80,7 +80,7 @@ class Cluster:
                 return found
             time.sleep(_PAUSE_S)
 
-    def _topics(self, subscription: Subscription) -> dict[str, Topic]:
+    def _topics(self, subscription: Subscription) -> dict[str, KafkaTopic]:
         if subscription.pattern is None:
             return self._described(subscription.named_topics())
         fits = re.compile(subscription.pattern).fullmatch
@@ -157,11 +157,11 @@ class Cluster:
             _log.warning("the offsets of the group %r could not be committed: %s", self._settings.group_id, why)
         return {}
 
-    def _described(self, names: Collection[str], *, with_internal: bool = True) -> dict[str, Topic]:
+    def _described(self, names: Collection[str], *, with_internal: bool = True) -> dict[str, KafkaTopic]:
         if not names:
             return {}
         collection = library().TopicCollection(list(names))
-        found: dict[str, Topic] = {}
+        found: dict[str, KafkaTopic] = {}
 
         def take(futures: Mapping[str, Any]) -> None:
             for name, future in futures.items():
@@ -172,7 +172,7 @@ class Cluster:
                         raise
                     continue
                 if with_internal or not topic.is_internal:
-                    found[name] = Topic(str(topic.topic_id), tuple(sorted(at.id for at in topic.partitions)))
+                    found[name] = KafkaTopic(str(topic.topic_id), tuple(sorted(at.id for at in topic.partitions)))
 
         self._patiently(
             f"the topics {', '.join(names)}",
@@ -248,7 +248,7 @@ class KnownPartitions:
         self._settings = settings
         self._cluster = cluster
         self._clock = clock
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, KafkaTopic] = {}
         self._identities: dict[str, str] = {}
         self._is_resumed = False
         self._of_the_start: frozenset[str] | None = None

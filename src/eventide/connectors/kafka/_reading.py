@@ -54,7 +54,7 @@ _FIXED = {
 
 _Key = tuple[int, tuple[tuple[str, str], ...], str | None, str | None]
 
-_resting: dict[_Key, list[Reader]] = {}
+_resting: dict[_Key, list[PolledConsumer]] = {}
 """Readers that are not in use. A process that was forked has none: their threads did not come with it."""
 
 
@@ -76,7 +76,7 @@ class Lost:
 
 
 def read_ranges(
-    reader: Reader, ranges: Ranges, servers: str, patience_s: float
+    reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float
 ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
     """The messages of some ranges, in lists; those of one partition in order. What is gone comes as :class:`Lost`.
 
@@ -89,7 +89,7 @@ def read_ranges(
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class PolledConsumer:
     """A consumer, and the errors that it reports outside of a request."""
 
     consumer: Any
@@ -97,7 +97,7 @@ class Reader:
 
 
 @contextmanager
-def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Iterator[Reader]:
+def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Iterator[PolledConsumer]:
     """A consumer for some ranges, which nothing is assigned to; it is kept for the next, unless something went wrong.
 
     Raises:
@@ -129,7 +129,7 @@ class _Range:
 
 
 class _Reading:
-    def __init__(self, reader: Reader, ranges: Ranges, servers: str, patience_s: float) -> None:
+    def __init__(self, reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float) -> None:
         self._consumer = reader.consumer
         self._left = {partition: _Range(start, end) for partition, (start, end) in ranges.items() if start < end}
         self._by_place = {(partition.topic, partition.partition): partition for partition in self._left}
@@ -295,11 +295,11 @@ class _Reading:
             yield partition, messages
 
 
-def _made(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Reader:
+def _made(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> PolledConsumer:
     complaints = Complaints()
     settings: dict[str, Any] = {**_DEFAULTS, **properties, **_FIXED, "error_cb": complaints.hear}
     settings["group.id"] = group_id or "eventide"  # the library wants one; nothing is committed
     settings["client.id"] = f"{prefix or group_id or 'eventide'}-read"
     if "request.timeout.ms" in settings:  # Java's name for it, and here that of something producers have
         settings["socket.timeout.ms"] = settings.pop("request.timeout.ms")
-    return Reader(client(library().Consumer, settings), complaints)
+    return PolledConsumer(client(library().Consumer, settings), complaints)

@@ -105,7 +105,7 @@ class SessionOperator(ColumnarOperator):
         touched[found.number[len(before) :]] = True
         self._emit(self._open.table.filter(pa.array(touched & has_passed(found.ends - 1, self.watermark))))
 
-    def _sessions(self, partials: pa.Table, intervals: pa.Table, found: Sessions) -> pa.Table:
+    def _sessions(self, partials: pa.Table, intervals: pa.Table, found: MergedIntervals) -> pa.Table:
         """A table with a row for each session, in the order of their numbers."""
         partials = partials.take(np.argsort(_column(partials, _SESSION)))
         columns = {name: intervals.column(name).take(found.first) for name in self.keys}
@@ -165,7 +165,7 @@ class SessionOperator(ColumnarOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class MergedIntervals:
     """Intervals put together: ``number`` is the session of each interval; the others have an entry for each session.
 
     ``first`` is an interval of each session, from which its key can be taken.
@@ -177,7 +177,7 @@ class Sessions:
     ends: Array
 
 
-def sessions_of(keys: Array, starts: Array, ends: Array) -> Sessions:
+def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     """Put intervals of one key that overlap or touch into one session.
 
     Args:
@@ -198,7 +198,7 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> Sessions:
     number[order] = np.cumsum(is_first) - 1
     at = np.flatnonzero(is_first)
     last = np.append(at[1:], len(order)) - 1 if len(at) else at
-    return Sessions(number, order[at], sorted_starts[at], reach[last])
+    return MergedIntervals(number, order[at], sorted_starts[at], reach[last])
 
 
 def _column(table: pa.Table, name: str) -> Array:

@@ -52,7 +52,7 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorState:
+class InspectedOperator:
     """An operator: the id that its state lies under, its name and stage, and all that its state depends on."""
 
     id: str
@@ -101,7 +101,7 @@ class Inspection:
     programs: int
     description: Mapping[str, Any] | None
     sources: tuple[SourceState, ...]
-    operators: tuple[OperatorState, ...]
+    operators: tuple[InspectedOperator, ...]
     sinks: tuple[str, ...]
     directories: tuple[str, ...]
     transactions: tuple[str, ...]
@@ -111,7 +111,7 @@ class Inspection:
     has_newer_program: bool = False
 
 
-INSPECTED = (Inspection, SourceState, Part, OperatorState, MicroBatch, Listing)
+INSPECTED = (Inspection, SourceState, Part, InspectedOperator, MicroBatch, Listing)
 """The tables of an answer."""
 
 
@@ -208,9 +208,9 @@ def _micro_batch(number: int, plan: Planned | None, plans: Mapping[int, int], co
     return MicroBatch(number, plan.at_ms if plan else None, plans.get(number), commits.get(number))
 
 
-def _operators(program: Mapping[str, Mapping[str, str]]) -> list[OperatorState]:
+def _operators(program: Mapping[str, Mapping[str, str]]) -> list[InspectedOperator]:
     found = [
-        OperatorState(operator, one["name"], int(one["level"]), int(one["parallelism"]), dict(sorted(one.items())))
+        InspectedOperator(operator, one["name"], int(one["level"]), int(one["parallelism"]), dict(sorted(one.items())))
         for operator, one in program.items()
     ]
     return sorted(found, key=lambda one: (one.stage, one.name, one.id))
