@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from eventide.cli.app import app
 from eventide.cli.demo.command import view_of
-from eventide.cli.doctor import CheckState, tried
+from eventide.cli.doctor import Health, tried
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
@@ -132,7 +132,7 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
 
 def test_the_doctor_runs_a_job(spark: SparkSession) -> None:
     found = tried()
-    assert found.state is CheckState.FINE, found.found
+    assert found.state is Health.FINE, found.found
 
 
 def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

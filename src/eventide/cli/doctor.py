@@ -54,14 +54,14 @@ def doctor(
         eventide doctor --json    # for the report of a fault
     """
     found = findings()
-    if spark and all(finding.state is not CheckState.WRONG for finding in found):
+    if spark and all(finding.state is not Health.WRONG for finding in found):
         found.append(tried())
-    fine = all(finding.state is not CheckState.WRONG for finding in found)
+    fine = all(finding.state is not Health.WRONG for finding in found)
     document = {"fine": fine, "findings": [finding.as_json() for finding in found]}
     answer(document, _table(found), as_json=as_json, fine=fine)
 
 
-class CheckState(StrEnum):
+class Health(StrEnum):
     """How something is."""
 
     FINE = "fine"
@@ -70,12 +70,12 @@ class CheckState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class Check:
     """Finding about one thing that jobs need: what was found, how that is, and what to do if it is not fine."""
 
     what: str
     found: str
-    state: CheckState = CheckState.FINE
+    state: Health = Health.FINE
     advice: str = ""
 
     def as_json(self) -> dict[str, str]:
@@ -83,11 +83,11 @@ class CheckResult:
         return {"what": self.what, "found": self.found, "state": str(self.state), "advice": self.advice}
 
 
-def findings() -> list[CheckResult]:
+def findings() -> list[Check]:
     """All that can be seen without starting Spark. Nothing heavy is imported: versions are those of the packages."""
     return [
-        CheckResult("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
-        CheckResult("Python", f"{platform.python_version()}, {sys.executable}"),
+        Check("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
+        Check("Python", f"{platform.python_version()}, {sys.executable}"),
         java(),
         *libraries(),
         temporary_files(),
@@ -96,22 +96,22 @@ def findings() -> list[CheckResult]:
     ]
 
 
-def java() -> CheckResult:
+def java() -> Check:
     """The Java that Spark would be started with."""
     try:
         program = check_java()
     except ProgramError as error:
-        return CheckResult("Java", "none that Spark can use", CheckState.WRONG, str(error))
-    return CheckResult("Java", f"{java_version(program)}, {program}")
+        return Check("Java", "none that Spark can use", Health.WRONG, str(error))
+    return Check("Java", f"{java_version(program)}, {program}")
 
 
-def libraries() -> Iterator[CheckResult]:
+def libraries() -> Iterator[Check]:
     """The libraries that eventide's package asks for, and those of each extra that is for users."""
     try:
         package = metadata.distribution(_PACKAGE)
     except metadata.PackageNotFoundError:
         advice = "so the versions that it needs are not known here; install it, for instance with: pip install -e ."
-        yield CheckResult("libraries", "eventide runs from its source and is not installed", CheckState.ABSENT, advice)
+        yield Check("libraries", "eventide runs from its source and is not installed", Health.ABSENT, advice)
         return
     for requirement in _asked_for(""):
         yield library(requirement)
@@ -120,20 +120,20 @@ def libraries() -> Iterator[CheckResult]:
             yield library(requirement, extra)
 
 
-def library(requirement: Requirement, extra: str = "") -> CheckResult:
+def library(requirement: Requirement, extra: str = "") -> Check:
     """One library: whether it is there, in a version that fits."""
     what = f"{requirement.name} ({extra})" if extra else requirement.name
     get = f"pip install '{_PACKAGE}[{extra}]'" if extra else f"pip install '{requirement.name}{requirement.specifier}'"
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
-        return CheckResult(what, "not installed", CheckState.ABSENT if extra else CheckState.WRONG, get)
+        return Check(what, "not installed", Health.ABSENT if extra else Health.WRONG, get)
     if not requirement.specifier.contains(version, prereleases=True):
-        return CheckResult(what, f"{version}, and {requirement.specifier} is needed", CheckState.WRONG, get)
-    return CheckResult(what, version)
+        return Check(what, f"{version}, and {requirement.specifier} is needed", Health.WRONG, get)
+    return Check(what, version)
 
 
-def temporary_files() -> CheckResult:
+def temporary_files() -> Check:
     """The folder where Spark keeps what it shuffles, and local jobs their state."""
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
     advice = "let SPARK_LOCAL_DIRS and TMPDIR lead to a folder with room"
@@ -141,39 +141,37 @@ def temporary_files() -> CheckResult:
         with tempfile.TemporaryFile(dir=folder):
             free_gb = shutil.disk_usage(folder).free / 1e9
     except OSError as error:
-        return CheckResult("temporary files", f"{folder} cannot be written: {error}", CheckState.WRONG, advice)
+        return Check("temporary files", f"{folder} cannot be written: {error}", Health.WRONG, advice)
     found = f"{folder}, {free_gb:.1f} GB free"
     if free_gb < _LEAST_FREE_GB:
-        return CheckResult("temporary files", found, CheckState.WRONG, advice)
-    return CheckResult("temporary files", found)
+        return Check("temporary files", found, Health.WRONG, advice)
+    return Check("temporary files", found)
 
 
-def local_address() -> CheckResult:
+def local_address() -> Check:
     """The address of this machine on which a local Spark listens."""
     try:
         with socket.create_server((_LOCAL_ADDRESS, 0)):
-            return CheckResult("local address", _LOCAL_ADDRESS)
+            return Check("local address", _LOCAL_ADDRESS)
     except OSError as error:
         advice = "a local Spark and its workers talk to each other there; let the firewall or container allow it"
-        return CheckResult(
-            "local address", f"{_LOCAL_ADDRESS} cannot be listened on: {error}", CheckState.WRONG, advice
-        )
+        return Check("local address", f"{_LOCAL_ADDRESS} cannot be listened on: {error}", Health.WRONG, advice)
 
 
-def machine() -> CheckResult:
+def machine() -> Check:
     """Processors and memory."""
     cores = os.cpu_count() or 1
     memory_gb = _memory_gb()
     if memory_gb is None:
-        return CheckResult("machine", f"{platform.system()}, {cores} processor(s), memory not known")
+        return Check("machine", f"{platform.system()}, {cores} processor(s), memory not known")
     found = f"{platform.system()}, {cores} processor(s), {memory_gb:.1f} GB of memory"
     if memory_gb < _LEAST_MEMORY_GB:
         advice = f"Spark and its workers take {_LEAST_MEMORY_GB} GB, even for small jobs"
-        return CheckResult("machine", found, CheckState.WRONG, advice)
-    return CheckResult("machine", found)
+        return Check("machine", found, Health.WRONG, advice)
+    return Check("machine", found)
 
 
-def tried() -> CheckResult:
+def tried() -> Check:
     """Sum ten numbers in windows on Spark: that needs a session, Python workers, Arrow, and RocksDB for the state."""
     from eventide.api.windows import TumblingEventTimeWindows
     from eventide.common import Time, Types, WatermarkStrategy
@@ -195,22 +193,20 @@ def tried() -> CheckResult:
             )
             found = sorted(sums.execute_and_collect())
     except Exception as error:  # whatever is wrong with Spark here is what was asked for
-        return CheckResult("a job on Spark", f"failed: {error}", CheckState.WRONG, "the log above may say more")
+        return Check("a job on Spark", f"failed: {error}", Health.WRONG, "the log above may say more")
     if found != _EXPECTED:
-        return CheckResult(
-            "a job on Spark", f"gave {found}, not {_EXPECTED}", CheckState.WRONG, "please report this as a fault"
-        )
-    return CheckResult("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
+        return Check("a job on Spark", f"gave {found}, not {_EXPECTED}", Health.WRONG, "please report this as a fault")
+    return Check("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
 
 
 _MARKS = {
-    CheckState.FINE: Text("ok", "green"),
-    CheckState.ABSENT: Text("-", "dim"),
-    CheckState.WRONG: Text("missing", "bold red"),
+    Health.FINE: Text("ok", "green"),
+    Health.ABSENT: Text("-", "dim"),
+    Health.WRONG: Text("missing", "bold red"),
 }
 
 
-def _table(found: list[CheckResult]) -> Table:
+def _table(found: list[Check]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for finding in found:
         said = finding.found if not finding.advice else f"{finding.found}; {finding.advice}"

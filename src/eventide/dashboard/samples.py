@@ -16,7 +16,7 @@ MOST_SPLITS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class MetricFamily:
+class Series:
     """A kind of sample: its name, what it says, its unit, and whether it only goes up."""
 
     name: str
@@ -29,54 +29,46 @@ class MetricFamily:
 class Sample:
     """A metric of something, told by its labels, at this moment."""
 
-    metric: MetricFamily
+    metric: Series
     labels: Mapping[str, str]
     value: float
 
 
 COUNTERS = (
-    MetricFamily("numRecordsIn", "Elements that came to an operator.", is_counter=True),
-    MetricFamily("numRecordsOut", "Elements that an operator, or a source, put out.", is_counter=True),
-    MetricFamily("numLateRecordsDropped", "Elements that came too late, and were dropped.", is_counter=True),
-    MetricFamily(
-        "numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True
-    ),
-    MetricFamily("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
-    MetricFamily("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
-    MetricFamily("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
-    MetricFamily("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
+    Series("numRecordsIn", "Elements that came to an operator.", is_counter=True),
+    Series("numRecordsOut", "Elements that an operator, or a source, put out.", is_counter=True),
+    Series("numLateRecordsDropped", "Elements that came too late, and were dropped.", is_counter=True),
+    Series("numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True),
+    Series("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
+    Series("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
+    Series("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
+    Series("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
 )
 HELD = (
-    MetricFamily("numOpenWindows", "Windows of time that wait for the watermark."),
-    MetricFamily("numOpenSessions", "Sessions that are open, or may still be added to."),
-    MetricFamily("numKeys", "Keys that have state."),
-    MetricFamily("numTimers", "Timers that are set."),
-    MetricFamily("numElements", "Elements that a join keeps."),
+    Series("numOpenWindows", "Windows of time that wait for the watermark."),
+    Series("numOpenSessions", "Sessions that are open, or may still be added to."),
+    Series("numKeys", "Keys that have state."),
+    Series("numTimers", "Timers that are set."),
+    Series("numElements", "Elements that a join keeps."),
 )
-INPUT_WATERMARK = MetricFamily(
-    "currentInputWatermark", "The watermark that came to an operator, since the epoch.", "ms"
-)
-OUTPUT_WATERMARK = MetricFamily(
-    "currentOutputWatermark", "The watermark that an operator passed on, since the epoch.", "ms"
-)
-LAG = MetricFamily("watermarkLag", "How far the watermark of an operator lags behind the clock.", "ms")
-SPLIT_WATERMARK = MetricFamily(
-    "currentWatermark", f"The watermark of a split; up to {MOST_SPLITS} splits of a job.", "ms"
-)
-LOWEST_SPLIT = MetricFamily("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
-HIGHEST_SPLIT = MetricFamily("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
-SPLITS = MetricFamily("numSplits", "Splits that a source has.")
-SILENT = MetricFamily("numSilentSplits", "Splits that have given no watermark yet, and hold all others.")
-BATCH = MetricFamily("lastMicroBatch", "The number of the last micro-batch.")
-BATCH_ENDED = MetricFamily("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
-BATCH_ROWS = MetricFamily("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
-BATCH_TIME = MetricFamily("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
-STATE = MetricFamily(
+INPUT_WATERMARK = Series("currentInputWatermark", "The watermark that came to an operator, since the epoch.", "ms")
+OUTPUT_WATERMARK = Series("currentOutputWatermark", "The watermark that an operator passed on, since the epoch.", "ms")
+LAG = Series("watermarkLag", "How far the watermark of an operator lags behind the clock.", "ms")
+SPLIT_WATERMARK = Series("currentWatermark", f"The watermark of a split; up to {MOST_SPLITS} splits of a job.", "ms")
+LOWEST_SPLIT = Series("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
+HIGHEST_SPLIT = Series("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
+SPLITS = Series("numSplits", "Splits that a source has.")
+SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and hold all others.")
+BATCH = Series("lastMicroBatch", "The number of the last micro-batch.")
+BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
+BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
+BATCH_TIME = Series("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
+STATE = Series(
     "stateSize", "The state of a stage of operators in files, at the last snapshot of the state store.", "bytes"
 )
-RUNNING = MetricFamily("isRunning", "1 while a job runs, 0 when it has ended.")
-RESTARTS = MetricFamily("numRestarts", "How often a job has been started again after a failure.")
-OWN = MetricFamily("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
+RUNNING = Series("isRunning", "1 while a job runs, 0 when it has ended.")
+RESTARTS = Series("numRestarts", "How often a job has been started again after a failure.")
+OWN = Series("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
 
 METRICS = (
     *COUNTERS,
@@ -94,7 +86,7 @@ class _OfJob:
     now_ms: int
     labels: dict[str, str] = field(default_factory=dict)
 
-    def sample(self, metric: MetricFamily, value: float, **labels: str) -> Sample:
+    def sample(self, metric: Series, value: float, **labels: str) -> Sample:
         return Sample(metric, {**self.labels, **labels}, value)
 
     def counted(self) -> Iterator[Sample]:

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
 
 from eventide.common.job import JobClient
-from eventide.dashboard.samples import METRICS, MetricFamily, samples
+from eventide.dashboard.samples import METRICS, Series, samples
 from eventide.dashboard.watched import WatchedJobs
 
 
-def name_of(metric: MetricFamily) -> str:
+def name_of(metric: Series) -> str:
     """The name of a metric in OpenTelemetry's style, where capital letters do not count.
 
-    >>> name_of(MetricFamily("watermarkLag", ""))
+    >>> name_of(Series("watermarkLag", ""))
     'eventide.watermark_lag'
     """
     return "eventide." + re.sub("([A-Z])", r"_\1", metric.name).lower()
@@ -53,7 +53,7 @@ class Telemetry:
         """Tell of a job, and of twenty that have ended."""
         self._jobs.add(name, client, description)
 
-    def _asked(self, metric: MetricFamily) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _asked(self, metric: Series) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterable[Observation]:
             for sample in samples(self._jobs(), time.time_ns() // 1_000_000):
                 if sample.metric is metric:

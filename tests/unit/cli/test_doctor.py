@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from eventide.cli import doctor
 from eventide.cli.app import app
-from eventide.cli.doctor import CheckResult, CheckState
+from eventide.cli.doctor import Check, Health
 
 
 @pytest.fixture
@@ -40,24 +40,22 @@ def test_libraries_are_those_that_the_package_asks_for_and_those_of_its_extras()
     hypothesis, here = metadata.version("hypothesis"), metadata.version("pytest")
     newer = f"{hypothesis}, and <1 is needed"
     assert list(doctor.libraries()) == [
-        CheckResult("pytest", here),
-        CheckResult(
-            "nowhere-to-be-found", "not installed", CheckState.WRONG, "pip install 'nowhere-to-be-found<3,>=2'"
-        ),
-        CheckResult("hypothesis (both)", newer, CheckState.WRONG, "pip install 'eventide[both]'"),
-        CheckResult("absent-one (both)", "not installed", CheckState.ABSENT, "pip install 'eventide[both]'"),
-        CheckResult("hypothesis (sketches)", newer, CheckState.WRONG, "pip install 'eventide[sketches]'"),
+        Check("pytest", here),
+        Check("nowhere-to-be-found", "not installed", Health.WRONG, "pip install 'nowhere-to-be-found<3,>=2'"),
+        Check("hypothesis (both)", newer, Health.WRONG, "pip install 'eventide[both]'"),
+        Check("absent-one (both)", "not installed", Health.ABSENT, "pip install 'eventide[both]'"),
+        Check("hypothesis (sketches)", newer, Health.WRONG, "pip install 'eventide[sketches]'"),
     ]
 
 
 def test_a_library_that_fits_is_fine() -> None:
-    assert doctor.library(Requirement("pytest>=1")) == CheckResult("pytest", metadata.version("pytest"))
+    assert doctor.library(Requirement("pytest>=1")) == Check("pytest", metadata.version("pytest"))
 
 
 def test_a_java_that_is_missing_is_wrong_and_the_advice_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     found = doctor.java()
-    assert (found.what, found.state) == ("Java", CheckState.WRONG)
+    assert (found.what, found.state) == ("Java", Health.WRONG)
     assert "JAVA_HOME is /nowhere, where there is none" in found.advice
     assert "apt-get install" in found.advice
 
@@ -67,7 +65,7 @@ def test_a_folder_for_temporary_files_that_cannot_be_written_is_wrong(
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/absent,{tmp_path}")
     found = doctor.temporary_files()
-    assert found.state is CheckState.WRONG
+    assert found.state is Health.WRONG
     assert found.found.startswith(f"{tmp_path}/absent cannot be written")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     assert doctor.temporary_files().found.startswith(f"{tmp_path}, ")
@@ -78,15 +76,15 @@ def test_a_container_with_too_little_memory_is_wrong(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(doctor, "_LIMIT_OF_CONTAINER", limit)
     limit.write_text("max\n")
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4_096, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
-    assert (doctor.machine().state, "4.1 GB of memory" in doctor.machine().found) == (CheckState.FINE, True)
+    assert (doctor.machine().state, "4.1 GB of memory" in doctor.machine().found) == (Health.FINE, True)
     limit.write_text("1000000000\n")
-    assert (doctor.machine().state, "1.0 GB of memory" in doctor.machine().found) == (CheckState.WRONG, True)
+    assert (doctor.machine().state, "1.0 GB of memory" in doctor.machine().found) == (Health.WRONG, True)
 
 
 def test_an_address_that_cannot_be_listened_on_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor.local_address() == CheckResult("local address", "127.0.0.1")
+    assert doctor.local_address() == Check("local address", "127.0.0.1")
     monkeypatch.setattr(doctor, "_LOCAL_ADDRESS", "192.0.2.1")  # for documentation: no machine has it
-    assert doctor.local_address().state is CheckState.WRONG
+    assert doctor.local_address().state is Health.WRONG
 
 
 def test_the_answer_is_a_bad_one_if_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +98,8 @@ def test_the_answer_is_a_bad_one_if_something_is_wrong(monkeypatch: pytest.Monke
 
 def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
-        CheckResult("Python", "3"),
-        CheckResult("fastavro (avro)", "not installed", CheckState.ABSENT, "pip install it"),
+        Check("Python", "3"),
+        Check("fastavro (avro)", "not installed", Health.ABSENT, "pip install it"),
     ]
     monkeypatch.setattr("eventide.cli.doctor.findings", lambda: found)
     said = CliRunner().invoke(app, ["doctor"])

@@ -38,7 +38,7 @@ from eventide.plan.graph import KeyTransformation, OperationTransformation, Tran
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
-from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, Process, ProcessAll
+from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, ProcessAll, WindowProcess
 from eventide.runtime.window.planning import WindowOperation
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
 class WindowedStream(_Windowed[KEY_co, T_co, W]):
     """The elements of each key in windows. Flink: ``WindowedStream``."""
 
-    _adapters = ((WindowFunction, Apply), (ProcessWindowFunction, Process))
+    _adapters = ((WindowFunction, Apply), (ProcessWindowFunction, WindowProcess))
 
     def apply(
         self, window_function: WindowFunction[T_co, OUT, KEY_co, W], output_type: TypeInformation | None = None

@@ -93,7 +93,7 @@ class ApplyAll(_Firing):
 
 
 @dataclass(frozen=True, slots=True)
-class Process(_Firing):
+class WindowProcess(_Firing):
     """A ``ProcessWindowFunction``."""
 
     function: ProcessWindowFunction[Any, Any, Any, Any]
