@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMeasure, GaugeMeasure, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -219,7 +219,7 @@ class _Jobs:
             found.setdefault(sample.metric.name, []).append(sample)
         for metric in METRICS:
             some = found.get(metric.name, ())
-            kind = CounterMeasure if metric.is_counter else GaugeMeasure
+            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
             family = kind(PREFIX + metric.name, metric.text, labels=list(some[0].labels) if some else ())
             for sample in some:
                 family.add_metric(list(sample.labels.values()), sample.value)
