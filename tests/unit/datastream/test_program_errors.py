@@ -259,7 +259,7 @@ def test_a_bad_timestamp_is_told_with_its_split_and_element(timestamp, said):
     stream = local_environment().from_source(source, strategy, "clicks")
     with pytest.raises(
         DataError,
-        match=r"in operator 'clicks', behind the source \(split 'right'\): in operator 'timestamps and watermarks'",
+        match=r"in operator 'clicks', after the source \(split 'right'\): in operator 'timestamps and watermarks'",
     ) as raised:
         collect(stream)
     assert said in str(raised.value)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from eventide.errors import DataError, TypeMismatch
@@ -85,23 +85,72 @@ class ChainNode:
         return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.address)
 
 
-@dataclass(frozen=True, slots=True)
-class ChainRun:
-    """Elements on their way through a chain.
+class ChannelOutput:
+    """The way of one channel, a split or a subtask, through the chain of its task and out of it.
 
-    ``send`` takes what leaves on each edge. ``watermarks_of`` has those of the channel that the elements belong to, by
-    the number of their assigner. ``metrics`` counts what is left out on the way. ``moment`` is where the task stands.
-    ``arrivals_of`` sums up the timestamps of a split, by the number of their assigner.
+    Args:
+        root: the chain.
+        channel: the name of the channel.
+        task: the index of the task among its like.
+        slot: a number that says which subtask gets what is not dealt out by key.
+        watermarks_of: the watermarks of the channel, by the number of their assigner.
+        metrics: counts what is left out on the way.
+        moment: where the task stands.
+        arrivals_of: sums up the timestamps of the channel, by the number of their assigner.
+        shared: the writers, by the address of their edge, that all channels of the task have in common; their owner
+            gives away what is in them.
     """
 
-    send: Callable[[Edge, Batch], None]
-    watermarks_of: Mapping[int, ChannelWatermarks]
-    metrics: Metrics = field(default_factory=Metrics)
-    moment: Moment = field(default_factory=Moment)
-    arrivals_of: Mapping[int, TimestampSummary] = field(default_factory=dict)
+    def __init__(
+        self,
+        root: ChainNode,
+        channel: str,
+        task: int,
+        slot: int,
+        watermarks_of: Mapping[int, ChannelWatermarks] | None = None,
+        metrics: Metrics | None = None,
+        moment: Moment | None = None,
+        *,
+        arrivals_of: Mapping[int, TimestampSummary] | None = None,
+        shared: Mapping[tuple[int, int], RecordWriter] | None = None,
+    ) -> None:
+        self._root = root
+        self._channel = channel
+        self._task = task
+        self._watermarks_of = watermarks_of or {}
+        self._metrics = metrics or Metrics()
+        self._moment = moment or Moment()
+        self._arrivals_of = arrivals_of or {}
+        shared = shared or {}
+        self._own = [edge for edge in root.all_edges() if edge.address not in shared]
+        self._writers = dict(shared)
+        self._writers |= {edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks) for edge in self._own}
 
-    def push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
-        """Run the outputs of a node, by side output (None: the main one), through the steps after it."""
+    @property
+    def waiting(self) -> int:
+        """How many elements wait in the writers of its own."""
+        return sum(self._writers[edge.address].size for edge in self._own)
+
+    def push(self, outputs: Mapping[str | None, Batch]) -> None:
+        """Run elements of the task, by side output (None: the main one), through the chain, up to the writers.
+
+        Raises:
+            DataError: if an element is not of its declared type, or has no key.
+            UserFunctionError: if a chained function or a key selector raised.
+        """
+        self._push(self._root, outputs)
+
+    def element_frames(self, point: int = BY_ELEMENT) -> Iterator[Frame]:
+        """Pack and give away what is waiting; on edges by element, each has a point of its own.
+
+        Raises:
+            DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
+        """
+        for edge in self._own:
+            at = BY_ELEMENT if edge.by_element else point
+            yield from packed(edge, self._writers[edge.address], self._channel, at, self._task)
+
+    def _push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
         main = outputs.get(None)
         if main:
             self._hand_on(node, main)
@@ -114,13 +163,13 @@ class ChainRun:
         if node.step is None:
             self._hand_on(node, batch)
         elif isinstance(node.step, AssignTimestamps):
-            self._assign(node, self.watermarks_of[node.step.number], batch)
+            self._assign(node, self._watermarks_of[node.step.number], batch)
         else:
             for part in (batch,) if node.step.takes_columns else pieces(batch):
                 if isinstance(node.step, Process):
-                    self.push(node, node.step.outputs(part, self.moment))
+                    self._push(node, node.step.outputs(part, self._moment))
                 elif isinstance(node.step, DeadLetterStep):
-                    self.push(node, node.step.outputs(part, self.moment, self.metrics))
+                    self._push(node, node.step.outputs(part, self._moment, self._metrics))
                 else:
                     self._hand_on(node, node.step.apply(part))
 
@@ -131,14 +180,14 @@ class ChainRun:
             timed, without, letters = step.sort_out(part)
             if timed:
                 watermarks.see(timed)
-                if (arrivals := self.arrivals_of.get(step.number)) is not None:
+                if (arrivals := self._arrivals_of.get(step.number)) is not None:
                     arrivals.see(times_of(timed))
                 self._hand_on(node, timed)
             if without:
-                self.metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
+                self._metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
                 self._put_out(node, step.strategy.null_timestamps, without)
             if letters:
-                self.metrics.count(step.name, DEAD_LETTERS, len(letters))
+                self._metrics.count(step.name, DEAD_LETTERS, len(letters))
                 self._put_out(node, step.dead_letters, letters)
 
     def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
@@ -152,61 +201,17 @@ class ChainRun:
             return
         edges = [edge for edge in node.edges if edge.takes_elements]
         for edge in edges:
-            self.send(edge, batch)
+            self._write(edge, batch)
         followers = [child for child in node.nodes if child.tag is None]
         shared = len(followers) + len(edges) > 1
         for child in followers:
             self._run(child, _own_copy(batch) if shared else batch)
 
-
-class Router:
-    """Gathers what one channel of a task sends on each edge, and packs it into frames.
-
-    ``task`` is the index of the task among its like; ``slot`` says which subtask gets what is not dealt out by key.
-    ``shared`` are writers, by the address of their edge, that belong to someone else, who gives away what is in them.
-    """
-
-    def __init__(
-        self,
-        root: ChainNode,
-        channel: str,
-        task: int,
-        slot: int,
-        shared: Mapping[tuple[int, int], RecordWriter] | None = None,
-    ) -> None:
-        self._channel = channel
-        self._task = task
-        self._shared = shared or {}
-        self._own = [edge for edge in root.all_edges() if edge.address not in self._shared]
-        self._writers = dict(self._shared)
-        self._writers |= {edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks) for edge in self._own}
-
-    @property
-    def size(self) -> int:
-        """How many elements are waiting in the writers of its own."""
-        return sum(self._writers[edge.address].size for edge in self._own)
-
-    def send(self, edge: Edge, batch: Batch) -> None:
-        """Take elements that leave on an edge.
-
-        Raises:
-            DataError: if an element is not of its declared type, or has no key.
-            UserFunctionError: if a key selector raised.
-        """
+    def _write(self, edge: Edge, batch: Batch) -> None:
         try:
             self._writers[edge.address].add(batch)
         except (NoKey, TypeMismatch) as error:
             _refuse(edge, error)
-
-    def element_frames(self, point: int = BY_ELEMENT) -> Iterator[Frame]:
-        """Pack and give away what is waiting; on edges by element, each has a point of its own.
-
-        Raises:
-            DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
-        """
-        for edge in self._own:
-            at = BY_ELEMENT if edge.by_element else point
-            yield from packed(edge, self._writers[edge.address], self._channel, at, self._task)
 
 
 def report_frames(edge: Edge, reports: list[WatermarkReport]) -> Iterator[Frame]:

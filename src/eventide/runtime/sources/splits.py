@@ -1,4 +1,4 @@
-"""One split in a task: what its source yields becomes batches of elements, which go through the task's chain."""
+"""The reader of a split, whose items become batches of elements, and its output, through the chain of the task."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from eventide.common.watermark import Watermark
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import (
     ChainNode,
-    ChainRun,
-    Edge,
-    Router,
+    ChannelOutput,
     arrival_frames,
     count_frames,
     packed,
@@ -27,10 +25,9 @@ from eventide.runtime.chain.chain import (
 )
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
-from eventide.runtime.chain.watermarks import ChannelWatermarks, HighestTimestamp
+from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.columns import Batch, Columns
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
@@ -48,68 +45,41 @@ _SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
 _FRAME = 65_536
 
 
-class SourceOutput:
-    """The way of one split's elements through the chain of its source, with what the source itself says."""
-
-    def __init__(self, chains: ChainedSourceOutputs, split: str) -> None:
-        watermarks_of = {step.number: HighestTimestamp(step, split) for step in chains.root.assigners()}
-        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
-        self._chain = chains.open(split, stable_hash(split), watermarks_of)
-        self._own = Emitter(split, is_split=True)
-        self.idle = False
-
-    def say(self, item: Any, behind: int) -> None:
-        """Take a report of the source itself on event time, after the element of a number."""
-        if isinstance(item, Watermark):
-            self._own.point = behind
-            self._own.emit_watermark(item)
-        self.idle = not isinstance(item, Watermark)
-
-    def mark_active(self, behind: int) -> None:
-        """Say, after the element of a place, that the split counts again."""
-        self._own.point = behind
-        self._own.mark_active()
-
-    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
-        """Run elements, or those of a side output, through the chain; frames come when enough is waiting."""
-        self._own.hear()
-        yield from self._chain.send(batch, tag)
-
-    def flush(self) -> Iterator[Frame]:
-        """Give the waiting elements."""
-        return self._chain.flush()
-
-    def finish(
-        self, *, ended: bool, joined: bool = False, rest: str | None = None, is_operator: bool = False
-    ) -> Iterator[Frame]:
-        """Give the elements that still wait, and end the micro-batch."""
-        yield from self._chain.finish(
-            self._own, idle=self.idle, ended=ended, joined=joined, rest=rest, is_operator=is_operator
-        )
-
-
 class SplitReader:
-    """One range of a split, from the runs of items that its source yields; elements are numbered through.
+    """The reader of one range of a split: items that its source yields become batches; elements are numbered through.
 
-    What is neither an element nor a batch of them goes its own way: watermarks and idleness to ``way``, which is where
-    the elements go as well. ``unreadable`` says what becomes of what the source cannot read; with ``sorts_out``, it is
-    asked of elements of another type too. ``may_be_idle`` says that the first item of all ends an idleness.
+    What says something of event time goes to the output of the split, where the task sends the batches as well.
+
+    Args:
+        range: the range that is read.
+        output: the output of its split.
+        type_info: the declared type of the elements.
+        side_types: the declared types of the source's side outputs, by tag.
+        unreadable: says what becomes of what the source cannot read; with ``sorts_out``, also of elements of another
+            type.
+        count: takes what the source has counted.
+        may_be_idle: whether the first item of all ends an idleness.
+        sorts_out: whether elements of another type are put aside.
     """
 
     def __init__(
         self,
         range: SplitRange,
-        way: SourceOutput,
+        output: SourceOutput,
         type_info: TypeInformation,
+        side_types: Mapping[str, TypeInformation],
         unreadable: Callable[[Unreadable], SideOutput],
+        count: Callable[[Counted], None],
         *,
         may_be_idle: bool,
         sorts_out: bool = False,
     ) -> None:
         self.range = range
-        self.way = way
+        self.output = output
         self._type_info = type_info
+        self._side_types = side_types
         self._unreadable = unreadable
+        self._count = count
         self._sorts_out = sorts_out
         self._may_be_idle = may_be_idle
         self._chunk = Elements()
@@ -121,19 +91,23 @@ class SplitReader:
         parts = self.range.parts
         return {"split": self.range.split, "start": parts[0].start, "end": parts[-1].end}
 
-    def batches(self, items: Iterable[Any], count: Callable[[Counted], None]) -> Iterator[Batch]:
-        """The elements of a run in handy numbers; some may wait for the next run. ``count`` takes what was counted."""
-        chunk, way = self._chunk, self.way
+    def batches(self, items: Iterable[Any]) -> Iterator[tuple[str | None, Batch]]:
+        """The elements of a run in handy numbers, by side output (None: the main one); some may wait for the next run.
+
+        Raises:
+            DataError: if an element, a timestamp, or a batch is not what was declared for it.
+        """
+        chunk, output = self._chunk, self.output
         # No code of a source's runs between the elements of a list: they are looked at together, which is quicker.
         items = [*items] if type(items) is _LIST_ITERATOR else items
         are_fixed = type(items) is list and all_fixed(items)
         for item in items:
             kind = type(item)
             if kind in _ASIDE:
-                self._take_aside(item, count)
+                self._put_aside(item)
                 continue
             if self._may_be_idle and kind is not type(IDLE):
-                way.mark_active(behind=self._sequence - 1)
+                output.mark_active(after=self._sequence - 1)
                 self._may_be_idle = False
             if kind not in _SPECIAL:
                 chunk.values.append(item if are_fixed else own(item))
@@ -146,44 +120,56 @@ class SplitReader:
                 yield from self.rest()
                 chunk = self._chunk
                 columns = self._columns(item)
-                yield columns
+                yield None, columns
                 self._sequence += len(columns)
-                way.idle = False
+                output.idle = False
                 continue
             else:
-                way.say(item, behind=self._sequence - 1)
+                output.say(item, after=self._sequence - 1)
                 continue
-            way.idle = False
+            output.idle = False
             self._sequence += 1
             if len(chunk) >= _CHUNK:
                 yield from self.rest()
                 chunk = self._chunk
 
-    def _take_aside(self, item: Counted | SideOutput | Unreadable, count: Callable[[Counted], None]) -> None:
+    def rest(self) -> Iterator[tuple[str | None, Batch]]:
+        """The elements that are waiting, of the types that were declared for them.
+
+        Raises:
+            DataError: if an element is of another type.
+        """
+        if self._chunk:
+            chunk, self._chunk = self._converted(self._chunk), Elements()
+            if chunk:
+                yield None, chunk
+        if self._aside:
+            aside, self._aside = self._aside, {}
+            for tag, elements in aside.items():
+                elements.values = self._side_types[tag].converted(elements.values)
+                yield tag, elements
+
+    def _put_aside(self, item: Counted | SideOutput | Unreadable) -> None:
         """Take what is no element, nor says anything of event time."""
         if isinstance(item, Counted):
-            count(item)
+            self._count(item)
             return
         put_out = self._unreadable(item) if isinstance(item, Unreadable) else item
         timestamp = None if put_out.timestamp is None else checked_timestamp(put_out.timestamp)
         self._aside.setdefault(put_out.tag_id, Elements()).append(own(put_out.value), timestamp, self._sequence)
         self._sequence += 1
 
-    def rest(self) -> Iterator[Batch]:
-        """The elements that are waiting, of the type that was declared for them."""
-        chunk = self._chunk
-        if chunk:
-            self._chunk = Elements()
-            try:
-                kind = self._type_info
-                converted = kind.as_declared if self._sorts_out and not kind.is_pickled else kind.converted
-                chunk.values = converted(chunk.values)
-            except DataError as error:
-                if not self._sorts_out:
-                    raise advised(error) from error
-                chunk = self._fitting(chunk)
-            if chunk:
-                yield chunk
+    def _converted(self, chunk: Elements) -> Elements:
+        """Elements with values of the declared type; others go aside, where that is wanted."""
+        kind = self._type_info
+        try:
+            converted = kind.as_declared if self._sorts_out and not kind.is_pickled else kind.converted
+            chunk.values = converted(chunk.values)
+        except DataError as error:
+            if not self._sorts_out:
+                raise advised(error) from error
+            return self._fitting(chunk)
+        return chunk
 
     def _fitting(self, chunk: Elements) -> Elements:
         """The elements that are of the declared type; the others go aside."""
@@ -196,13 +182,6 @@ class SplitReader:
                 self._aside.setdefault(bad.tag_id, Elements()).append(bad.value, timestamp, number)
         return fitting
 
-    def aside(self, types: Mapping[str, TypeInformation]) -> Iterator[tuple[str, Batch]]:
-        """Give the side outputs so far, by tag, of the types that were declared for them."""
-        given, self._aside = self._aside, {}
-        for tag, elements in given.items():
-            elements.values = types[tag].converted(elements.values)
-            yield tag, elements
-
     def _columns(self, item: pa.RecordBatch | TimestampedBatch) -> Columns:
         if isinstance(item, pa.RecordBatch):
             return columns_of(item, self._type_info, self._sequence)
@@ -211,6 +190,139 @@ class SplitReader:
             raise DataError(f"the batch has {len(columns)} rows, and {len(item.timestamps)} timestamps")
         columns.timestamps = checked_column(item.timestamps)
         return columns
+
+
+class ReaderOutput:
+    """The outputs of all splits of one task in one micro-batch: what they send together, and what all of them report.
+
+    Flink: ``ReaderOutput``.
+
+    Args:
+        name: the operator that the task belongs to.
+        root: the chain of the task.
+        task: its index among its like.
+        metrics: counts what is left out on the way.
+        clock_ms: the time by the clock, in milliseconds since the epoch.
+    """
+
+    def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics, clock_ms: int) -> None:
+        self.moment = Moment(MIN_MS, clock_ms)
+        self.name = name
+        self.root = root
+        self.task = task
+        self.metrics = metrics
+        self.edges = root.all_edges()
+        self._mixed = [edge for edge in self.edges if edge.partitioner.mixes_splits]
+        self.shared = {edge.address: edge.partitioner.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
+        self.reports: dict[tuple[int, int], list[WatermarkReport]] = {edge.address: [] for edge in self.edges}
+        self.arrived: dict[int, list[tuple[str, TimestampSummary]]] = {}
+        self.counted: list[OperatorCounters] = []
+        """Counts of the tasks before this one."""
+
+    def last_frames(self) -> Iterator[Frame]:
+        """Give the last frames: elements that all splits sent together, and their reports."""
+        before = [dead_letters_of(self.metrics.counters()), *self.counted]
+        yield from count_frames(self.edges, add_up(before))
+        for edge in self._mixed:
+            yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
+        for edge in self.edges:
+            yield from report_frames(edge, self.reports[edge.address])
+            if edge.assigner is not None:
+                yield from arrival_frames(edge, self.arrived.get(edge.assigner, []))
+
+
+class SourceOutput(ChannelOutput):
+    """The output of one split: its elements go through the chain of the task, and what it says is reported.
+
+    Flink: ``SourceOutput``.
+
+    Args:
+        task_output: the output of the task that reads the split.
+        split: its name.
+        slot: a number that says which subtask gets what is not dealt out by key.
+        watermarks_of: the watermarks of the split, by the number of their assigner.
+    """
+
+    def __init__(
+        self, task_output: ReaderOutput, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]
+    ) -> None:
+        arrivals_of = {number: TimestampSummary() for number in watermarks_of}
+        super().__init__(
+            task_output.root,
+            split,
+            task_output.task,
+            slot,
+            watermarks_of,
+            task_output.metrics,
+            task_output.moment,
+            arrivals_of=arrivals_of,
+            shared=task_output.shared,
+        )
+        self._task_output = task_output
+        self._split = split
+        self._said_by_source = Emitter(split, is_split=True)
+        self.idle = False
+        """Whether the split has nothing to say for now."""
+
+    def say(self, item: Any, after: int) -> None:
+        """Take what the source itself says of event time, after the element of a number."""
+        if isinstance(item, Watermark):
+            self._said_by_source.point = after
+            self._said_by_source.emit_watermark(item)
+        self.idle = not isinstance(item, Watermark)
+
+    def mark_active(self, after: int) -> None:
+        """Say, after the element of a number, that the split counts again."""
+        self._said_by_source.point = after
+        self._said_by_source.mark_active()
+
+    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+        """Run elements, or those of a side output, through the chain; frames come when enough is waiting.
+
+        Raises:
+            UserFunctionError: if a chained function or a key selector raised.
+        """
+        self._said_by_source.hear()
+        try:
+            self.push({tag: batch})
+        except Exception as error:
+            during = "after the source"
+            raise user_function_error(self._task_output.name, error, during=during, split=self._split) from error
+        if self.waiting >= _FRAME:
+            yield from self.element_frames()
+
+    def finish(
+        self,
+        *,
+        ended: bool,
+        joined: bool = False,
+        rest: str | None = None,
+        is_asked: bool = True,
+        is_operator: bool = False,
+    ) -> Iterator[Frame]:
+        """Give the elements that still wait, and end the micro-batch; the split's reports are kept for each edge.
+
+        Args:
+            ended: whether nothing will ever follow.
+            joined: whether it is new, and holds the watermark from now on.
+            rest: how it is treated from now on by what plans its source; None if that has not changed.
+            is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
+            is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
+        """
+        yield from self.element_frames()
+        for watermarks in self._watermarks_of.values():
+            watermarks.end_batch(is_asked=is_asked and not self.idle)
+        self._said_by_source.end_batch()
+        for number, arrivals in self._arrivals_of.items():
+            if arrivals.rows:
+                self._task_output.arrived.setdefault(number, []).append((self._split, arrivals))
+        first = [WatermarkReport(self._split, START_OF_BATCH, joined=True)] if joined else []
+        for edge in self._task_output.edges:
+            said = self._said_by_source if edge.assigner is None else self._watermarks_of[edge.assigner]
+            *before, last = said.reports()
+            hears = edge.assigner is None or not is_operator
+            last = last._replace(idle=(self.idle and hears) or None, ended=ended, rest=rest)
+            self._task_output.reports[edge.address] += [*first, *before, last]
 
 
 def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) -> Columns:
@@ -233,109 +345,3 @@ def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) 
     raise DataError(
         f"the record batch has the columns {rows.schema.names}, which are not elements of the type {type_info}"
     )
-
-
-class ChainedSourceOutputs:
-    """The splits of one task in one micro-batch: what they send together, and what all of them report.
-
-    ``name`` is whose task it is, ``task`` its index among its like, ``clock_ms`` the time by the clock.
-    """
-
-    def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics, clock_ms: int) -> None:
-        self.moment = Moment(MIN_MS, clock_ms)
-        self.name = name
-        self.root = root
-        self.task = task
-        self.metrics = metrics
-        self.edges = root.all_edges()
-        self._mixed = [edge for edge in self.edges if edge.partitioner.mixes_splits]
-        self.shared = {edge.address: edge.partitioner.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
-        self.reports: dict[tuple[int, int], list[WatermarkReport]] = {edge.address: [] for edge in self.edges}
-        self.arrived: dict[int, list[tuple[str, TimestampSummary]]] = {}
-        self.counted: list[OperatorCounters] = []
-        """Counts of the tasks before this one."""
-
-    def open(self, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]) -> ChainedSourceOutput:
-        """The way of one split; ``slot`` says which subtask gets what is not dealt out by key."""
-        return ChainedSourceOutput(self, split, Router(self.root, split, self.task, slot, self.shared), watermarks_of)
-
-    def last_frames(self) -> Iterator[Frame]:
-        """Give the last frames: elements that all splits sent together, and their reports."""
-        before = [dead_letters_of(self.metrics.counters()), *self.counted]
-        yield from count_frames(self.edges, add_up(before))
-        for edge in self._mixed:
-            yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
-        for edge in self.edges:
-            yield from report_frames(edge, self.reports[edge.address])
-            if edge.assigner is not None:
-                yield from arrival_frames(edge, self.arrived.get(edge.assigner, []))
-
-
-class ChainedSourceOutput:
-    """The way of one split's elements, in their order."""
-
-    def __init__(
-        self, chains: ChainedSourceOutputs, split: str, router: Router, watermarks_of: Mapping[int, ChannelWatermarks]
-    ) -> None:
-        self._chains = chains
-        self._split = split
-        self._router = router
-        self._watermarks_of = watermarks_of
-        self._arrivals_of = {number: TimestampSummary() for number in watermarks_of}
-        self._run = ChainRun(router.send, watermarks_of, chains.metrics, chains.moment, self._arrivals_of)
-
-    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
-        """Run elements, or those of a side output, through the chain; frames come when enough is waiting."""
-        try:
-            self._run.push(self._chains.root, {tag: batch})
-        except Exception as error:
-            during = "behind the source"
-            raise user_function_error(self._chains.name, error, during=during, split=self._split) from error
-        if self._router.size >= _FRAME:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[Frame]:
-        """Give the waiting elements."""
-        return self._router.element_frames()
-
-    def finish(
-        self,
-        own: Emitter | None = None,
-        *,
-        idle: bool,
-        ended: bool,
-        joined: bool = False,
-        rest: str | None = None,
-        is_asked: bool = True,
-        is_operator: bool = False,
-    ) -> Iterator[Frame]:
-        """Give the elements that still wait, and end the micro-batch; the split's reports are kept for each edge.
-
-        Args:
-            own: what the source itself says, which counts where no assigner is on the way.
-            idle: whether the split has nothing to say for now.
-            ended: whether nothing will ever follow.
-            joined: whether it is new, and holds the watermark from now on.
-            rest: how it is treated from now on by what plans its source; None if that has not changed.
-            is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
-            is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
-        """
-        yield from self.flush()
-        for watermarks in self._watermarks_of.values():
-            watermarks.end_batch(is_asked=is_asked and not idle)
-        if own is not None:
-            own.end_batch()
-        for number, arrivals in self._arrivals_of.items():
-            if arrivals.rows:
-                self._chains.arrived.setdefault(number, []).append((self._split, arrivals))
-        for edge in self._chains.edges:
-            *before, last = self._said(edge, own)
-            hears = edge.assigner is None or not is_operator
-            last = last._replace(idle=(idle and hears) or None, ended=ended, rest=rest)
-            first = [WatermarkReport(self._split, START_OF_BATCH, joined=True)] if joined else []
-            self._chains.reports[edge.address] += [*first, *before, last]
-
-    def _said(self, edge: Edge, own: Emitter | None) -> list[WatermarkReport]:
-        if edge.assigner is not None:
-            return self._watermarks_of[edge.assigner].reports()
-        return [WatermarkReport(self._split)] if own is None else own.reports()

@@ -12,13 +12,15 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.chain.chain import ChainNode, end_frames
 from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
+from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
-from eventide.runtime.sources.splits import ChainedSourceOutputs, SourceOutput, SplitReader
+from eventide.runtime.sources.splits import ReaderOutput, SourceOutput, SplitReader
 
 _WAITING = 262_144
 READING = "while it read its source"
@@ -82,7 +84,7 @@ class SourceTask:
         self._task = task
         self._clock_ms = clock_ms
         self._dead_letters = spec.dead_letters if isinstance(spec, SourceSpec) else None
-        self._chains = ChainedSourceOutputs(spec.name, spec.root, task, self._metrics, clock_ms)
+        self._output = ReaderOutput(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Sequence[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""
@@ -91,40 +93,40 @@ class SourceTask:
             yield from self._read_ranges(source, some)
         yield from self._last_frames()
         if ends_source:
-            for edge in self._chains.edges:
+            for edge in self._output.edges:
                 yield from end_frames(edge)
 
     def _read_ranges(self, source: Source, ranges: Sequence[SplitRange]) -> Iterator[Frame]:
         """Read some splits at the same time, and report for each; what waits of all of them is not let grow."""
-        may_be_idle, aside = source.active_by_elements(), dict(source.side_outputs())
+        may_be_idle, side_types = source.active_by_elements(), dict(source.side_outputs())
         if self._dead_letters is not None:
-            aside[self._dead_letters] = DEAD_LETTER
-        readings = [
+            side_types[self._dead_letters] = DEAD_LETTER
+        readers = [
             SplitReader(
                 one,
-                self._way(one.split),
+                self._output_of(one.split),
                 self._type_info,
+                side_types,
                 self._unreadable,
+                self._count,
                 may_be_idle=may_be_idle,
                 sorts_out=self._dead_letters is not None,
             )
             for one in ranges
         ]
         waiting = 0
-        for reading, batch in self._batches(source, readings):
-            yield from self._send(reading.way, batch)
-            for tag, put_out in reading.aside(aside):
-                yield from reading.way.send(put_out, tag)
+        for reader, tag, batch in self._batches(source, readers):
+            yield from self._send(reader.output, batch, tag)
             waiting += len(batch)
             if waiting >= _WAITING:
-                for one in readings:
-                    yield from one.way.flush()
+                for one in readers:
+                    yield from one.output.element_frames()
                 waiting = 0
-        for reading in readings:
-            for tag, put_out in reading.aside(aside):
-                yield from reading.way.send(put_out, tag)
-            done = reading.range
-            yield from reading.way.finish(ended=done.ended, joined=done.joined, rest=done.rest, is_operator=may_be_idle)
+        for reader in readers:
+            done = reader.range
+            yield from reader.output.finish(
+                ended=done.ended, joined=done.joined, rest=done.rest, is_operator=may_be_idle
+            )
             self._metrics.count(self._name, PARTS_LOST, done.lost)
 
     def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:
@@ -132,13 +134,13 @@ class SourceTask:
 
         Several tasks may have rows of one split: each reports the highest watermark that it saw.
         """
-        ways: dict[str, SourceOutput] = {}
+        outputs: dict[str, SourceOutput] = {}
         for split, batch in parts:
-            if split not in ways:
-                ways[split] = self._way(split)
-            yield from self._send(ways[split], batch)
-        for way in ways.values():
-            yield from way.finish(ended=False)
+            if split not in outputs:
+                outputs[split] = self._output_of(split)
+            yield from self._send(outputs[split], batch)
+        for output in outputs.values():
+            yield from output.finish(ended=False)
         yield from self._last_frames()
 
     def _unreadable(self, bad: Unreadable) -> SideOutput:
@@ -154,21 +156,25 @@ class SourceTask:
         self._metrics.count(self._name, DEAD_LETTERS)
         return SideOutput(self._dead_letters, letter, bad.timestamp)
 
-    def _way(self, split: str) -> SourceOutput:
-        return SourceOutput(self._chains, split)
+    def _output_of(self, split: str) -> SourceOutput:
+        watermarks_of = {step.number: HighestTimestamp(step, split) for step in self._output.root.assigners()}
+        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
+        return SourceOutput(self._output, split, stable_hash(split), watermarks_of)
 
-    def _batches(self, source: Source, readings: Sequence[SplitReader]) -> Iterator[tuple[SplitReader, Batch]]:
-        """The elements of some ranges in handy numbers, with what they are read for."""
-        reading_of = {way.part: reading for reading in readings for way in reading.range.parts}
-        at = readings[0] if len(readings) == 1 else None
+    def _batches(
+        self, source: Source, readers: Sequence[SplitReader]
+    ) -> Iterator[tuple[SplitReader, str | None, Batch]]:
+        """The elements of some ranges in handy numbers, by side output, with the reader that they come from."""
+        reader_of = {part.part: reader for reader in readers for part in reader.range.parts}
+        at = readers[0] if len(readers) == 1 else None
         try:
-            for part, items in _runs(source, readings):
-                at = reading_of[part]
-                for batch in at.batches(items, self._count):
-                    yield at, batch
-            for at in readings:
-                for batch in at.rest():
-                    yield at, batch
+            for part, items in _runs(source, readers):
+                at = reader_of[part]
+                for tag, batch in at.batches(items):
+                    yield at, tag, batch
+            for at in readers:
+                for tag, batch in at.rest():
+                    yield at, tag, batch
         except Exception as error:
             where = {} if at is None else at.place()
             raise user_function_error(self._name, error, during=READING, **where) from error
@@ -176,19 +182,20 @@ class SourceTask:
     def _count(self, counted: Counted) -> None:
         self._counted.append({self._name: counted.by_name})
 
-    def _send(self, way: SourceOutput, batch: Batch) -> Iterator[Frame]:
-        self._metrics.count(self._name, RECORDS_OUT, len(batch))
-        yield from way.send(batch)
+    def _send(self, output: SourceOutput, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+        if tag is None:
+            self._metrics.count(self._name, RECORDS_OUT, len(batch))
+        yield from output.send(batch, tag)
 
     def _last_frames(self) -> Iterator[Frame]:
         """Give the last frames: elements that all splits sent together, their reports, and this task's counts."""
-        yield from self._chains.last_frames()
+        yield from self._output.last_frames()
         functions = [*self._counted, *self._function_metrics.take(self._task, self._clock_ms)]
         counters = self._metrics.counters()
         rows = counters.get(self._name, {}).get(RECORDS_OUT, 0)
         yield metrics_frame({"operators": counters, "functions": functions, "rows": rows})
 
 
-def _runs(source: Source, readings: Sequence[SplitReader]) -> Iterator[tuple[str, Iterable[Any]]]:
-    ways = [way for reading in readings for way in reading.range.parts if way.start != way.end]
-    return source.read_together(ways) if ways else iter(())
+def _runs(source: Source, readers: Sequence[SplitReader]) -> Iterator[tuple[str, Iterable[Any]]]:
+    parts = [part for reader in readers for part in reader.range.parts if part.start != part.end]
+    return source.read_together(parts) if parts else iter(())

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventide.api.functions import RuntimeContext
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.runtime.chain.chain import ChainRun, Edge, Router, report_frames
+from eventide.runtime.chain.chain import ChannelOutput, Edge, report_frames
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.columns import Batch
@@ -105,9 +105,10 @@ class OperatorTask:
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
-        self._router = Router(spec.root, self._channel, subtask, subtask)
         self._moment = Moment(self._valve.watermark, clock_ms)
-        self._run = ChainRun(self._router.send, self._watermarks_of, self._metrics, self._moment)
+        self._output = ChannelOutput(
+            spec.root, self._channel, subtask, subtask, self._watermarks_of, self._metrics, self._moment
+        )
         self._edges = spec.root.all_edges()
         self.passed: list[int] = []
         self._sent = 0
@@ -245,8 +246,8 @@ class OperatorTask:
         count = sum(map(len, outputs.values()))
         if count:
             self._metrics.count(self._spec.name, RECORDS_OUT, count)
-            self._run.push(self._spec.root, self._in_sequence(outputs))
-            yield from self._router.element_frames(point)
+            self._output.push(self._in_sequence(outputs))
+            yield from self._output.element_frames(point)
 
     def _in_sequence(self, outputs: Mapping[str | None, Batch]) -> Mapping[str | None, Batch]:
         """The elements of the output, numbered through over the points of the micro-batch: that is their order."""

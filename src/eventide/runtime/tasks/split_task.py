@@ -19,7 +19,7 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
-from eventide.runtime.sources.splits import ChainedSourceOutputs
+from eventide.runtime.sources.splits import ReaderOutput, SourceOutput
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.task import TaskSpec
 
@@ -105,7 +105,7 @@ class SplitTask:
         self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
         self._metrics = Metrics()
-        self._chains = ChainedSourceOutputs(spec.name, spec.root, subtask, self._metrics, clock_ms)
+        self._output = ReaderOutput(spec.name, spec.root, subtask, self._metrics, clock_ms)
         self._expected = {(edge.name, split) for edge in spec.edges for split in edge.channels if self._is_mine(split)}
         stored = backend.get(_STATE)
         state = {} if stored is None else json.loads(stored)
@@ -130,9 +130,9 @@ class SplitTask:
         """
         for split in self._splits(frames):
             yield from self._run_split(split)
-        yield from self._chains.last_frames()
+        yield from self._output.last_frames()
         if self._hears_of_an_end and len(self._ended_sources) == len(self._spec.edges):
-            for edge in self._chains.edges:
+            for edge in self._output.edges:
                 yield from end_frames(edge)
         self._store()
 
@@ -153,7 +153,7 @@ class SplitTask:
                 split = splits.setdefault((edge, frame.channel), _Split(edge, frame.channel))
                 split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.COUNTS:
-                self._chains.counted.append(frame.content)
+                self._output.counted.append(frame.content)
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(edge)
                 self._hears_of_an_end = True
@@ -174,16 +174,15 @@ class SplitTask:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
         steps = self._spec.root.assigners()
         watermarks_of = {step.number: self._watermarks(at, number, channel) for number, step in enumerate(steps)}
-        chain = self._chains.open(channel, self._subtask, watermarks_of)
+        output = SourceOutput(self._output, channel, self._subtask, watermarks_of)
         for batch in split.batches():
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
             self._metrics.count(self._spec.name, RECORDS_OUT, len(batch))
-            yield from chain.send(batch)
+            yield from output.send(batch)
         # One that has ended, of which others hear only now, has nothing more to say.
         is_asked = bool(split.parts) or not self._open.get(at, split.ended)
-        yield from chain.finish(
-            idle=split.idle, ended=split.ended, joined=split.joined, rest=split.rest, is_asked=is_asked
-        )
+        output.idle = split.idle
+        yield from output.finish(ended=split.ended, joined=split.joined, rest=split.rest, is_asked=is_asked)
         self._open[at] = split.idle or not is_asked
         if split.ended:
             self._forget(at)

@@ -9,7 +9,7 @@ from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, ChainRun, Edge
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
 from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
@@ -25,8 +25,16 @@ def elements(*values):
     return Elements(list(values), [v * 10 for v in values], list(range(len(values))))
 
 
+CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
+
+
 def edge(number, assigner=None):
-    return Edge(number, number, "producer", 1, ForwardPartitioner(ElementCodec(Types.PICKLED_BYTE_ARRAY())), assigner)
+    return Edge(number, number, "producer", 1, ForwardPartitioner(CODEC), assigner)
+
+
+def sent(output):
+    """The values that left, with the number of their edge."""
+    return [(frame.edge, CODEC.decode(frame.content).values) for frame in output.element_frames()]
 
 
 def assign(function, number=1):
@@ -118,17 +126,15 @@ def test_a_strategy_without_an_assigner_keeps_the_timestamps_and_refuses_none():
 
 
 def test_elements_go_down_every_branch_in_order_and_empty_ones_go_nowhere():
-    sent = []
-    run = ChainRun(lambda edge, elements: sent.append((edge.number, elements.values)), {})
     negate = ChainNode(Map("m", lambda v: -v, None), None, (), (edge(2),))
     nothing = ChainNode(Filter("f", lambda v: False, None), None, (), (edge(3),))
     side = ChainNode(None, "late", (), (edge(4),))
     root = ChainNode(None, None, (negate, nothing, side), (edge(1),))
-    run.push(root, {None: elements(1, 2)})
-    assert sent == [(1, [1, 2]), (2, [-1, -2])]
-    sent.clear()
-    run.push(root, {"late": elements(3), "other": elements(4)})
-    assert sent == [(4, [3])]
+    output = ChannelOutput(root, "split", 0, 0)
+    output.push({None: elements(1, 2)})
+    assert sent(output) == [(1, [1, 2]), (2, [-1, -2])]
+    output.push({"late": elements(3), "other": elements(4)})
+    assert sent(output) == [(4, [3])]
     assert [e.number for e in root.all_edges()] == [1, 2, 3, 4]
 
 
@@ -136,9 +142,9 @@ def test_the_watermark_of_an_assigner_follows_from_the_highest_timestamp_that_it
     root = ChainNode(None, None, (ChainNode(assign(lambda v, _: v, number=7), None, (), (edge(1, 7),)),))
     (step,) = root.assigners()
     marker = HighestTimestamp(step, "split")
-    run = ChainRun(lambda edge, elements: None, {7: marker})
-    run.push(root, {None: elements(3, 9, 4)})
-    run.push(root, {None: elements(5)})
+    output = ChannelOutput(root, "split", 0, 0, {7: marker})
+    output.push({None: elements(3, 9, 4)})
+    output.push({None: elements(5)})
     marker.end_batch(is_asked=True)
     assert marker.reports() == [WatermarkReport("split", END_OF_BATCH, 8, spoke=True)]
 
@@ -175,13 +181,13 @@ def pairs():
 
 def test_followers_do_not_share_what_a_tuple_holds():
     nodes, (one, other) = listeners()
-    ChainRun(lambda *_: None, {}).push(ChainNode(None, None, nodes), {None: pairs()})
+    ChannelOutput(ChainNode(None, None, nodes), "split", 0, 0).push({None: pairs()})
     assert one == other == [["seen"]]
 
 
 def test_those_who_listen_to_one_side_output_do_not_share_its_elements():
     nodes, (one, other) = listeners("late")
-    ChainRun(lambda *_: None, {}).push(ChainNode(None, None, nodes), {"late": pairs()})
+    ChannelOutput(ChainNode(None, None, nodes), "split", 0, 0).push({"late": pairs()})
     assert one == other == [["seen"]]
 
 
@@ -189,6 +195,6 @@ def test_those_who_listen_to_elements_without_a_timestamp_do_not_share_them():
     nodes, (one, other) = listeners("untimed")
     strategy = MONOTONOUS.with_timestamp_assigner(lambda *_: None).with_null_timestamps(OutputTag("untimed"))
     step = AssignTimestamps("times", 1, strategy)
-    run = ChainRun(lambda *_: None, {1: HighestTimestamp(step, "split")})
-    run.push(ChainNode(None, None, (ChainNode(step, None, nodes),)), {None: pairs()})
+    root = ChainNode(None, None, (ChainNode(step, None, nodes),))
+    ChannelOutput(root, "split", 0, 0, {1: HighestTimestamp(step, "split")}).push({None: pairs()})
     assert one == other == [["seen"]]

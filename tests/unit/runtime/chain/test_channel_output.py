@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, Edge, Router, end_frames, report_frames
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
@@ -27,15 +27,15 @@ def elements(values):
     return Elements(list(values), [5] * len(values), list(range(len(values))))
 
 
-def sent(router, edge, values):
-    router.send(edge, elements(values))
-    return {frame.subtask: edge.partitioner.codec.decode(frame.content) for frame in router.element_frames(3)}
+def sent(output, edge, values):
+    output.push({None: elements(values)})
+    return {frame.subtask: edge.partitioner.codec.decode(frame.content) for frame in output.element_frames(3)}
 
 
 @given(st.lists(st.one_of(st.text(), st.integers())), st.integers(1, 5))
 def test_every_element_goes_to_the_one_subtask_that_owns_its_key_in_order(values, subtasks):
     edge = keyed_edge(subtasks)
-    by_subtask = sent(Router(ChainNode(edges=(edge,)), "s", 0, 0), edge, values)
+    by_subtask = sent(ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0), edge, values)
     for subtask, part in by_subtask.items():
         assert part.keys == part.values == [v for v in values if subtask_of(key_group(v, 16), 16, subtasks) == subtask]
         assert part.sequence == sorted(part.sequence)
@@ -57,19 +57,19 @@ def test_keys_that_are_named_fields_are_found_in_columns_without_an_object_for_a
     columns = Columns.of(elements(ROWS), ROW)
     found = []
     for edge, batch in ((by_object, elements(ROWS)), (by_column, columns)):
-        router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
-        router.send(edge, batch)
-        found.append({frame.subtask: codec.decode(frame.content) for frame in router.element_frames(3)})
+        output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
+        output.push({None: batch})
+        found.append({frame.subtask: codec.decode(frame.content) for frame in output.element_frames(3)})
     assert found[0] == found[1]
 
 
 def test_a_key_in_a_column_that_cannot_be_one_is_refused_with_its_element():
     codec = ElementCodec(ROW, Types.DOUBLE())
     edge = Edge(1, 9, "producer", 2, KeyGroupPartitioner(codec, untouched, 16, key_columns=("shop",)))
-    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
+    output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
     rows = [*ROWS[:2], Row(user="eve", at=1, shop=float("nan"))]
     with pytest.raises(DataError, match=r"element Row.user='eve'.* is not equal to itself"):
-        router.send(edge, Columns.of(elements(rows), ROW))
+        output.push({None: Columns.of(elements(rows), ROW)})
 
 
 def untouched(value):
@@ -79,9 +79,9 @@ def untouched(value):
 @pytest.mark.parametrize(("place", "subtask"), [(0, 0), (1, 1), (2, 2), (3, 0)])
 def test_without_a_key_elements_stay_together_at_the_place_of_their_task(place, subtask):
     edge = Edge(1, 9, "producer", 3, ForwardPartitioner(ElementCodec(Types.INT())), has_watermarks=False)
-    router = Router(ChainNode(edges=(edge,)), "s", 0, place)
-    assert sent(router, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
-    assert list(router.element_frames(0)) == []
+    output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, place)
+    assert sent(output, edge, [1, 2, 3]) == {subtask: elements([1, 2, 3])}
+    assert list(output.element_frames(0)) == []
     assert list(report_frames(edge, [WatermarkReport("s", watermark=7)])) == []
     assert list(end_frames(edge)) == []
 
@@ -101,9 +101,9 @@ def test_the_end_of_a_source_goes_to_every_subtask():
 
 def test_on_an_edge_by_place_each_element_has_a_round_of_its_own():
     edge = Edge(1, 9, "producer", 1, ForwardPartitioner(ElementCodec(Types.INT())), by_element=True)
-    router = Router(ChainNode(edges=(edge,)), "s", 4, 0)
-    router.send(edge, elements([1]))
-    (frame,) = router.element_frames(3)
+    output = ChannelOutput(ChainNode(edges=(edge,)), "s", 4, 0)
+    output.push({None: elements([1])})
+    (frame,) = output.element_frames(3)
     assert (frame.point, frame.task) == (BY_ELEMENT, 4)
 
 
@@ -112,7 +112,7 @@ def test_a_key_selector_that_raises_is_named_with_the_element():
     with pytest.raises(
         UserFunctionError, match=r"in operator 'producer', when a key was extracted \(element \{\}\).*KeyError"
     ):
-        Router(ChainNode(edges=(edge,)), "s", 0, 0).send(edge, elements([{"user": 1}, {}]))
+        ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0).push({None: elements([{"user": 1}, {}])})
 
 
 @pytest.mark.parametrize(
@@ -133,23 +133,23 @@ def test_a_bad_key_is_refused_with_the_element_and_advice(key, said):
             rf"key selector return text"
         ),
     ):
-        Router(ChainNode(edges=(edge,)), "s", 0, 0).send(edge, elements([7]))
+        ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0).push({None: elements([7])})
 
 
 def test_an_element_that_does_not_have_its_declared_type_is_named():
     edge = keyed_edge(1, lambda v: v[0], ElementCodec(Types.TUPLE([Types.STRING(), Types.INT()]), Types.STRING()))
-    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
-    router.send(edge, elements([("a", 1), ("b", 1.5)]))
+    output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
+    output.push({None: elements([("a", 1), ("b", 1.5)])})
     with pytest.raises(
         DataError,
         match=r"in operator 'producer', when its elements.*declared type: element 1, field f1: expected INT, got 1.5",
     ):
-        list(router.element_frames(0))
+        list(output.element_frames(0))
 
 
 def test_a_key_that_does_not_have_its_declared_type_is_named():
     edge = keyed_edge(1, str, ElementCodec(Types.INT(), Types.INT()))
-    router = Router(ChainNode(edges=(edge,)), "s", 0, 0)
-    router.send(edge, elements([1]))
+    output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
+    output.push({None: elements([1])})
     with pytest.raises(DataError, match=r"in operator 'producer'.*expected INT, got '1'"):
-        list(router.element_frames(0))
+        list(output.element_frames(0))

@@ -6,7 +6,7 @@ import pytest
 from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, Edge, Router
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
@@ -38,17 +38,17 @@ class Task:
 
     def __init__(self, described, subtasks=1):
         self.edge = Edge(1, 9, "events", subtasks, described)
-        self.router = Router(ChainNode(edges=(self.edge,)), "s", 0, 0)
+        self.output = ChannelOutput(ChainNode(edges=(self.edge,)), "s", 0, 0)
 
     def send(self, batch):
-        self.router.send(self.edge, batch)
+        self.output.push({None: batch})
 
     def sent_of(self, batch):
         self.send(batch)
         return self.sent()
 
     def parts(self):
-        return [(f.subtask, self.edge.partitioner.codec.decode(f.content)) for f in self.router.element_frames(0)]
+        return [(f.subtask, self.edge.partitioner.codec.decode(f.content)) for f in self.output.element_frames(0)]
 
     def sent(self):
         """The frames that left: each pane, key and value; and how many elements there were."""
