@@ -12,7 +12,7 @@ from eventide.datastream import OutputTag, ProcessWindowFunction
 from eventide.datastream.functions import AggregateFunction, associative
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
-from eventide.runtime.elements import columns
+from eventide.runtime.elements import elements as elements_module
 from eventide.runtime.window import reducing_partitioner
 from eventide.testing import Idle, ScriptedSource, local_environment
 from twin import Contents, by_sink, plan_of, runner
@@ -133,7 +133,7 @@ def agree(script, windows, build, **how):
 def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, bound, handy, at_once, as_columns):
     how = {"type_info": EVENT, "source": AsBatches} if as_columns else {}
     with (
-        mock.patch.object(columns, "_HANDY", handy),
+        mock.patch.object(elements_module, "_HANDY", handy),
         mock.patch.object(reducing_partitioner, "_VALUES_AT_ONCE", at_once),
     ):
         agree(script, windows, lambda windowed: windowed.reduce(associative(joined)), bound=bound, **how)

@@ -12,7 +12,6 @@ from eventide.datastream.stream_execution_environment import StreamExecutionEnvi
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.plan.graph import KeyTransformation, OperationTransformation
-from eventide.runtime.elements.columns import as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.partitioners import selectors
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
@@ -175,8 +174,7 @@ class OperatorHarness:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)
 
     def _gather(self) -> None:
-        for tag, batch in self._operator.take_outputs().items():
-            elements = as_elements(batch)
+        for tag, elements in self._operator.take_outputs().items():
             self._waiting.setdefault(tag, []).extend(zip(elements.values, elements.timestamps, strict=True))
 
 

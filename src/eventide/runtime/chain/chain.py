@@ -10,10 +10,8 @@ from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, DeadLetterStep, Moment, Process
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
-from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
@@ -131,7 +129,7 @@ class ChannelOutput:
         """How many elements wait in the writers of its own."""
         return sum(self._writers[edge.address].size for edge in self._own)
 
-    def push(self, outputs: Mapping[str | None, Batch]) -> None:
+    def push(self, outputs: Mapping[str | None, Elements]) -> None:
         """Run elements of the task, by side output (None: the main one), through the chain, up to the writers.
 
         Raises:
@@ -150,14 +148,14 @@ class ChannelOutput:
             at = BY_ELEMENT if edge.by_element else point
             yield from packed(edge, self._writers[edge.address], self._channel, at, self._task)
 
-    def _push(self, node: ChainNode, outputs: Mapping[str | None, Batch]) -> None:
+    def _push(self, node: ChainNode, outputs: Mapping[str | None, Elements]) -> None:
         main = outputs.get(None)
         if main:
             self._hand_on(node, main)
         for tag in dict.fromkeys(child.tag for child in node.nodes if child.tag is not None):
             self._put_out(node, tag, outputs.get(tag))
 
-    def _run(self, node: ChainNode, batch: Batch | None) -> None:
+    def _run(self, node: ChainNode, batch: Elements | None) -> None:
         if not batch:
             return
         if node.step is None:
@@ -165,7 +163,7 @@ class ChannelOutput:
         elif isinstance(node.step, AssignTimestamps):
             self._assign(node, self._watermarks_of[node.step.number], batch)
         else:
-            for part in (batch,) if node.step.takes_columns else pieces(batch):
+            for part in (batch,) if node.step.takes_columns else batch.pieces():
                 if isinstance(node.step, Process):
                     self._push(node, node.step.outputs(part, self._moment))
                 elif isinstance(node.step, DeadLetterStep):
@@ -173,10 +171,10 @@ class ChannelOutput:
                 else:
                     self._hand_on(node, node.step.apply(part))
 
-    def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Batch) -> None:
+    def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
         step = watermarks.step
         whole = step.takes_columns and watermarks.takes_columns
-        for part in (batch,) if whole else pieces(batch):
+        for part in (batch,) if whole else batch.pieces():
             timed, without, letters = step.sort_out(part)
             if timed:
                 watermarks.see(timed)
@@ -190,13 +188,13 @@ class ChannelOutput:
                 self._metrics.count(step.name, DEAD_LETTERS, len(letters))
                 self._put_out(node, step.dead_letters, letters)
 
-    def _put_out(self, node: ChainNode, tag: Any, batch: Batch | None) -> None:
+    def _put_out(self, node: ChainNode, tag: Any, batch: Elements | None) -> None:
         """Hand a side output to all of its receivers."""
         listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
         for child in listeners:
-            self._run(child, _own_copy(batch) if batch and len(listeners) > 1 else batch)
+            self._run(child, batch.copy() if batch and len(listeners) > 1 else batch)
 
-    def _hand_on(self, node: ChainNode, batch: Batch) -> None:
+    def _hand_on(self, node: ChainNode, batch: Elements) -> None:
         if not batch:
             return
         edges = [edge for edge in node.edges if edge.takes_elements]
@@ -205,9 +203,9 @@ class ChannelOutput:
         followers = [child for child in node.nodes if child.tag is None]
         shared = len(followers) + len(edges) > 1
         for child in followers:
-            self._run(child, _own_copy(batch) if shared else batch)
+            self._run(child, batch.copy() if shared else batch)
 
-    def _write(self, edge: Edge, batch: Batch) -> None:
+    def _write(self, edge: Edge, batch: Elements) -> None:
         try:
             self._writers[edge.address].add(batch)
         except (NoKey, TypeMismatch) as error:
@@ -251,13 +249,6 @@ def packed(edge: Edge, writer: RecordWriter, channel: str, point: int, task: int
             yield Frame(edge.target, subtask, Signal.ELEMENTS, point, edge.number, channel, content, task)
     except DataError as error:
         _refuse(edge, error)
-
-
-def _own_copy(batch: Batch) -> Batch:
-    """The elements for one of several followers: what one changes in place, another must not see."""
-    if isinstance(batch, Columns):
-        return batch
-    return Elements(own_each(batch.values), batch.timestamps, batch.sequence, columns=batch.columns)
 
 
 def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Frame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -17,7 +17,6 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
 from eventide.runtime.elements.bare import is_bare, only_looks
-from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
 from eventide.runtime.elements.ownership import FIXED, all_fixed, own, own_each, own_in_turn
@@ -105,7 +104,7 @@ class ChainedOperator(Protocol):
     def takes_columns(self) -> bool:
         """Whether it works on columns; else it calls Python with each element."""
 
-    def apply(self, batch: Batch) -> Batch:
+    def apply(self, elements: Elements) -> Elements:
         """The elements that come out."""
 
 
@@ -125,9 +124,8 @@ class Map:
         call = self.call
         return lambda value, _: [call(value)]
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
-        elements = as_elements(batch)
         call, values = self.call, iter(elements.values)
         try:
             results = [call(value) for value in values] if is_bare(call) else own_in_turn(map(call, values))
@@ -168,13 +166,13 @@ class Filter:
         call = self.call
         return lambda value, _: [value] if call(value) else []
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
-        elements = as_elements(batch)
         call, values = self.call, iter(elements.values)
         given = elements.values
+        stay_as_they_are = only_looks(call) or all_fixed(given)
         try:
-            if only_looks(call) or all_fixed(given):
+            if stay_as_they_are:
                 kept = [bool(call(value)) for value in values]
             else:
                 given, kept = [], []
@@ -184,12 +182,13 @@ class Filter:
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         if all(kept):
-            return replace(elements, values=given)
+            return elements if stay_as_they_are else Elements(given, elements.timestamps, elements.sequence)
+        columns = elements.columns if stay_as_they_are else None
         return Elements(
             list(compress(given, kept)),
             list(compress(elements.timestamps, kept)),
             list(compress(elements.sequence, kept)),
-            columns=None if elements.columns is None else elements.columns.filtered(pa.array(kept)),
+            columns=None if columns is None else columns.filtered(pa.array(kept)),
         )
 
 
@@ -209,9 +208,8 @@ class FlatMap:
         call = self.call
         return lambda value, _: list((given := call(value)) or no_results(given))
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""
-        elements = as_elements(batch)
         out, call, values = Elements(), self.call, iter(elements.values)
         put, put_timestamp, put_number = out.values.append, out.timestamps.append, out.sequence.append
         fixed, are_fixed = FIXED, FIXED.issuperset  # own looks at these first: here without a call for each result
@@ -258,9 +256,9 @@ class Process:
 
         return results_of
 
-    def outputs(self, batch: Batch, moment: Moment) -> dict[str | None, Elements]:
+    def outputs(self, elements: Elements, moment: Moment) -> dict[str | None, Elements]:
         """Call the function with each element; its results keep the element's timestamp and number."""
-        elements, call = as_elements(batch), self.call
+        call = self.call
         context, out = ElementContext(moment), Collector(self.name, self.type_info)
         values = iter(elements.values)
         try:
@@ -272,9 +270,9 @@ class Process:
             raise element_error(self.name, error, elements, values) from error
         return out.take()
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """The elements that come out of the main output."""
-        return self.outputs(batch, Moment()).get(None, Elements())
+        return self.outputs(elements, Moment()).get(None, Elements())
 
 
 class SingleStep(ChainedOperator, Protocol):
@@ -310,9 +308,9 @@ class DeadLetterStep:
         """The user's function, to be opened and closed."""
         return self.step.user_function
 
-    def outputs(self, batch: Batch, moment: Moment, metrics: Metrics) -> dict[str | None, Elements]:
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> dict[str | None, Elements]:
         """The results of the good elements, by side output, and a dead letter for each of the others."""
-        step, elements = self.step, as_elements(batch)
+        step = self.step
         values, columns = elements.values, elements.columns
         originals = own_each(values) if columns is None else values  # those of columns can be made once more
         context, out = ElementContext(moment), Collector(step.name, step.type_info)
@@ -326,13 +324,13 @@ class DeadLetterStep:
                 put(call(value, context), context.time_ms, number)
                 out.check_from(before)
             except Exception as error:
-                original = originals[place] if columns is None else columns.slice(place, 1).to_elements().values[0]
+                original = originals[place] if columns is None else Elements(columns=columns.slice(place, 1)).values[0]
                 letters.put(before, step.during, error, context.time_ms, number, element=original)
         return out.take()
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """The elements that come out of the main output."""
-        return self.outputs(batch, Moment(), Metrics()).get(None, Elements())
+        return self.outputs(elements, Moment(), Metrics()).get(None, Elements())
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,9 +362,9 @@ class KeyCheck:
 
         return checked
 
-    def apply(self, batch: Batch) -> Batch:
+    def apply(self, elements: Elements) -> Elements:
         """The elements as they are."""
-        return batch
+        return elements
 
 
 def _no_timers() -> ProgramError:

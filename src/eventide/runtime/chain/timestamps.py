@@ -27,7 +27,7 @@ from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
 from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.bare import only_looks
-from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import calling, is_of_the_data
@@ -75,7 +75,7 @@ class AssignTimestamps:
         strategy = replace(self.strategy, timestamp_assigner=None if keeps else assigner, timestamp_column=None)
         return replace(self, strategy=strategy)
 
-    def apply(self, batch: Batch) -> Batch:
+    def apply(self, batch: Elements) -> Elements:
         """Extract and check each timestamp.
 
         Raises:
@@ -84,7 +84,7 @@ class AssignTimestamps:
         timed, _ = self._applied(batch, keeps_null=False)
         return timed
 
-    def sort_out(self, batch: Batch) -> tuple[Batch, Batch | None, Elements | None]:
+    def sort_out(self, batch: Elements) -> tuple[Elements, Elements | None, Elements | None]:
         """Extract and check each timestamp, and set the elements apart that have none.
 
         Returns:
@@ -95,51 +95,46 @@ class AssignTimestamps:
         if self.dead_letters is None:
             return *self._applied(batch, keeps_null=keeps_null), None
         letters = Elements()
-        columns = batch if isinstance(batch, Columns) else batch.columns
-        if columns is None or not self.strategy.is_columnar:
-            elements, timestamps = self._each_or_letter(as_elements(batch), letters, keeps_null=keeps_null)
+        if batch.columns is None or not self.strategy.is_columnar:
+            elements, timestamps = self._each_or_letter(batch, letters, keeps_null=keeps_null)
             return *self._timed(elements, timestamps, keeps_null=keeps_null), letters
-        timed: list[Any] = []
-        without: list[Any] = []
-        self._sort_out_columns(batch, columns, keeps_null, (timed, without, letters))
-        return Columns.joined(timed) if timed else Elements(), Columns.joined(without) if without else None, letters
+        timed: list[Columns] = []
+        without: list[Columns] = []
+        self._sort_out_columns(batch.columns, keeps_null, (timed, without, letters))
+        return _joined(timed) or Elements(), _joined(without), letters
 
-    def _applied(self, batch: Batch, *, keeps_null: bool) -> tuple[Batch, Batch | None]:
-        columns = batch if isinstance(batch, Columns) else batch.columns
-        if columns is None or not self.strategy.is_columnar:
-            return self._one_by_one(as_elements(batch), keeps_null)
-        without: Batch | None = None
+    def _applied(self, batch: Elements, *, keeps_null: bool) -> tuple[Elements, Elements | None]:
+        if batch.columns is None or not self.strategy.is_columnar:
+            return self._one_by_one(batch, keeps_null)
+        columns, without = batch.columns, None
         with calling(self.name, during="when timestamps were read from a column", advice=ADVICE):
             array = self._column(columns)
             if len(array) != len(columns):
                 raise ProgramError(f"the timestamp assigner gave {len(array)} timestamps for {len(columns)} elements")
             if keeps_null and array.null_count:
-                without, batch = columns.filtered(array.is_null()), columns.filtered(array.is_valid())
-                columns, array = batch, array.drop_null()
-            timed = replace(columns, timestamps=checked_column(array))
-        if isinstance(batch, Columns):
-            return timed, without
-        return Elements(batch.values, timed.timestamps_or_nulls().to_pylist(), batch.sequence, columns=timed), without
+                without = Elements(columns=columns.filtered(array.is_null()))
+                batch, array = Elements(columns=columns.filtered(array.is_valid())), array.drop_null()
+            return batch.with_timestamps(checked_column(array)), without
 
     def _sort_out_columns(
-        self, batch: Batch, columns: Columns, keeps_null: bool, found: tuple[list[Any], list[Any], Elements]
+        self, columns: Columns, keeps_null: bool, found: tuple[list[Columns], list[Columns], Elements]
     ) -> None:
         """Add what :meth:`sort_out` gives for columns; where they fail, for each half of them, down to one element."""
         timed, without, letters = found
         try:
-            good, null = self._applied(batch, keeps_null=True)
+            good, null = self._applied(Elements(columns=columns), keeps_null=True)
         except Exception as error:
             if len(columns) == 1 or not is_of_the_data(error):
-                self._add_letters(letters, columns, error)
+                self._add_letters(letters, Elements(columns=columns), error)
                 return
             middle = len(columns) // 2
             for half in (columns.slice(0, middle), columns.slice(middle, len(columns))):
-                self._sort_out_columns(half, half, keeps_null, found)
+                self._sort_out_columns(half, keeps_null, found)
             return
         if good:
-            timed.append(good)
+            timed.append(good.as_columns(columns.type_info))
         if null and keeps_null:
-            without.append(null)
+            without.append(null.as_columns(columns.type_info))
         elif null:
             self._add_letters(letters, null, no_timestamp_found(None))
 
@@ -163,8 +158,7 @@ class AssignTimestamps:
                 self._add_letter(letters, error, original, record, number)
         return elements.at(good) if letters else elements, timestamps
 
-    def _add_letters(self, letters: Elements, batch: Batch, error: Exception) -> None:
-        elements = as_elements(batch)
+    def _add_letters(self, letters: Elements, elements: Elements, error: Exception) -> None:
         for value, time_ms, number in zip(elements.values, elements.timestamps, elements.sequence, strict=True):
             self._add_letter(letters, error, value, time_ms, number)
 
@@ -233,21 +227,23 @@ class AssignTimestamps:
         return lambda _, record_timestamp: None if record_timestamp == MIN_MS else record_timestamp
 
 
-def highest_timestamp(batch: Batch) -> int:
+def highest_timestamp(batch: Elements) -> int:
     """The highest timestamp of elements that all have one, in milliseconds."""
-    columns = batch if isinstance(batch, Columns) else batch.columns
-    if columns is not None:
-        return int(pc.max(columns.timestamps).as_py())
-    timestamps: list[Any] = as_elements(batch).timestamps
+    if batch.columns is not None:
+        return int(pc.max(batch.columns.timestamps).as_py())
+    timestamps: list[Any] = batch.timestamps
     return int(max(timestamps))
 
 
-def times_of(batch: Batch) -> Any:
+def times_of(batch: Elements) -> Any:
     """The timestamps of elements that all have one, as an array of milliseconds."""
-    columns = batch if isinstance(batch, Columns) else batch.columns
-    if columns is not None:
-        return columns.timestamps_or_nulls().to_numpy()
-    return np.array(as_elements(batch).timestamps, np.int64)
+    if batch.columns is not None:
+        return batch.columns.timestamps_or_nulls().to_numpy()
+    return np.array(batch.timestamps, np.int64)
+
+
+def _joined(parts: list[Columns]) -> Elements | None:
+    return Elements(columns=Columns.joined(parts)) if parts else None
 
 
 def to_epoch_ms(value: Any) -> Any:

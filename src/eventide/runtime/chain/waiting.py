@@ -16,7 +16,6 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import UserFunctionError
 from eventide.runtime.chain.chained_operators import Call
 from eventide.runtime.chain.outputs import as_results
-from eventide.runtime.elements.columns import Batch, as_elements
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
@@ -49,9 +48,9 @@ class Wait:
 
         return outcome
 
-    def apply(self, batch: Batch) -> Elements:
+    def apply(self, elements: Elements) -> Elements:
         """Call the function with each element, and wait for all; results keep the element's timestamp and number."""
-        elements, out = as_elements(batch), Elements()
+        out = Elements()
         results = _run(self._outcomes(elements.values, errors_end_all=True))
         for of_one, timestamp, number in zip(results, elements.timestamps, elements.sequence, strict=True):
             for result in of_one:

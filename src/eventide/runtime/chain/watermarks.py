@@ -20,7 +20,8 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
 from eventide.runtime.elements.bare import only_looks
-from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, WatermarkReport
@@ -44,7 +45,7 @@ class ChannelWatermarks(Protocol):
     def takes_columns(self) -> bool:
         """Whether it looks at columns as they are."""
 
-    def see(self, batch: Batch) -> None:
+    def see(self, batch: Elements) -> None:
         """Look at elements that have their timestamps."""
 
     def end_batch(self, *, is_asked: bool) -> None:
@@ -69,7 +70,7 @@ class HighestTimestamp:
         self._highest: int | None = None
         self._report = WatermarkReport(channel)
 
-    def see(self, batch: Batch) -> None:
+    def see(self, batch: Elements) -> None:
         """Look at elements that have their timestamps."""
         highest = highest_timestamp(batch)
         self._highest = highest if self._highest is None else max(highest, self._highest)
@@ -143,12 +144,11 @@ class GeneratorRun:
         # What was planned follows from what the supplier says of all that it makes.
         self.emitter.is_periodic = step.strategy.is_periodic
 
-    def see(self, batch: Batch) -> None:
+    def see(self, batch: Elements) -> None:
         """Show elements to the generator."""
         self.emitter.hear()
-        columns = batch if isinstance(batch, Columns) else batch.columns
-        if columns is not None and isinstance(self.generator, VectorizedWatermarkGenerator):
-            self._see_columns(columns, self.generator)
+        if batch.columns is not None and isinstance(self.generator, VectorizedWatermarkGenerator):
+            self._see_columns(batch.columns, self.generator)
         else:
             self._see_each(batch)
 
@@ -159,8 +159,7 @@ class GeneratorRun:
         with calling(self.step.name, during="when the watermark generator looked at a batch"):
             generator.on_batch(columns.fields(), columns.timestamps, emitter)
 
-    def _see_each(self, batch: Batch) -> None:
-        elements = as_elements(batch)
+    def _see_each(self, elements: Elements) -> None:
         emitter, on_event = self.emitter, self.generator.on_event
         values = iter(elements.values if only_looks(on_event) else own_each(elements.values))
         try:

@@ -15,7 +15,8 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.partitioner import unpacked
-from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.tasks.operator import Receive, WithoutClock
 
@@ -54,7 +55,7 @@ class ColumnarOperator(WithoutClock, ABC):
         """True: any watermark may change something."""
         return True
 
-    def take_outputs(self) -> dict[str | None, Batch]:
+    def take_outputs(self) -> dict[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self.outputs.take()
 
@@ -165,11 +166,13 @@ class Gathered:
         """Take elements for a side output."""
         self._sides.setdefault(tag, []).append(columns)
 
-    def take(self) -> dict[str | None, Batch]:
+    def take(self) -> dict[str | None, Elements]:
         """Give away what there is."""
-        outputs: dict[str | None, Batch] = {tag: Columns.joined(parts) for tag, parts in self._sides.items()}
+        outputs: dict[str | None, Elements] = {
+            tag: Elements(columns=Columns.joined(parts)) for tag, parts in self._sides.items()
+        }
         if self._results:
-            outputs[None] = Columns.joined(self._results)
+            outputs[None] = Elements(columns=Columns.joined(self._results))
         self._results, self._sides, self.count = [], {}, 0
         return outputs
 

@@ -14,7 +14,8 @@ from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import SEQUENCE, VALUE, TableCodec, key_names
 from eventide.runtime.columnar.panes import PaneAggregation
-from eventide.runtime.elements.columns import Batch, Columns, frame_slices
+from eventide.runtime.elements.columns import Columns, frame_slices
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.key_columns import key_column, owners
 from eventide.runtime.invoke import calling
 
@@ -101,9 +102,9 @@ class _RecordWriter:
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         partitioner = self._partitioner
-        columns = Columns.of(batch, partitioner.value_type)
+        columns = batch.as_columns(partitioner.value_type)
         with calling(self._producer, during="when its elements were sent on"):
             self._rows.append(partitioner.table(columns))
             self.size += len(batch)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.elements.ownership import all_fixed
@@ -58,7 +58,7 @@ class ElementCodec:
             keys = elements.keys if all_fixed(elements.keys) else _pickled(elements.keys)
             return _pickled((elements.values, elements.timestamps, elements.sequence, keys))
         values = elements.values if self.value_type.has_exponents else None
-        return self.encode_columns(Columns.of(elements, self.value_type), elements.keys, values)
+        return self.encode_columns(elements.as_columns(self.value_type), elements.keys, values)
 
     def encode_columns(self, columns: Columns, keys: list[Any] | None = None, values: list[Any] | None = None) -> bytes:
         """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
@@ -74,38 +74,28 @@ class ElementCodec:
     def _keys_are_pickled(self) -> bool:
         return self.key_type is not None and (self.key_type.is_pickled or self.key_type.has_exponents)
 
-    def decode_batch(self, data: bytes) -> Batch:
-        """Bytes to elements without keys, as columns if they travel so."""
-        if not self.columnar:
-            return self.decode(data)
-        table = decode_table(data).combine_chunks()
-        if _VALUES in (table.schema.metadata or {}):
-            return self._elements(table)
-        timestamps = table.column("timestamp").combine_chunks()
-        timed = None if timestamps.null_count == len(timestamps) else timestamps
-        values, sequence = table.column("value").combine_chunks(), table.column("sequence").combine_chunks()
-        return Columns(self.value_type, values, timed, sequence)
-
     def decode(self, data: bytes) -> Elements:
-        """Bytes to elements."""
+        """Bytes to elements; they have columns if they travel so."""
         if not self.columnar:
             values, timestamps, sequence, keys = loads(data)
             return Elements(values, timestamps, sequence, loads(keys) if type(keys) is bytes else keys)
-        return self._elements(decode_table(data))
-
-    def _elements(self, table: pa.Table) -> Elements:
+        table = decode_table(data)
         beside = table.schema.metadata or {}
-        keys: list[Any] = []
+        timestamps, sequence = _one(table, "timestamp"), _one(table, "sequence")
+        keys = []
         if self._keys_are_pickled:
             keys = loads(beside[_KEYS])
         elif self.key_type is not None:
             keys = self.key_type.from_arrow(table.column("key"))
-        return Elements(
-            loads(beside[_VALUES]) if _VALUES in beside else self.value_type.from_arrow(table.column("value")),
-            table.column("timestamp").to_pylist(),
-            table.column("sequence").to_pylist(),
-            keys,
-        )
+        if _VALUES in beside:
+            return Elements(loads(beside[_VALUES]), timestamps.to_pylist(), sequence.to_pylist(), keys)
+        timed = None if timestamps.null_count == len(timestamps) else timestamps
+        return Elements(keys=keys, columns=Columns(self.value_type, _one(table, "value"), timed, sequence))
+
+
+def _one(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def column_of_keys(kind: TypeInformation, keys: list[Any]) -> pa.Array:

@@ -1,27 +1,24 @@
-"""Elements as Arrow columns: the fast form of :class:`~eventide.runtime.elements.elements.Elements`."""
+"""The columns of elements: their face for Arrow, with no Python object for any of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.elements.elements import Elements
 
-_HANDY = 8_192
 _FRAME_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
 class Columns:
-    """Elements of a declared type, with no Python object for any of them.
+    """Values of a declared type, side by side with their event time and their number in the order of arrival.
 
     ``values`` is an array of the type's Arrow type; ``timestamps`` are int64 milliseconds, or None where no element has
-    one; ``sequence`` (int64) is what :class:`Elements` says it is.
+    one; ``sequence`` (int64) is the index of each element in its split or task within the micro-batch.
     """
 
     type_info: TypeInformation
@@ -33,20 +30,6 @@ class Columns:
         return len(self.values)
 
     @staticmethod
-    def of(batch: Batch, type_info: TypeInformation) -> Columns:
-        """Any elements as columns.
-
-        Raises:
-            TypeMismatch: if an element does not have the type that was declared for it.
-        """
-        if isinstance(batch, Columns):
-            return batch
-        if batch.columns is not None:
-            return batch.columns
-        timestamps = pa.array(batch.timestamps, pa.int64())
-        return Columns(type_info, type_info.to_arrow(batch.values), timestamps, pa.array(batch.sequence, pa.int64()))
-
-    @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
         """Join several batches of columns."""
         if len(parts) == 1:
@@ -56,11 +39,6 @@ class Columns:
             timestamps = pa.concat_arrays([part.timestamps_or_nulls() for part in parts])
         values = pa.concat_arrays([part.values for part in parts])
         return Columns(parts[0].type_info, values, timestamps, pa.concat_arrays([part.sequence for part in parts]))
-
-    def slices(self) -> Iterator[Columns]:
-        """Cut the columns into parts of the size of a frame."""
-        for start, rows in frame_slices(len(self), self.values.nbytes):
-            yield self.slice(start, rows)
 
     def field(self, name: str) -> pa.Array:
         """One field of the elements."""
@@ -79,11 +57,6 @@ class Columns:
     def timestamps_or_nulls(self) -> pa.Array:
         """The timestamps as an array in any case."""
         return pa.nulls(len(self), pa.int64()) if self.timestamps is None else self.timestamps
-
-    def to_elements(self) -> Elements:
-        """Turn the columns into Python objects."""
-        timestamps = [None] * len(self) if self.timestamps is None else self.timestamps.to_pylist()
-        return Elements(self.type_info.from_arrow(self.values), timestamps, self.sequence.to_pylist(), columns=self)
 
     def filtered(self, mask: pa.Array) -> Columns:
         """Return the elements for which a truth value is true."""
@@ -114,21 +87,3 @@ def frame_slices(rows: int, size: int) -> Iterator[tuple[int, int]]:
     at_once = max(1, _FRAME_BYTES * rows // max(1, size))
     for start in range(0, rows, at_once):
         yield start, min(at_once, rows - start)
-
-
-Batch: TypeAlias = Elements | Columns
-"""Elements in one of their two forms."""
-
-
-def as_elements(batch: Batch) -> Elements:
-    """Elements as Python objects, for the functions that need them."""
-    return batch.to_elements() if isinstance(batch, Columns) else batch
-
-
-def pieces(batch: Batch) -> Iterator[Elements]:
-    """Give the elements of a batch, some at a time: Python objects of all of them leave the processor's cache."""
-    if isinstance(batch, Columns):
-        for start in range(0, len(batch), _HANDY):
-            yield batch.slice(start, _HANDY).to_elements()
-    elif batch:
-        yield batch

@@ -1,59 +1,154 @@
-"""Elements as Python objects, side by side with their time and key."""
+"""A batch of elements, side by side with their time and key: as Python objects and as columns."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.common.ms import MIN_MS
+from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.ownership import own_each
 
-if TYPE_CHECKING:
-    from eventide.runtime.elements.columns import Columns
-
+_HANDY = 8_192
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """Integers, one for each of some elements."""
 
 
-@dataclass(slots=True)
 class Elements:
-    """Elements side by side with their event time, their key and their number in the order of arrival.
+    """A batch of elements, side by side with their event time, their key and their number in the order of arrival.
 
-    ``timestamps`` are milliseconds since the epoch, None for an element without one. ``keys`` is empty on edges
-    without a key. ``sequence`` is the index of each element in its split or task within the micro-batch: elements of
-    several channels interleave by it, which makes the order of a batch the same on every replay.
+    It has two faces, and each is made when it is asked for. The one for Python functions is the lists ``values``,
+    ``timestamps`` (milliseconds since the epoch, None for an element without one) and ``sequence``. The one for Arrow
+    is ``columns``: elements have it that came so and were not changed, and lists are made from it once.
 
-    ``columns`` is the same in Arrow form, without keys, where elements came so and were not changed: their values
-    have the declared type for certain, and need not be turned into columns once more.
+    ``sequence`` is the index of each element in its split or task within the micro-batch: elements of several channels
+    interleave by it, which makes the order of a batch the same on every replay. ``keys`` is empty on edges without a
+    key.
+
+    >>> Elements(["a", "b"], [5, 7], [0, 1]).at([1])
+    Elements(['b'], [7], [1], [])
     """
 
-    values: list[Any] = field(default_factory=list)
-    timestamps: list[int | None] = field(default_factory=list)
-    sequence: list[int] = field(default_factory=list)
-    keys: list[Any] = field(default_factory=list)
-    columns: Columns | None = field(default=None, compare=False, repr=False)
+    __slots__ = ("_columns", "_sequence", "_timestamps", "_values", "keys")
+
+    def __init__(
+        self,
+        values: list[Any] | None = None,
+        timestamps: list[int | None] | None = None,
+        sequence: list[int] | None = None,
+        keys: list[Any] | None = None,
+        *,
+        columns: Columns | None = None,
+    ) -> None:
+        """Make a batch of lists, of columns, or of both where they say the same; of nothing, an empty one."""
+        if columns is None:
+            values, timestamps, sequence = values or [], timestamps or [], sequence or []
+        self._values = values
+        self._timestamps = timestamps
+        self._sequence = sequence
+        self._columns = columns
+        self.keys: list[Any] = [] if keys is None else keys
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._of_columns()) if self._values is None else len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Elements) and self._lists() == other._lists()
+
+    def __repr__(self) -> str:
+        return f"Elements({', '.join(map(repr, self._lists()))})"
+
+    @property
+    def columns(self) -> Columns | None:
+        """The elements without their keys as columns, which have the declared type for certain; None if they have none.
+
+        Values that are made from columns have no other owner.
+        """
+        return self._columns
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether there is no Python object yet for any of the values."""
+        return self._values is None
+
+    @property
+    def values(self) -> list[Any]:
+        """The elements themselves."""
+        if self._values is None:
+            columns = self._of_columns()
+            self._values = columns.type_info.from_arrow(columns.values)
+        return self._values
+
+    @values.setter
+    def values(self, values: list[Any]) -> None:
+        self._sequence, self._timestamps = self.sequence, self.timestamps
+        self._values, self._columns = values, None
+
+    @property
+    def timestamps(self) -> list[int | None]:
+        """The event time of each element, in milliseconds since the epoch."""
+        if self._timestamps is None:
+            times = self._of_columns().timestamps
+            self._timestamps = [None] * len(self) if times is None else times.to_pylist()
+        return self._timestamps
+
+    @property
+    def sequence(self) -> list[int]:
+        """The number of each element in its split or task."""
+        if self._sequence is None:
+            self._sequence = self._of_columns().sequence.to_pylist()
+        return self._sequence
 
     @property
     def first(self) -> int:
-        """Where the first element stands in its split or task."""
-        return self.sequence[0]
+        """The number of the first element."""
+        return self._of_columns().first if self._sequence is None else self._sequence[0]
 
-    def at(self, indices: Sequence[int]) -> Elements:
+    def as_columns(self, type_info: TypeInformation) -> Columns:
+        """The elements without their keys as columns, also where they have none yet.
+
+        Raises:
+            TypeMismatch: if an element does not have the type that was declared for it.
+        """
+        if self._columns is not None:
+            return self._columns
+        values, timestamps = type_info.to_arrow(self.values), pa.array(self.timestamps, pa.int64())
+        return Columns(type_info, values, timestamps, pa.array(self.sequence, pa.int64()))
+
+    def pieces(self) -> Iterator[Elements]:
+        """Give the elements some at a time: Python objects of all of them leave the processor's cache."""
+        if self._values is None:
+            for start in range(0, len(self), _HANDY):
+                yield self.slice(start, _HANDY)
+        elif self._values:
+            yield self
+
+    def at(self, indices: Sequence[int] | Numbers) -> Elements:
         """Return the elements at some indices, in the order of the indices."""
+        if self._columns is not None:
+            of_columns = self._columns.at(pa.array(indices, pa.int64()))
+            return Elements(keys=[self.keys[i] for i in indices] if self.keys else None, columns=of_columns)
+        indices = indices.tolist() if isinstance(indices, np.ndarray) else indices
         return Elements(
             list(map(self.values.__getitem__, indices)),
             list(map(self.timestamps.__getitem__, indices)),
             list(map(self.sequence.__getitem__, indices)),
-            list(map(self.keys.__getitem__, indices)) if self.keys else [],
+            list(map(self.keys.__getitem__, indices)) if self.keys else None,
         )
+
+    def slice(self, start: int, rows: int) -> Elements:
+        """Return `rows` elements from an index on, or fewer where they end."""
+        if self._columns is None:
+            return self.between(start, start + rows)
+        return Elements(keys=self.keys[start : start + rows], columns=self._columns.slice(start, rows))
 
     def cut(self, begin: int, point: int) -> tuple[Elements | None, int | None]:
         """Return the elements from an index on up to a point, and the index of the rest (None: there is none)."""
@@ -68,19 +163,35 @@ class Elements:
         span = slice(begin, end)
         return Elements(self.values[span], self.timestamps[span], self.sequence[span], self.keys[span])
 
-    def extend(self, others: Elements) -> None:
-        """Put other elements at the end."""
-        self.values += others.values
-        self.timestamps += others.timestamps
-        self.sequence += others.sequence
-        self.keys += others.keys
+    def copy(self) -> Elements:
+        """The elements for another owner: what one changes in place, the other does not see."""
+        values = None if self._values is None else own_each(self._values)
+        return Elements(values, self._timestamps, self._sequence, self.keys, columns=self._columns)
+
+    def light(self) -> Elements:
+        """The elements without Python objects where they have columns, and as they are where they have none."""
+        return self if self._columns is None else Elements(keys=self.keys, columns=self._columns)
+
+    def with_timestamps(self, timestamps: pa.Array) -> Elements:
+        """The elements of columns with other timestamps."""
+        columns = replace(self._of_columns(), timestamps=timestamps)
+        return Elements(self._values, None, self._sequence, self.keys, columns=columns)
 
     def shifted(self, by: int) -> Elements:
         """Return a copy whose sequence numbers are shifted by `by`."""
+        if self._columns is not None:
+            return Elements(self._values, self._timestamps, None, self.keys, columns=self._columns.shifted(by))
         return Elements(self.values, self.timestamps, [number + by for number in self.sequence], self.keys)
 
+    def extend(self, others: Elements) -> None:
+        """Put other elements at the end of lists."""
+        self.values.extend(others.values)
+        self.timestamps.extend(others.timestamps)
+        self.sequence.extend(others.sequence)
+        self.keys.extend(others.keys)
+
     def append(self, value: Any, timestamp: int | None, sequence: int) -> None:
-        """Add one element without a key."""
+        """Add one element without a key to lists."""
         self.values.append(value)
         self.timestamps.append(timestamp)
         self.sequence.append(sequence)
@@ -91,8 +202,16 @@ class Elements:
 
     def rows(self) -> Iterator[tuple[Any, Any, int | None]]:
         """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
-        keys = self.keys or [None] * len(self.values)
+        keys = self.keys or [None] * len(self)
         return zip(keys, self.values, self.timestamps, strict=True)
+
+    def _of_columns(self) -> Columns:
+        if self._columns is None:
+            raise ValueError("these elements have lists, and no columns")
+        return self._columns
+
+    def _lists(self) -> tuple[list[Any], list[int | None], list[int], list[Any]]:
+        return self.values, self.timestamps, self.sequence, self.keys
 
 
 def interleave(parts: Sequence[Elements]) -> Elements:

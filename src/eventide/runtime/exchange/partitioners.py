@@ -16,7 +16,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.columns import Batch, Columns, as_elements, frame_slices, pieces
+from eventide.runtime.elements.columns import Columns, frame_slices
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import own_each
@@ -52,7 +52,7 @@ class RecordWriter(Protocol):
 
     size: int
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         """Take elements.
 
         Raises:
@@ -139,23 +139,21 @@ class ToAll:
         return _ToAll(_Together(self.codec, 0), subtasks)
 
 
-def encoded(codec: ElementCodec, batches: list[Batch], keys: list[Any]) -> Iterator[bytes]:
+def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
     """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
-    parts = [batch if isinstance(batch, Columns) else batch.columns or batch for batch in batches]
-    if not codec.columnar or not any(isinstance(part, Columns) for part in parts):
-        together = Elements(keys=keys)
-        for part in map(as_elements, parts):
-            together.values += part.values
-            together.timestamps += part.timestamps
-            together.sequence += part.sequence
-        parts = [together]
+    if not codec.columnar or all(batch.columns is None for batch in batches):
+        together = Elements()
+        for batch in batches:
+            together.extend(batch)
+        batches = [together]
     if not codec.columnar:
+        together.keys = keys
         yield codec.encode(together)
         return
-    columns = Columns.joined([Columns.of(part, codec.value_type) for part in parts])
+    columns = Columns.joined([batch.as_columns(codec.value_type) for batch in batches])
     values = None
-    if codec.value_type.has_exponents and not all(isinstance(part, Columns) for part in parts):
-        values = list(chain.from_iterable(as_elements(part).values for part in parts))
+    if codec.value_type.has_exponents and any(batch.columns is None for batch in batches):
+        values = list(chain.from_iterable(batch.values for batch in batches))
     for start, rows in frame_slices(len(columns), columns.values.nbytes):
         there = slice(start, start + rows)
         yield codec.encode_columns(columns.slice(start, rows), keys[there], None if values is None else values[there])
@@ -400,7 +398,7 @@ class NoRecordWriter:
 
     size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         """Take nothing."""
 
     def take(self) -> Iterator[tuple[int, bytes]]:
@@ -412,10 +410,10 @@ class _Together:
     def __init__(self, codec: ElementCodec, subtask: int) -> None:
         self._codec = codec
         self._subtask = subtask
-        self._waiting: list[Batch] = []
+        self._waiting: list[Elements] = []
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         self._waiting.append(batch)
         self.size += len(batch)
 
@@ -431,7 +429,7 @@ class _ToAll:
         self._subtasks = subtasks
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         self._together.add(batch)
         self.size = self._together.size
 
@@ -447,30 +445,26 @@ class _ByKey:
     def __init__(self, partitioner: KeyGroupPartitioner, subtasks: int) -> None:
         self._partitioner = partitioner
         self._subtasks = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
-        self._waiting: list[list[tuple[Batch, list[Any]]]] = [[] for _ in range(subtasks)]
+        self._waiting: list[list[tuple[Elements, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Elements) -> None:
         self.size += len(batch)
         names = self._partitioner.key_columns
-        if isinstance(batch, Columns) and names and not batch.values.null_count:
-            self._deal_out(batch, keys_in(batch, names, self._partitioner.codec.key_type))
+        columns = batch.columns if batch.is_unread else None
+        if columns is not None and names and not columns.values.null_count:
+            self._deal_out(batch, keys_in(columns, names, self._partitioner.codec.key_type))
             return
-        for elements in pieces(batch):
-            keys = extracted_keys(self._partitioner.select, elements)
-            self._deal_out(elements.columns or elements, keys)
+        for elements in batch.pieces():
+            self._deal_out(elements.light(), extracted_keys(self._partitioner.select, elements))
 
-    def _deal_out(self, batch: Batch, keys: list[Any]) -> None:
-        def values() -> list[Any]:
-            return as_elements(batch).values
-
-        for subtask, at in self._subtasks.dealt_out(keys, values):
+    def _deal_out(self, batch: Elements, keys: list[Any]) -> None:
+        for subtask, at in self._subtasks.dealt_out(keys, lambda: batch.values):
             if at is None:
                 self._waiting[subtask].append((batch, keys))
                 continue
             indices = at.tolist()
-            part = batch.at(pa.array(at)) if isinstance(batch, Columns) else batch.at(indices)
-            self._waiting[subtask].append((part, [keys[i] for i in indices]))
+            self._waiting[subtask].append((batch.at(at), [keys[i] for i in indices]))
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
@@ -490,23 +484,22 @@ class _DealtOut:
         self._waiting: defaultdict[int, list[Elements]] = defaultdict(list)
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
-        elements = as_elements(batch)
-        self.size += len(elements)
+    def add(self, batch: Elements) -> None:
+        self.size += len(batch)
         of_subtask: defaultdict[int, list[int]] = defaultdict(list)
-        subtasks = self._partitioner.dealing.subtasks_of(elements.values, self._first, self._subtasks)
-        self._first += len(elements)
-        values = iter(elements.values)
+        subtasks = self._partitioner.dealing.subtasks_of(batch.values, self._first, self._subtasks)
+        self._first += len(batch)
+        values = iter(batch.values)
         try:
             for index, (_, subtask) in enumerate(zip(values, subtasks, strict=True)):
                 of_subtask[subtask].append(index)
         except Exception as error:
-            element = last_of(elements.values, values)
+            element = last_of(batch.values, values)
             raise user_function_error(
                 self._producer, error, during="when an element was dealt out", element=element
             ) from error
         for subtask, indices in of_subtask.items():
-            self._waiting[subtask].append(elements.at(indices))
+            self._waiting[subtask].append(batch.at(indices))
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         waiting, self._waiting, self.size = self._waiting, defaultdict(list), 0

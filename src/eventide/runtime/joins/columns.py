@@ -16,7 +16,8 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.operator import Gathered, whole_elements
 from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
-from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.joins.matching import Array
 from eventide.runtime.joins.selection import Selection
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
@@ -82,7 +83,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
     def take(self, number: int, rows: pa.Table) -> None:
         """Take rows of one side, put in order, all under the current watermark; late ones are told by their time."""
 
-    def take_outputs(self) -> Mapping[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self._outputs.take()
 

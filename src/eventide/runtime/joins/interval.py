@@ -13,7 +13,6 @@ from eventide.api.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, described
-from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, in_time_order, interleave
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
@@ -97,7 +96,7 @@ class IntervalJoinOperator(WithoutClock):
         for _, key, side in self._keyed.event_timers.due(watermark_ms):
             self._forget(key, cast("int", side))
 
-    def take_outputs(self) -> Mapping[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
 

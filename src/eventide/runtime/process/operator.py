@@ -12,7 +12,6 @@ from eventide.api.functions.time_domain import TimeDomain
 from eventide.common.ms import MIN_MS
 from eventide.runtime.chain.chained_operators import HANDLING, ElementContext, Moment
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
-from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import user_function_error
@@ -50,7 +49,7 @@ class _ProcessOperator(ABC):
             partial(self._receive, self._guarded(on_element)) for on_element in spec.processing.on_element
         )
 
-    def take_outputs(self) -> Mapping[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
 

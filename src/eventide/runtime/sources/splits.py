@@ -26,7 +26,7 @@ from eventide.runtime.chain.chain import (
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
 from eventide.runtime.chain.watermarks import ChannelWatermarks
-from eventide.runtime.elements.columns import Batch, Columns
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
@@ -91,7 +91,7 @@ class SplitReader:
         parts = self.range.parts
         return {"split": self.range.split, "start": parts[0].start, "end": parts[-1].end}
 
-    def batches(self, items: Iterable[Any]) -> Iterator[tuple[str | None, Batch]]:
+    def batches(self, items: Iterable[Any]) -> Iterator[tuple[str | None, Elements]]:
         """The elements of a run in handy numbers, by side output (None: the main one); some may wait for the next run.
 
         Raises:
@@ -120,7 +120,7 @@ class SplitReader:
                 yield from self.rest()
                 chunk = self._chunk
                 columns = self._columns(item)
-                yield None, columns
+                yield None, Elements(columns=columns)
                 self._sequence += len(columns)
                 output.idle = False
                 continue
@@ -133,7 +133,7 @@ class SplitReader:
                 yield from self.rest()
                 chunk = self._chunk
 
-    def rest(self) -> Iterator[tuple[str | None, Batch]]:
+    def rest(self) -> Iterator[tuple[str | None, Elements]]:
         """The elements that are waiting, of the types that were declared for them.
 
         Raises:
@@ -276,7 +276,7 @@ class SourceOutput(ChannelOutput):
         self._said_by_source.point = after
         self._said_by_source.mark_active()
 
-    def send(self, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+    def send(self, batch: Elements, tag: str | None = None) -> Iterator[Frame]:
         """Run elements, or those of a side output, through the chain; frames come when enough is waiting.
 
         Raises:

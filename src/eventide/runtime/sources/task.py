@@ -13,7 +13,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.chain.chain import ChainNode, end_frames
 from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
 from eventide.runtime.chain.watermarks import HighestTimestamp
-from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
@@ -129,7 +129,7 @@ class SourceTask:
             )
             self._metrics.count(self._name, PARTS_LOST, done.lost)
 
-    def send_rows(self, parts: Iterable[tuple[str, Batch]]) -> Iterator[Frame]:
+    def send_rows(self, parts: Iterable[tuple[str, Elements]]) -> Iterator[Frame]:
         """Run rows of a DataFrame through the chain, as (split, elements), and report each split after them.
 
         Several tasks may have rows of one split: each reports the highest watermark that it saw.
@@ -163,7 +163,7 @@ class SourceTask:
 
     def _batches(
         self, source: Source, readers: Sequence[SplitReader]
-    ) -> Iterator[tuple[SplitReader, str | None, Batch]]:
+    ) -> Iterator[tuple[SplitReader, str | None, Elements]]:
         """The elements of some ranges in handy numbers, by side output, with the reader that they come from."""
         reader_of = {part.part: reader for reader in readers for part in reader.range.parts}
         at = readers[0] if len(readers) == 1 else None
@@ -182,7 +182,7 @@ class SourceTask:
     def _count(self, counted: Counted) -> None:
         self._counted.append({self._name: counted.by_name})
 
-    def _send(self, output: SourceOutput, batch: Batch, tag: str | None = None) -> Iterator[Frame]:
+    def _send(self, output: SourceOutput, batch: Elements, tag: str | None = None) -> Iterator[Frame]:
         if tag is None:
             self._metrics.count(self._name, RECORDS_OUT, len(batch))
         yield from output.send(batch, tag)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import Backend
@@ -81,7 +81,7 @@ class Operator(Protocol):
     def timers_left(self) -> int:
         """How many timers of processing time are set, which never fire when the input has ended."""
 
-    def take_outputs(self) -> Mapping[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
 
     def flush(self) -> None:

@@ -12,7 +12,7 @@ from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.chain.chain import ChannelOutput, Edge, report_frames
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
-from eventide.runtime.elements.columns import Batch
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.event_time_log import (
     EVENT_TIME,
@@ -249,7 +249,7 @@ class OperatorTask:
             self._output.push(self._in_sequence(outputs))
             yield from self._output.element_frames(point)
 
-    def _in_sequence(self, outputs: Mapping[str | None, Batch]) -> Mapping[str | None, Batch]:
+    def _in_sequence(self, outputs: Mapping[str | None, Elements]) -> Mapping[str | None, Elements]:
         """The elements of the output, numbered through over the points of the micro-batch: that is their order."""
         base, self._sent = self._sent, self._sent + max(map(len, outputs.values()))
         return outputs if base == 0 else {tag: batch.shifted(base) for tag, batch in outputs.items()}

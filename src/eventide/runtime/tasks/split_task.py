@@ -14,7 +14,7 @@ from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.columns import Batch, Columns, as_elements
+from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, Signal
@@ -68,13 +68,13 @@ class _Split:
 
     edge: str
     name: str
-    parts: list[tuple[int, int, Batch]] = field(default_factory=list)
+    parts: list[tuple[int, int, Elements]] = field(default_factory=list)
     idle: bool = False
     ended: bool = False
     joined: bool = False
     rest: str | None = None
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[Elements]:
         """Its elements in their order."""
         self.parts.sort(key=lambda part: part[:2])
         batches = [batch for _, _, batch in self.parts]
@@ -149,7 +149,7 @@ class SplitTask:
         for frame in frames:
             edge = self._name_of[frame.edge]
             if frame.signal is Signal.ELEMENTS:
-                batch = self._spec.codec.decode_batch(frame.content)
+                batch = self._spec.codec.decode(frame.content)
                 split = splits.setdefault((edge, frame.channel), _Split(edge, frame.channel))
                 split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.COUNTS:
@@ -221,14 +221,13 @@ def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
     return json.dumps([*at, step.id])
 
 
-def _numbered_through(batches: list[Batch]) -> Batch:
+def _numbered_through(batches: list[Elements]) -> Elements:
     """Elements of one split that several tasks had, interleaved by their numbers, and numbered anew."""
-    columns = [batch for batch in batches if isinstance(batch, Columns)]
+    columns = [batch.columns for batch in batches if batch.columns is not None]
     if len(columns) == len(batches):
         together = Columns.joined(columns)
         together = together.at(pa.array(np.argsort(together.sequence.to_numpy(), kind="stable")))
         together.sequence = pa.array(np.arange(len(together)))
-        return together
-    elements: Elements = interleave([as_elements(batch) for batch in batches])
-    elements.sequence = list(range(len(elements)))
-    return elements
+        return Elements(columns=together)
+    elements = interleave(batches)
+    return Elements(elements.values, elements.timestamps, list(range(len(elements))))

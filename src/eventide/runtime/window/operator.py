@@ -12,7 +12,6 @@ from eventide.common.ms import MIN_MS
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
-from eventide.runtime.elements.columns import Batch
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
@@ -138,7 +137,7 @@ class WindowOperator:
         """How many timers of processing time are set: those that are left when the input ends never fire."""
         return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
 
-    def take_outputs(self) -> Mapping[str | None, Batch]:
+    def take_outputs(self) -> Mapping[str | None, Elements]:
         """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
 

@@ -13,7 +13,6 @@ from eventide.api.dead_letters import ADVICE
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.bare import only_looks
-from eventide.runtime.elements.columns import Batch, Columns, pieces
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.partitioners import SubtasksOfKeys, extracted_keys, selectors
@@ -72,11 +71,12 @@ class _RecordWriter:
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Batch) -> None:
-        for elements in pieces(batch):
-            # The function may change what it reduces, and these elements may be on other ways, too.
+    def add(self, batch: Elements) -> None:
+        # The function may change what it reduces, and these elements may be on other ways, too.
+        may_share = self._only_looks or batch.is_unread
+        for elements in batch.pieces():
             values = self._as_declared(elements)
-            self._add(elements, values if self._only_looks or isinstance(batch, Columns) else own_each(values))
+            self._add(elements, values if may_share else own_each(values))
             self.size += len(elements)
             if self._values.size >= _VALUES_AT_ONCE:
                 self._packed += self._pack()

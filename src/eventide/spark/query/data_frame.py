@@ -17,7 +17,7 @@ from pyspark.sql import types as spark
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import ProgramError
-from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.sources.splits import columns_of
 from eventide.runtime.sources.task import SourceTask
 from eventide.spark.query.clock import time_of_batch
@@ -196,7 +196,7 @@ def _sorted(batches: Iterable[pa.RecordBatch], order_columns: tuple[str, ...]) -
     return ordered
 
 
-def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Columns]]:
+def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> Iterator[tuple[str, Elements]]:
     """The rows of each batch by split, each with its place in its split and task."""
     places: dict[str, int] = {}
     for batch in batches:
@@ -207,7 +207,7 @@ def _splits(batches: Iterable[pa.RecordBatch], type_info: TypeInformation) -> It
             columns = columns_of(part.select(users), type_info, start)
             if _TIMESTAMP in part.schema.names:
                 columns.timestamps = part.column(_TIMESTAMP)
-            yield split, columns
+            yield split, Elements(columns=columns)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

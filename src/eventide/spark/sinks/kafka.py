@@ -15,7 +15,6 @@ from eventide.connectors.kafka.sink import KafkaSink, KafkaTopicSelector, Record
 from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions, first_batch_to_write
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.columns import Columns
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.invoke import calling
 from eventide.spark.query.programs import opened_sink
@@ -167,14 +166,13 @@ def records_of(
     sink: Any = spec.sink
     encoder = RecordEncoder(sink.record_serializer, lambda topic: producer().partitions(topic))
     for _, of_channel in groupby(sorted(mine, key=_channel), key=_channel):
-        decoded = [spec.codec.decode_batch(frame.content) for frame in of_channel]
+        decoded = [spec.codec.decode(frame.content) for frame in of_channel]
         for elements in sorted(decoded, key=lambda elements: elements.first):
             with calling(spec.name, during="when its elements were made records of Kafka"):
-                if isinstance(elements, Columns):
-                    timestamps: Any = elements.timestamps_or_nulls()
-                    yield encoder.encode(elements.values, timestamps, spec.type_info)
-                else:
-                    yield encoder.encode(elements.values, elements.timestamps, spec.type_info)
+                values, timestamps = elements.values, elements.timestamps
+                if (columns := elements.columns) is not None:
+                    values, timestamps = columns.values, columns.timestamps_or_nulls()
+                yield encoder.encode(values, timestamps, spec.type_info)
 
 
 def _channel(frame: Frame) -> tuple[int, int, str, int]:

@@ -198,3 +198,16 @@ def test_those_who_listen_to_elements_without_a_timestamp_do_not_share_them():
     root = ChainNode(None, None, (ChainNode(step, None, nodes),))
     ChannelOutput(root, "split", 0, 0, {1: HighestTimestamp(step, "split")}).push({None: pairs()})
     assert one == other == [["seen"]]
+
+
+@pytest.mark.parametrize("limit", [9, 2], ids=["all stay", "some stay"])
+def test_an_element_that_a_filter_changes_is_changed_in_its_columns_as_well(limit):
+    def marks(row):
+        row["n"] = -row["n"]
+        return -row["n"] < limit
+
+    kind = Types.ROW_NAMED(["n"], [Types.LONG()])
+    batch = Elements(columns=Elements([Row(n=1), Row(n=3)], [5, 6], [0, 1]).as_columns(kind))
+    found = Filter("f", marks, None).apply(batch)
+    assert [row["n"] for row in found.values] == [-n for n in (1, 3) if n < limit]
+    assert found.as_columns(kind).field("n").to_pylist() == [-n for n in (1, 3) if n < limit]

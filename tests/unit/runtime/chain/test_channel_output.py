@@ -10,7 +10,6 @@ from eventide.common import Row, Types
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, Frame, Signal, WatermarkReport
@@ -54,7 +53,7 @@ def test_keys_that_are_named_fields_are_found_in_columns_without_an_object_for_a
     codec = ElementCodec(ROW, types[0] if len(types) == 1 else Types.TUPLE(types))
     by_object = keyed_edge(subtasks, itemgetter(*names), codec)
     by_column = Edge(1, 9, "producer", subtasks, KeyGroupPartitioner(codec, untouched, 16, key_columns=names))
-    columns = Columns.of(elements(ROWS), ROW)
+    columns = Elements(columns=elements(ROWS).as_columns(ROW))
     found = []
     for edge, batch in ((by_object, elements(ROWS)), (by_column, columns)):
         output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
@@ -69,7 +68,7 @@ def test_a_key_in_a_column_that_cannot_be_one_is_refused_with_its_element():
     output = ChannelOutput(ChainNode(edges=(edge,)), "s", 0, 0)
     rows = [*ROWS[:2], Row(user="eve", at=1, shop=float("nan"))]
     with pytest.raises(DataError, match=r"element Row.user='eve'.* is not equal to itself"):
-        output.push({None: Columns.of(elements(rows), ROW)})
+        output.push({None: Elements(columns=elements(rows).as_columns(ROW))})
 
 
 def untouched(value):

@@ -14,7 +14,6 @@ from eventide.datastream.functions import AssignerWithPeriodicWatermarks
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import Generators
-from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import END_OF_BATCH, WatermarkReport
 from eventide.runtime.state.backend import MemoryBackend
@@ -161,9 +160,9 @@ ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 )
 def test_a_vectorised_generator_sees_columns_wherever_there_are_any(type_info, value, expected):
     run = Generators(MemoryBackend(), 0).run("s", step(SeesBatches), "s", is_split=True)
-    columns = Columns.of(Elements([value], [7], [0]), type_info)
+    columns = Elements(columns=Elements([value], [7], [0]).as_columns(type_info))
     run.see(columns)
-    run.see(columns.to_elements())
+    run.see(columns)
     run.see(Elements([value], [7], [0]))
     assert run.generator.seen == [expected, expected, (value, 7)]
 
@@ -290,7 +289,7 @@ def test_a_vectorised_generator_that_raises_is_named_too():
 
     run = Generators(MemoryBackend(), 0).run("s", step(Raises), "s", is_split=True)
     with pytest.raises(UserFunctionError, match=r"'times', when the watermark generator looked at a batch(.|\n)*Index"):
-        run.see(Columns.of(Elements([1], [7], [0]), Types.LONG()))
+        run.see(Elements(columns=Elements([1], [7], [0]).as_columns(Types.LONG())))
 
 
 def test_a_supplier_that_makes_something_else_is_named():

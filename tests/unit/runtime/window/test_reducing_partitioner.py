@@ -115,7 +115,8 @@ def test_elements_become_what_they_are_declared_to_be_before_the_function_sees_t
 def test_columns_are_reduced_with_the_times_that_they_have():
     kind = Types.TUPLE([Types.STRING(), Types.STRING()])
     task = Task(partitioner(kind=kind))
-    task.send(Columns(kind, kind.to_arrow([("a", "1"), ("a", "2")]), pa.array([5, 6]), pa.array([0, 1])))
+    columns = Columns(kind, kind.to_arrow([("a", "1"), ("a", "2")]), pa.array([5, 6]), pa.array([0, 1]))
+    task.send(Elements(columns=columns))
     assert task.sent() == ([(0, "a", ("a", "12"))], 2)
 
 
