@@ -29,7 +29,7 @@ from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, TemporaryCheckpointWarning, UserFunctionError
-from eventide.spark.query.subtasks import subtask_ids
+from eventide.spark.query.frame_rows import subtask_ids
 from eventide.testing import Idle, ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark

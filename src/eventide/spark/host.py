@@ -46,7 +46,7 @@ from eventide.spark.progress import COUNTERS, contents_of, have_ended
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
-from eventide.spark.query.rows import typed_rows
+from eventide.spark.query.frame_rows import typed_rows
 from eventide.spark.query.runs import begun
 from eventide.spark.query.worker import archives_are_here
 from eventide.spark.restarts import QueryRun, Restarts

@@ -1,8 +1,21 @@
 """Windows, and what belongs to them: assigners, triggers and evictors (PyFlink: ``pyflink.datastream.window``)."""
 
-from eventide.api.windows._assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
-from eventide.api.windows._continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
-from eventide.api.windows._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from eventide.api.windows._assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    MergingWindowAssigner,
+    ProcessingTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
 from eventide.api.windows._evictors import (
     CountEvictor,
     DeltaEvictor,
@@ -10,26 +23,15 @@ from eventide.api.windows._evictors import (
     TimeEvictor,
     TimestampedValue,
 )
-from eventide.api.windows._fixed import (
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
 from eventide.api.windows._serializers import (
     CountWindowSerializer,
     GlobalWindowSerializer,
     TimeWindowSerializer,
 )
-from eventide.api.windows._sessions import (
-    DynamicEventTimeSessionWindows,
-    DynamicProcessingTimeSessionWindows,
-    EventTimeSessionWindows,
-    ProcessingTimeSessionWindows,
-    SessionWindowTimeGapExtractor,
-)
 from eventide.api.windows._windows import CountWindow, GlobalWindow, TimeWindow, Window
 from eventide.api.windows.triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeTrigger,
     NeverTrigger,

@@ -16,7 +16,7 @@ from eventide.runtime.state.operators import HEAD
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
 from eventide.spark.checkpoint.state_reader import reading_state, stages_of_state
 from eventide.spark.connect.server import ask, over_connect
-from eventide.spark.query.subtasks import subtask_ids
+from eventide.spark.query.frame_rows import subtask_ids
 from eventide.why import Evidence
 
 

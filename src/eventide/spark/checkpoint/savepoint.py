@@ -22,7 +22,7 @@ from eventide.spark.checkpoint.record import outline, recorded_program
 from eventide.spark.checkpoint.state_reader import reading_state, stages_of_state
 from eventide.spark.connect.server import there
 from eventide.spark.host import is_used_here
-from eventide.spark.query.subtasks import subtask_ids
+from eventide.spark.query.frame_rows import subtask_ids
 from eventide.spark.session.locations import resolved
 from eventide.spark.session.python_files import ship
 

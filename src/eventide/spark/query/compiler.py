@@ -28,10 +28,9 @@ from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
 from eventide.spark.query.clock import time_of_batch
 from eventide.spark.query.data_source import CAN_LIMIT, FrameSource
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches, subtask_ids
 from eventide.spark.query.runs import Runs
 from eventide.spark.query.stage_processor import StageProcessor
-from eventide.spark.query.subtasks import subtask_ids
 from eventide.spark.session.python_files import modules_for_server
 
 Ship = Callable[[Any, str], bytes]

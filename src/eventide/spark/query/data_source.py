@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +32,6 @@ from eventide.runtime.sources.offsets import (
 )
 from eventide.spark.query.alignment import AlignmentFolder
 from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
-from eventide.spark.query.planner import call_before_the_end
 from eventide.spark.query.worker import settled
 
 if TYPE_CHECKING:
@@ -213,3 +216,25 @@ class FrameBatchReader(_Tasks, DataSourceReader):
 def _now_ms() -> int:
     """Return the time by the clock of the process that plans, in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+_PATIENCE_S = 5
+
+
+def call_before_the_end(stop: Callable[[], None]) -> None:
+    """Have something called when Spark ends this process, which it announces by SIGTERM and by nothing else.
+
+    It has some seconds; then the process ends, whatever threads it has. Does nothing outside of the main thread, where
+    Python takes no signals.
+    """
+
+    def end(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # it comes twice
+        stopping = threading.Thread(target=stop, daemon=True)
+        stopping.start()
+        stopping.join(_PATIENCE_S)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)

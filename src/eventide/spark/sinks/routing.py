@@ -16,7 +16,7 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect.server import over_connect
-from eventide.spark.query.rows import typed_rows
+from eventide.spark.query.frame_rows import typed_rows
 from eventide.spark.query.types import schema_of
 from eventide.spark.session.locations import resolved, texts
 from eventide.spark.session.python_files import modules_for_server
